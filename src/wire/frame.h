@@ -45,7 +45,8 @@ struct FrameHeader {
   uint32_t payload_bytes = 0;
   uint32_t payload_crc = 0;   // CRC32C, if kFrameHasCrc
   uint32_t header_crc = 0;    // CRC32C of the header with this field zero, then of ext; filled by the transport
-  uint64_t link_seq = 0;      // filled by the transport
+  uint64_t link_seq = 0;      // filled by the transport: number of this frame on its link
+  uint64_t link_ack = 0;      // filled by the transport: frames received so far in the other direction
 };
 static_assert(sizeof(FrameHeader) == 96 && std::is_trivially_copyable_v<FrameHeader>);
 
