@@ -1,0 +1,44 @@
+// The chunk grid: how an operation's elements are cut into chunks. A function of the operation alone, never of the members
+// (rule F5), so that a retry with fewer members finds the same pieces. Pure.
+#ifndef FTAR_PLAN_GRID_H_
+#define FTAR_PLAN_GRID_H_
+
+#include <cstdint>
+
+namespace ftar::plan {
+
+inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
+inline constexpr uint64_t kChunkBytesMin = 4 * 1024;
+inline constexpr uint32_t kChunksWanted = 32;  // enough pieces for several owners to work side by side
+
+struct Chunk {
+  uint32_t index = 0;
+  int32_t segment = 0;   // 0 for operations without segments
+  uint64_t first = 0;    // element, counted from the start of the segment
+  uint64_t count = 0;    // elements
+};
+
+// `segments` pieces of `count` elements each (1 for allreduce, broadcast, barrier), cut alike. There is always at least one
+// chunk a segment, so that an operation on 0 elements is still agreed upon.
+class Grid {
+ public:
+  Grid() = default;
+  // chunk_bytes 0: chosen from the size.
+  Grid(uint64_t count, uint32_t element_bytes, int32_t segments, uint64_t chunk_bytes);
+
+  uint32_t chunks() const { return per_segment_ * static_cast<uint32_t>(segments_); }
+  uint32_t chunks_per_segment() const { return per_segment_; }
+  int32_t segments() const { return segments_; }
+  uint64_t count() const { return count_; }
+  Chunk At(uint32_t index) const;
+
+ private:
+  uint64_t count_ = 0;
+  uint64_t chunk_count_ = 1;  // elements a chunk
+  uint32_t per_segment_ = 1;
+  int32_t segments_ = 1;
+};
+
+}  // namespace ftar::plan
+
+#endif  // FTAR_PLAN_GRID_H_
