@@ -5,6 +5,7 @@
 #ifndef FTAR_PLAN_ROLE_H_
 #define FTAR_PLAN_ROLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

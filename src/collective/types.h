@@ -1,0 +1,151 @@
+// What the collective machines say and hear, as values. Nothing here holds a pointer to user memory: operations and buffers
+// are named by number, so that the same machine runs over real bytes and over the simulator's symbols.
+#ifndef FTAR_COLLECTIVE_TYPES_H_
+#define FTAR_COLLECTIVE_TYPES_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "plan/role.h"
+#include "wire/frame.h"
+#include "wire/messages.h"
+#include "wire/view.h"
+
+namespace ftar::collective {
+
+// An operation as its caller described it; validated by the API.
+struct OpSpec {
+  plan::Kind kind = plan::Kind::kAllReduce;
+  uint8_t dtype = 0;
+  uint8_t redop = 0;
+  uint32_t element_bytes = 4;
+  uint32_t accumulator_bytes = 4;  // of a partial sum's element
+  uint64_t count = 0;              // elements; of one segment for reduce-scatter and all-gather
+  bool in_place = false;           // send == recv
+  plan::PlanKind plan = plan::PlanKind::kAuto;
+  MemberId root;                   // broadcast
+  Epoch layout = 0;                // rule F7; 0: the group's view at the call
+  double weight = 1;               // sampled now, kept for all attempts (rule V7)
+  double scale = 1;
+  bool strict = false;             // rule V8
+  TimeNs timeout_ns = 0;           // after which the late become suspects; 0: none
+  uint64_t tag = 0;                // the caller's, unread
+};
+
+// Where bytes are. `id`: the op's seq for kSend and kRecv, the staging number, the inbound frame's number.
+struct BufferRef {
+  enum class Kind : uint8_t { kNone, kSend, kRecv, kStaging, kInbound };
+  Kind kind = Kind::kNone;
+  uint64_t id = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+struct SourceRef {
+  BufferRef buffer;
+  bool partial = false;  // already in the accumulator's type, weighted
+  double weight = 1;
+};
+
+// A frame for a peer. `payload` is read until the op is cancelled or the transport says sent.
+struct SendFrame {
+  MemberId to;
+  wire::FrameHeader header;
+  std::vector<std::byte> ext;
+  BufferRef payload;
+};
+
+// Work on bytes, done in the order given. The host answers WorkDone(id) for each; results count only then.
+struct Work {
+  enum class Kind : uint8_t {
+    kReduceFinal,    // dst = round(scale * sum / divisor)
+    kReducePartial,  // dst = sum, in the accumulator's type
+    kCopy,           // dst = source 0
+    kZero,           // dst = 0
+  };
+  uint64_t id = 0;
+  Kind kind = Kind::kCopy;
+  Seq seq = 0;
+  uint8_t dtype = 0, redop = 0;
+  std::vector<SourceRef> sources;  // in the order of addition, none with weight 0
+  BufferRef dst;
+  uint64_t count = 0;
+  double divisor = 1, scale = 1;
+};
+
+struct Participant {
+  MemberId id;
+  int32_t rank = 0;  // in the attempt's list
+  int32_t replica = 0, shard = 0;
+  double weight = 1;
+};
+
+struct Outcome {
+  Code status = Code::kOk;
+  std::string text;  // what the verdict says when it is not OK
+  MemberId culprit;
+  Epoch epoch = 0;   // of the attempt that was delivered
+  Seq seq = 0;
+  uint64_t tag = 0;
+  std::vector<Participant> members;  // all of the attempt, weight 0 included
+  int32_t participants = 0;          // with weight > 0
+  double weight_sum = 0;
+  int32_t attempts = 0;
+  plan::PlanKind plan = plan::PlanKind::kAuto;
+  uint64_t bytes_resent = 0;
+  TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0, arrival_skew_ns = 0;
+  MemberId slowest;
+};
+
+// One step's list of things to do, in this order: staging is allocated, then work and frames in the order of `todo`.
+struct Todo {
+  enum class Kind : uint8_t {
+    kAllocate,        // staging `id`, `bytes`
+    kFree,            // staging `id`
+    kWork,            // work
+    kSend,            // frame
+    kReleaseInbound,  // inbound `id`
+    kSpillInbound,    // inbound `id` must wait long: move it out of the transport's memory
+    kCancelSends,     // data frames of op `id` need not arrive any more, on every link
+    kDeliver,         // outcome
+  };
+  Kind kind = Kind::kWork;
+  uint64_t id = 0;
+  uint64_t bytes = 0;
+  Work work;
+  SendFrame frame;
+  Outcome outcome;
+};
+
+// A data frame that arrived; the payload is in inbound buffer `inbound`, whole and checksummed. A frame without payload has
+// inbound 0.
+struct InboundFrame {
+  MemberId from;
+  wire::FrameHeader header;
+  std::vector<std::byte> ext;
+  uint64_t inbound = 0;
+};
+
+// The verdict-relevant side of a view, for one column.
+using ViewPtr = std::shared_ptr<const wire::View>;
+
+struct GroupConfig {
+  MemberId self;
+  int32_t shard = 0;
+  GroupKey key = 0;
+  Seq window = 16;                  // W of rule J3
+  bool fault_tolerant = true;       // --ft on
+  bool deterministic = false;
+  plan::PlanKind plan = plan::PlanKind::kAuto;
+  uint64_t chunk_bytes = 0;
+  uint64_t hold_bytes_max = 1 << 20;  // unreleased payload a link can bear; above it frames are spilled
+};
+
+}  // namespace ftar::collective
+
+#endif  // FTAR_COLLECTIVE_TYPES_H_
