@@ -1,0 +1,147 @@
+// A job as the C ABI sees it: thread-safe, every wait bounded, no exception leaves. api/ validates and translates; this class
+// acts. Behind it: one engine (pure), its devices, the control connection and the progress thread, under one lock.
+//
+// Threads: any call from any thread. Callbacks run on the progress thread, or on a thread that is inside Wait, without the lock.
+// Who waits, drives (design 7): a thread in Wait pumps the engine itself; the progress thread takes over while nobody waits.
+#ifndef FTAR_RUNTIME_JOB_H_
+#define FTAR_RUNTIME_JOB_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "collective/types.h"
+#include "wire/messages.h"
+#include "wire/view.h"
+
+namespace ftar::runtime {
+
+struct JobOptions {
+  int32_t replica = -1, shard = -1, replicas = -1, shards = -1, min_replicas = -1;  // -1: from the launcher's variables
+  std::string name, coordinator, host, rack;                                        // empty: from the environment
+  std::vector<std::pair<std::string, std::string>> knobs;  // ftarConfigSet, in order
+  int64_t timeout_ns = 0;                                  // the knob `timeout` and nothing else
+};
+
+// Everything an ftarErrorInfo or ftarEvent says about somebody.
+struct Culprit {
+  Code code = Code::kOk;
+  MemberId member;
+  int32_t rank = -1, replica = -1, shard = -1;
+  Epoch epoch = 0;
+  Seq seq = kNoSeq;
+  int64_t last_progress_ns = 0;
+  std::string host, stage, argument, text;
+};
+
+enum class EventType : int32_t {  // values equal FTAR_EVENT_*
+  kView = 0, kMemberJoined, kMemberLeft, kMemberLost, kLate, kSlow, kLinkDown, kLinkUp, kCorrupt, kCoordinatorDown,
+  kCoordinatorUp, kEvicted, kDrain, kLevel,
+};
+struct JobEvent {
+  EventType type = EventType::kView;
+  Code cause = Code::kOk;
+  Epoch epoch = 0;
+  Seq seq = kNoSeq;
+  int64_t time_ns = 0;  // CLOCK_MONOTONIC, when it was decided here
+  Culprit who;
+};
+
+struct OpRequest {
+  collective::OpSpec spec;
+  int32_t root_rank = 0;  // broadcast: rank in the group's view at `layout_epoch`, or now
+  Epoch layout_epoch = 0;
+  const void* send = nullptr;
+  void* recv = nullptr;
+  double weight = 0;      // NaN: the member's (the step's, else 1)
+  int64_t timeout_ns = 0; // 0: none
+  std::function<void(const collective::Outcome&)> on_done;
+};
+
+class Op;     // one started operation; shared by the caller's handle and the job
+class Group;
+using OpPtr = std::shared_ptr<Op>;
+using GroupPtr = std::shared_ptr<Group>;
+using ViewPtr = std::shared_ptr<const wire::View>;
+
+struct GroupInfo {
+  MemberId self;
+  int32_t rank = -1, shard = 0, members = 0;
+  Seq first_seq = 0, next_seq = 0;
+  Epoch epoch = 0;
+};
+
+struct StepRequest {
+  int64_t step = -1;
+  double weight = 1;  // NaN: 1
+  bool strict = false;
+};
+struct StepResult {
+  int64_t step = 0;
+  Epoch epoch = 0;
+  int32_t participants = 0, joined = 0, left = 0, source = -1;
+  double weight_sum = 0;
+};
+
+class Job : public std::enable_shared_from_this<Job> {
+ public:
+  // Reads configuration and environment, opens devices, starts the progress thread and the way to the coordinator.
+  // `on_event` may be null. Errors name the knob, variable or argument.
+  static Expected<std::shared_ptr<Job>> Create(const JobOptions& options, std::function<void(const JobEvent&)> on_event);
+  ~Job();
+
+  Status WaitReady(int64_t timeout_ns);  // kTimeout, kAuth, kConfig, kPeer (place held), kCoordinator, ...
+  Status Leave(int64_t timeout_ns);
+  Status Abort(const std::string& reason);
+  Status Report(Code cause, const std::string& text);
+  Status Evict(MemberId member, const std::string& reason);
+  Status Destroy();  // aborts what runs; afterwards every call returns kState; idempotent
+
+  Status NextEvent(JobEvent* event, int64_t timeout_ns);
+  Expected<int> EventFd();
+  const Config& config() const;  // effective values with origins
+  Status GetCounter(const std::string& name, uint64_t* value) const;
+  Status Dump(const std::string& path) const;
+
+  ViewPtr view() const;                 // whole job; null before ready
+  ViewPtr column_view(int32_t shard) const;
+  MemberId self() const;
+  Culprit last_culprit() const;         // who died or why we are out, for error info
+
+  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
+  Status CloseGroup(const GroupPtr& group);
+  GroupInfo group_info(const GroupPtr& group) const;
+
+  // All or none. Buffers belong to the library until Wait returns a final status.
+  Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
+  // kOk and agreed verdicts: final. kInProgress (timeout 0), kTimeout, kQuorum, kCoordinator: the op lives on.
+  Status Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome);
+  Expected<collective::Outcome> OutcomeOf(const GroupPtr& group, Seq seq) const;  // the last 1,024
+
+  Status StepBegin(const StepRequest& request, StepResult* result);
+  Status StepEnd(int64_t step, StepResult* result);
+
+  Expected<void*> MemAlloc(size_t bytes);  // 64-byte aligned at least; shared-memory backed where possible
+  Status MemFree(void* memory);
+
+  // True on the thread that is inside one of this job's callbacks now.
+  static bool InCallback();
+
+ private:
+  Job();
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A final outcome's members etc.; kept by the op until its last reference goes.
+Status OpStatusOf(const OpPtr& op, collective::Outcome* outcome);  // no waiting: kInProgress while it runs
+
+}  // namespace ftar::runtime
+
+#endif  // FTAR_RUNTIME_JOB_H_
