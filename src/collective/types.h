@@ -112,6 +112,7 @@ struct Todo {
     kReleaseInbound,  // inbound `id`
     kSpillInbound,    // inbound `id` must wait long: move it out of the transport's memory
     kCancelSends,     // data frames of op `id` need not arrive any more, on every link
+    kFinishSends,     // they must arrive, but the op's buffers go back to the caller now (without fault tolerance)
     kDeliver,         // outcome
   };
   Kind kind = Kind::kWork;

@@ -65,6 +65,10 @@ class Link {
   // after return their payload is not read. One that is half sent is finished from a private copy. Their kSent never comes.
   virtual void CancelOp(uint32_t group, uint64_t seq) = 0;
 
+  // Like CancelOp, but the frames must still arrive: what is not written yet is copied, what is written and unacknowledged can
+  // no longer be sent again. For operations without fault tolerance, whose buffers go back to the caller early.
+  virtual void FinishOp(uint32_t group, uint64_t seq) = 0;
+
   // Gives a received frame's memory back. Tokens are per link; releasing in any order is legal.
   virtual void Release(uint64_t token) = 0;
 

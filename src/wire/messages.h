@@ -46,7 +46,8 @@ struct Signature {
   uint8_t dtype = 0;   // ftarDtype_t
   uint8_t redop = 0;   // ftarRedop_t
   uint8_t flags = 0;   // kSignatureStrict
-  uint8_t plan = 0;    // collective::PlanKind the caller forced, 0 if the library chooses
+  uint8_t plan = 0;    // plan::PlanKind the caller forced, 0 if the library chooses
+  uint8_t element_bytes = 0, accumulator_bytes = 0;  // follow from dtype and redop; not compared
   uint64_t count = 0;  // elements of the allreduce or broadcast, of one segment otherwise
   uint64_t step = 0;
   MemberId root;       // broadcast only
@@ -265,6 +266,12 @@ struct Want {  // salvage: send me these chunks of an attempt that you hold
   Epoch attempt = 0;
   std::vector<uint32_t> chunks;
 };
+struct CallNotice {  // root to a leaver: the column has called this; stand in for your caller (rule J5)
+  Epoch era = 0;
+  GroupKey group = 0;
+  Seq seq = 0;
+  Signature signature;
+};
 struct Release {  // rule J5: all know the leaver's last operation stable and hold the view without it
   Epoch epoch = 0;
 };
@@ -276,7 +283,7 @@ using Message =
     std::variant<Hello, LinksUp, Refuse, Decided, Installed, Reserved, Confirmed, Announced, Heartbeat, Evidence, AskPrepare,
                  LeaveRequest, Goodbye, Welcome, Rejected, Connect, Prepare, Install, Propose, Confirm, Announce, VoidPlan,
                  Evicted, CoordinatorBeat, LateNotice, NoQuorum, ColumnStatus, ColumnVerdicts, AskVerdicts, Credit, StepMark,
-                 Want, Release, LeaveReady>;
+                 Want, CallNotice, Release, LeaveReady>;
 
 }  // namespace ftar::wire
 

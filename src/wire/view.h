@@ -68,6 +68,7 @@ struct View {
   Epoch era = 0;
   Epoch base = 0;        // a planned view's predecessor; operations before the boundary stay in it
   bool planned = false;
+  Bound boundary;        // planned views: operations before it belong to `base`, at or after it to this view
   std::vector<ViewEntry> entries;  // the list's order is the order of additions; rank follows it (rule F6)
   bool operator==(const View&) const = default;
 
