@@ -1,0 +1,612 @@
+/* libftar: an allreduce that finishes with the survivors.  The C interface, FTAR_1.0.
+ *
+ * Members are processes; `replica` and `shard` are a member's row and column in the job, and a
+ * group is one column. When members die, the running operations end with the survivors, and all
+ * survivors hear the same verdict.
+ *
+ * Conventions, said once and true for every call:
+ *
+ *  (1) Results. Every call that can fail returns ftarResult_t: 0 is FTAR_OK, 1 and 2 mean "not
+ * yet", 100 and up is an error. The hundred says what died: 1xx usage, 2xx the operation, 3xx a
+ * link, 4xx a peer, 5xx this member's place in the group, 6xx the group, 7xx this host.
+ * ftarGetLastError() tells who and why. A call that refuses does nothing. (2) Structs start with
+ * `size` and are initialised with their FTAR_..._INIT macro. The library reads and writes no
+ * further than `size`. A size larger than the library knows is fine if the rest is zero, else
+ * FTAR_ERR_ARG names the offset; with a smaller one the fields cut off keep their defaults. A size
+ * of 0 is FTAR_ERR_ARG. Arrays of structs carry a `stride`. (3) Handles are opaque. NULL is legal
+ * for every Destroy, Release, Close, Free and Deregister and does nothing. A handle that was
+ * released, or is of another kind, is FTAR_ERR_HANDLE, always: the library never follows a stale
+ * pointer. (4) Times are relative nanoseconds in int64_t. In waits -1 is "for ever" (the failure
+ * detector still bounds it: a group that cannot go on says so) and 0 polls. Times read back are
+ * CLOCK_MONOTONIC. (5) Threads. Every call may come from any thread at any time. Only the call that
+ * destroys or releases a handle must be the last one to use it. Nothing here is async-signal-safe.
+ *  (6) Callbacks come from the library's progress thread or from a thread that is inside a Wait,
+ * never two at a time for one job. They may call Get*, Report, Abort and Evict; Join, Leave, Start,
+ * Wait, Step*, Close and Destroy return FTAR_ERR_STATE there. Do little in them: heartbeats go on
+ * meanwhile, operations of this member do not. (7) Fork. In a child forked after the first
+ * ftarJobJoin every call returns FTAR_ERR_FORKED (fork, then join: fine; fork, then exec: fine).
+ *  (8) Ownership. Names, texts, configurations and descriptors are copied by the call. Data buffers
+ * are not: from the start of an operation until its final outcome they belong to the library.
+ * Pointers handed to a callback are valid during it. (9) Identity. `member` (ftarId) names one
+ * incarnation of a process and is never reused. `rank` is its place in a view and changes with the
+ * view. `replica` and `shard` are its place in the job and outlive both. (10) Fields that say "must
+ * be 0" (or NULL, or -1) in this release return FTAR_ERR_UNSUPPORTED when they are set.
+ */
+#ifndef FTAR_FTAR_H_
+#define FTAR_FTAR_H_
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FTAR_VERSION_MAJOR 1
+#define FTAR_VERSION_MINOR 0
+#define FTAR_VERSION_PATCH 0
+#define FTAR_VERSION (FTAR_VERSION_MAJOR * 10000 + FTAR_VERSION_MINOR * 100 + FTAR_VERSION_PATCH)
+
+#if defined(__GNUC__) || defined(__clang__)
+#define FTAR_API __attribute__((visibility("default")))
+#else
+#define FTAR_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- handles and enumerations
+ * ------------------------------------------------------------------------------------------ */
+
+typedef struct ftarJob *ftarJob_t;
+typedef struct ftarGroup *ftarGroup_t;
+typedef struct ftarOp *ftarOp_t;
+typedef struct ftarView *ftarView_t;
+typedef struct ftarMem *ftarMem_t;
+typedef struct ftarConfig *ftarConfig_t;
+
+/* Enumerations travel as int32_t, so that their size is fixed and a new value is no change of the
+ * ABI. */
+typedef int32_t ftarResult_t;
+typedef int32_t ftarDtype_t;
+typedef int32_t ftarRedop_t;
+typedef int32_t ftarKind_t;
+typedef int32_t ftarEventType_t;
+typedef int32_t ftarMemKind_t;
+typedef int32_t ftarStreamKind_t;
+
+/* Results. */
+enum {
+  FTAR_OK = 0,
+  FTAR_IN_PROGRESS = 1, /* not an error: ask again */
+  FTAR_TIMEOUT = 2,     /* of this wait; what was waited for goes on */
+
+  FTAR_ERR_ARG = 100, /* an argument is wrong; ftarErrorInfo.argument names it */
+  FTAR_ERR_HANDLE,    /* a handle that is not alive, or of another kind */
+  FTAR_ERR_STATE,     /* legal call, wrong moment: in a callback, before ready, after destroy */
+  FTAR_ERR_CONFIG,    /* a knob, variable or file is wrong or unknown, or members disagree on one */
+  FTAR_ERR_UNSUPPORTED, /* understood, but not in this build or release */
+  FTAR_ERR_FORKED,      /* called in a forked child */
+  FTAR_ERR_VERSION,     /* a peer speaks another wire version */
+
+  FTAR_ERR_MISMATCH = 200, /* members called the operation differently; all get this, the text names
+                              two and the field */
+  FTAR_ERR_ABORTED,        /* this member aborted or destroyed its job */
+  FTAR_ERR_ABSENT, /* nothing to compute from: the weights sum to 0, or the root of a broadcast is
+                      gone */
+
+  FTAR_ERR_LINK = 300, /* no path to a living peer */
+  FTAR_ERR_CORRUPT,    /* data that fails its checksum */
+
+  FTAR_ERR_PEER =
+      400,       /* a peer refused or is in the way, for example its place in the job is held */
+  FTAR_ERR_AUTH, /* token absent, wrong or of another job */
+
+  FTAR_ERR_EVICTED =
+      500,       /* the group goes on without this member; destroy the job and join again */
+  FTAR_ERR_LEFT, /* this member has left as planned */
+
+  FTAR_ERR_QUORUM = 600, /* too few members are heard of to decide; the operation lives on */
+  FTAR_ERR_COORDINATOR, /* the coordinator is out of reach and its decision is needed; the operation
+                           lives on */
+
+  FTAR_ERR_MEMORY = 700, /* no memory, or a buffer that cannot be read or written */
+  FTAR_ERR_SYSTEM,       /* a system call failed; the text has errno */
+  FTAR_ERR_DEVICE,       /* an accelerator failed */
+  FTAR_ERR_INTERNAL      /* a defect of libftar; please report it */
+};
+
+/* Element types. Half and 8-bit floats are added up in f32. */
+enum {
+  FTAR_F32,
+  FTAR_F64,
+  FTAR_F16,
+  FTAR_BF16,
+  FTAR_F8E4M3,
+  FTAR_F8E5M2,
+  FTAR_I8,
+  FTAR_U8,
+  FTAR_I32,
+  FTAR_U32,
+  FTAR_I64,
+  FTAR_U64
+};
+
+/* Operators. SUM and PROD of integers wrap; NaN propagates through all; integer averages truncate
+ * toward zero. */
+enum {
+  FTAR_SUM,
+  FTAR_PROD,
+  FTAR_MIN,
+  FTAR_MAX,
+  FTAR_AVG, /* sum / participants */
+  FTAR_WAVG /* sum(w x) / sum(w); floating types only */
+};
+
+/* Kinds of operation; n is the number of members of the view in ftarOpDesc.epoch. */
+enum {
+  FTAR_ALLREDUCE,      /* send: count, recv: count */
+  FTAR_REDUCE_SCATTER, /* send: n * count, recv: count, the segment of this member's rank */
+  FTAR_ALLGATHER,      /* send: count, recv: n * count */
+  FTAR_BROADCAST,      /* send: count, read at the root only; recv: count */
+  FTAR_BARRIER         /* no data */
+};
+
+enum { FTAR_MEM_AUTO, FTAR_MEM_HOST, FTAR_MEM_CUDA };
+enum { FTAR_STREAM_NONE, FTAR_STREAM_CUDA };
+
+/* Events; see ftarEvent. */
+enum {
+  FTAR_EVENT_VIEW,          /* a new view is installed; ftarJobGetView returns it */
+  FTAR_EVENT_MEMBER_JOINED, /* who: the newcomer */
+  FTAR_EVENT_MEMBER_LEFT,   /* who: left as planned */
+  FTAR_EVENT_MEMBER_LOST,   /* who: evicted; cause and text say how it was noticed */
+  FTAR_EVENT_LATE,          /* who: has not entered operation `seq`, in which others wait */
+  FTAR_EVENT_SLOW,          /* who: slower than its peers */
+  FTAR_EVENT_LINK_DOWN,     /* who: the peer at the other end */
+  FTAR_EVENT_LINK_UP,
+  FTAR_EVENT_CORRUPT,          /* who: sent data that failed its checksum */
+  FTAR_EVENT_COORDINATOR_DOWN, /* members go on; changes of the view wait */
+  FTAR_EVENT_COORDINATOR_UP,
+  FTAR_EVENT_EVICTED, /* this member is out */
+  FTAR_EVENT_DRAIN,   /* somebody asks this member to leave */
+  FTAR_EVENT_LEVEL    /* a catch-up is level */
+};
+
+/* Levels of log lines. */
+enum { FTAR_LOG_ERROR, FTAR_LOG_WARNING, FTAR_LOG_INFO, FTAR_LOG_DEBUG };
+
+/* A member's incarnation: random, new at every join, never reused. {0, 0} is nobody. */
+typedef struct {
+  uint64_t hi, lo;
+} ftarId;
+
+/* "No operation" where a seq is expected. */
+#define FTAR_NO_SEQ UINT64_MAX
+
+/* ---- library
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+/* Who and why. Part of ftarEvent, so it never grows. Texts are cut to fit and end with 0; unknown
+ * is "" or -1 or 0. */
+typedef struct {
+  size_t size;
+  ftarResult_t code;
+  int32_t rank, replica, shard; /* of the culprit; -1: none, or this process itself */
+  ftarId member;
+  uint64_t epoch, seq;      /* where it happened; seq is FTAR_NO_SEQ when no operation is meant */
+  int64_t last_progress_ns; /* how long ago the culprit was last seen to get on */
+  char host[64], device[32];
+  char stage[24];    /* of an operation or of joining, for example "reducing" */
+  char argument[32]; /* the argument, field, knob or variable that is at fault */
+  char text[512];    /* one line for people */
+} ftarErrorInfo;
+#define FTAR_ERROR_INFO_INIT \
+  { sizeof(ftarErrorInfo), 0, -1, -1, -1, {0, 0}, 0, FTAR_NO_SEQ, 0, "", "", "", "", "" }
+
+/* The version of the library that runs, to be compared with FTAR_VERSION. Also works in a forked
+ * child. */
+FTAR_API uint32_t ftarGetVersion(void);
+
+/* The name of a result, for example "FTAR_ERR_PEER"; "unknown result" for other numbers. Never
+ * NULL, static. */
+FTAR_API const char *ftarResultString(ftarResult_t result);
+
+/* What went wrong in this thread's last call that returned neither FTAR_OK nor FTAR_IN_PROGRESS, an
+ * operation's status through ftarOpWait included. Success does not clear it; it stays valid after
+ * the handle is gone. code is FTAR_OK if nothing has failed yet. Errors: FTAR_ERR_ARG (not
+ * recorded). */
+FTAR_API ftarResult_t ftarGetLastError(ftarErrorInfo *info);
+
+/* Sends this process's log lines (no newline, UTF-8) to `fn` instead of standard error; NULL
+ * restores that. `fn` may be called from any thread, two at a time, and must call nothing of
+ * libftar; a line being written while this returns may still reach the old one. */
+FTAR_API ftarResult_t ftarSetLogHandler(void (*fn)(int32_t level, const char *line, void *user),
+                                        void *user);
+
+/* ---- configuration: names and text, so that a new knob never touches the ABI
+ * -------------------------------------------- */
+
+/* Called once a knob. `origin` is "default", "file PATH:LINE", "environment", "call" or "struct".
+ */
+typedef void (*ftarConfigVisitor)(const char *name, const char *value, const char *origin,
+                                  const char *help, void *user);
+
+/* An empty set of knob values for ftarJobConfig.config. Values set here win over FTAR_* variables,
+ * those over ftar.conf. */
+FTAR_API ftarResult_t ftarConfigCreate(ftarConfig_t *config);
+
+/* Sets a knob, for example ("timeout", "30s"); the last value wins. FTAR_ERR_CONFIG: no such knob,
+ * or a value it cannot have; the text says what would be right. */
+FTAR_API ftarResult_t ftarConfigSet(ftarConfig_t config, const char *name, const char *value);
+
+/* Visits every knob there is, with the value set here or the default. */
+FTAR_API ftarResult_t ftarConfigEach(ftarConfig_t config, ftarConfigVisitor visitor, void *user);
+FTAR_API ftarResult_t ftarConfigDestroy(ftarConfig_t config);
+
+/* ---- job
+ * ---------------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  size_t size;
+  ftarEventType_t type;
+  ftarResult_t cause; /* why, for example FTAR_ERR_PEER; FTAR_OK when nothing is wrong */
+  uint64_t epoch, seq;
+  int64_t time_ns; /* CLOCK_MONOTONIC when this member learned of it */
+  ftarErrorInfo who;
+  const void *detail; /* type-specific, starts with its size; NULL in this release */
+} ftarEvent;
+#define FTAR_EVENT_INIT \
+  { sizeof(ftarEvent), 0, 0, 0, FTAR_NO_SEQ, 0, FTAR_ERROR_INFO_INIT, NULL }
+
+/* ftarJobConfig.flags: ftarJobJoin returns FTAR_IN_PROGRESS as soon as its arguments are accepted.
+ */
+#define FTAR_JOB_NONBLOCKING 1u
+
+/* -1 and NULL: from FTAR_* variables or the launcher's (torchrun, Slurm, Open MPI, MPICH), else 0
+ * of 1, a job of one. */
+typedef struct {
+  size_t size;
+  uint32_t flags;
+  int32_t replica, shard; /* this member's place: below 65536, one living member a place */
+  int32_t replicas,
+      shards; /* replicas: how many the first view waits for; shards: columns, the same for all */
+  int32_t min_replicas; /* with fewer the group stops deciding (FTAR_ERR_QUORUM); -1: the knob, 1 by
+                           default */
+  const char *name;     /* of the job */
+  const char *coordinator; /* HOST:PORT */
+  const char *host,
+      *rack;           /* names for people and for planning; NULL: asked from the system, none */
+  ftarConfig_t config; /* may be NULL; copied */
+  int64_t timeout_ns; /* the knob `timeout`: silence or standstill of a member longer than this is a
+                         failure; 0: knob */
+  void (*on_event)(const ftarEvent *event,
+                   void *user); /* may be NULL; then poll with ftarJobNextEvent */
+  void *user;
+} ftarJobConfig;
+#define FTAR_JOB_CONFIG_INIT \
+  { sizeof(ftarJobConfig), 0, -1, -1, -1, -1, -1, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL }
+
+/* Joins, and unless FTAR_JOB_NONBLOCKING is set waits until this member is in a view. On any error
+ * *job is NULL. Several jobs in one process are independent. NULL config: all from the environment.
+ * FTAR_ERR_CONFIG names the knob or variable; FTAR_ERR_COORDINATOR, FTAR_ERR_AUTH, FTAR_ERR_PEER
+ * (place held until the knob `join_timeout` ended; names the holder), FTAR_ERR_VERSION,
+ * FTAR_ERR_SYSTEM, FTAR_ERR_MEMORY. */
+FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig *config, ftarJob_t *job);
+
+/* Until this member is in a view; errors as ftarJobJoin. FTAR_TIMEOUT ends this wait only. */
+FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
+
+/* Leaves as planned: what this member has started ends as usual and may be waited for afterwards,
+ * nobody's operation fails, later starts return FTAR_ERR_LEFT. FTAR_TIMEOUT: it goes on; call
+ * again. The last member's leave ends the job. */
+FTAR_API ftarResult_t ftarJobLeave(ftarJob_t job, int64_t timeout_ns);
+
+/* This member leaves now, as if it had died, and says why. Never blocks. Its operations end in
+ * FTAR_ERR_ABORTED. */
+FTAR_API ftarResult_t ftarJobAbort(ftarJob_t job, const char *reason);
+
+/* Tells the group that this member is broken (`cause` is an error, not FTAR_OK): evidence, on which
+ * the group decides. */
+FTAR_API ftarResult_t ftarJobReport(ftarJob_t job, ftarResult_t cause, const char *text);
+
+/* Asks the group to evict a member. Asynchronous: the event tells. FTAR_ERR_ARG: nobody of that id
+ * is in the view. */
+FTAR_API ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char *reason);
+
+/* The oldest event not yet taken; only while on_event is NULL. Oldest are dropped beyond 1,024.
+ * Texts in `event` are its own; `detail` is valid until this thread's next call. FTAR_IN_PROGRESS:
+ * none (timeout 0). FTAR_TIMEOUT: none in time. */
+FTAR_API ftarResult_t ftarJobNextEvent(ftarJob_t job, ftarEvent *event, int64_t timeout_ns);
+
+/* A descriptor that polls readable while events wait. Owned by the job: neither read nor close it.
+ */
+FTAR_API ftarResult_t ftarJobEventFd(ftarJob_t job, int *fd);
+
+/* Visits the effective value of every knob, with its origin. */
+FTAR_API ftarResult_t ftarJobConfigEach(ftarJob_t job, ftarConfigVisitor visitor, void *user);
+
+/* A counter by name, for example "links_opened"; FTAR_ERR_ARG: no such counter. */
+FTAR_API ftarResult_t ftarJobGetCounter(ftarJob_t job, const char *name, uint64_t *value);
+
+/* Writes flight recorder, counters, view and links as JSON to `path`, replacing it.
+ * FTAR_ERR_SYSTEM. */
+FTAR_API ftarResult_t ftarJobDump(ftarJob_t job, const char *path);
+
+/* Ends the job here, at once; without ftarJobLeave the others see a failure. Operations in flight
+ * end in FTAR_ERR_ABORTED; handles of operations and views stay valid until they are released,
+ * those of groups do not. Returns after the last callback. ftarMemAlloc'ed memory of this job is
+ * freed. FTAR_ERR_STATE in a callback. */
+FTAR_API ftarResult_t ftarJobDestroy(ftarJob_t job);
+
+/* ---- view: an immutable snapshot of who is in
+ * --------------------------------------------------------------------------- */
+
+typedef struct {
+  size_t size;
+  ftarId id;
+  int32_t rank, replica, shard; /* rank in the view asked: of the job or of the group */
+  uint32_t flags;               /* 0 */
+  double weight;                /* ftarOpParticipants: in that op, 0: not counted; in views: 1 */
+  uint64_t joined_epoch;
+  char host[64];
+  uint64_t first_seq; /* of the group: its first operation with this member; 0 in a job's view */
+} ftarMemberInfo;
+#define FTAR_MEMBER_INFO_INIT \
+  { sizeof(ftarMemberInfo), {0, 0}, -1, -1, -1, 0, 0, 0, "", 0 }
+
+typedef struct {
+  size_t size;
+  uint64_t epoch;            /* orders views; grows; not dense */
+  int32_t members, replicas; /* ranks are 0 .. members - 1 */
+  int32_t my_rank;           /* -1: I am not in it */
+  int32_t shards;
+  uint64_t first_seq; /* of the group: the first operation of this view as far as it is known here;
+                         0 in a job's view */
+  ftarId my_id;
+} ftarViewInfo;
+#define FTAR_VIEW_INFO_INIT                           \
+  {                                                   \
+    sizeof(ftarViewInfo), 0, 0, 0, -1, 0, 0, { 0, 0 } \
+  }
+
+/* The newest view. The snapshot never changes and outlives the job; release it. FTAR_ERR_STATE: not
+ * ready yet. */
+FTAR_API ftarResult_t ftarJobGetView(ftarJob_t job, ftarView_t *view);
+FTAR_API ftarResult_t ftarViewGetInfo(ftarView_t view, ftarViewInfo *info);
+/* FTAR_ERR_ARG: no such rank. */
+FTAR_API ftarResult_t ftarViewGetMember(ftarView_t view, int32_t rank, ftarMemberInfo *info);
+FTAR_API ftarResult_t ftarViewRelease(ftarView_t view);
+
+/* ---- groups and steps
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  size_t size;
+  const char
+      *name;      /* the same name is the same group on all members of a column; NULL: "default" */
+  int32_t shard;  /* -1: mine; another column than mine is FTAR_ERR_UNSUPPORTED */
+  uint32_t flags; /* 0 */
+  int32_t window; /* operations in flight before further starts queue; 0: the knob; the same on all
+                     members */
+  int32_t priority; /* must be 0 */
+} ftarGroupConfig;
+#define FTAR_GROUP_CONFIG_INIT \
+  { sizeof(ftarGroupConfig), NULL, -1, 0, 0, 0 }
+
+typedef struct {
+  size_t size;
+  ftarId my_id;
+  int32_t my_rank; /* in the group's view; -1: before my first operation's boundary */
+  int32_t shard, members;
+  uint64_t first_seq,
+      next_seq;   /* the first operation that is mine to call; the next one to be called here */
+  uint64_t epoch; /* of the group's view */
+} ftarGroupInfo;
+#define FTAR_GROUP_INFO_INIT \
+  { sizeof(ftarGroupInfo), {0, 0}, -1, 0, 0, 0, 0, 0 }
+
+/* Opens this member's end of a group; every member of the column opens it under the same name.
+ * Operations of a group are matched by the order in which they are started (seq, from 0); different
+ * groups are independent. NULL config: my column's default group. One end at a time: FTAR_ERR_STATE
+ * if it is open already. */
+FTAR_API ftarResult_t ftarGroupOpen(ftarJob_t job, const ftarGroupConfig *config,
+                                    ftarGroup_t *group);
+FTAR_API ftarResult_t ftarGroupGetInfo(ftarGroup_t group, ftarGroupInfo *info);
+/* The newest view of the group's column; ranks are ranks in the group. */
+FTAR_API ftarResult_t ftarGroupGetView(ftarGroup_t group, ftarView_t *view);
+/* FTAR_ERR_STATE while operations of it are in flight. */
+FTAR_API ftarResult_t ftarGroupClose(ftarGroup_t group);
+
+/* A measure of a step's work, for example {4096, "tokens"}. */
+typedef struct {
+  double value;
+  char name[24];
+} ftarHint;
+
+/* ftarStepConfig.flags: all operations of the step that a failure finds undelivered end with the
+ * same participants. Without it operation k may lack a member that k + 1 has. */
+#define FTAR_STEP_STRICT 1u
+
+typedef struct {
+  size_t size;
+  int64_t step;  /* -1: the library counts */
+  double weight; /* of this member's inputs in the step, for operations that name none; NaN: 1 */
+  uint32_t flags;
+  const ftarHint *hints; /* must be NULL */
+  size_t hint_count;     /* must be 0 */
+} ftarStepConfig;
+#define FTAR_STEP_CONFIG_INIT \
+  { sizeof(ftarStepConfig), -1, (double)NAN, 0, NULL, 0 }
+
+typedef struct {
+  size_t size;
+  int64_t step;
+  uint64_t epoch;
+  int32_t participants; /* members as of the call */
+  int32_t joined, left; /* members new at this step's boundary, the same for all; gone since the
+                           last step, as of the call */
+  int32_t source; /* rank of a member that was here before; -1: none. Broadcast state from it when
+                     joined > 0 */
+  double weight_sum;
+  int32_t advice_microbatches; /* 0: none */
+} ftarStepInfo;
+#define FTAR_STEP_INFO_INIT \
+  { sizeof(ftarStepInfo), 0, 0, 0, 0, 0, -1, 0, 0 }
+
+/* Marks the start of a step, once a step by every member; members join and leave at these marks.
+ * Not a barrier. Operations started afterwards belong to it. `info` may be NULL. FTAR_ERR_ARG: a
+ * step that does not follow the last one. */
+FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig *config,
+                                    ftarStepInfo *info);
+/* Optional: waits for the step's operations and sums up. */
+FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo *info);
+
+/* ---- memory: optional. Operations take any memory; memory from here saves a copy between
+ * processes of one host. ----------- */
+
+typedef struct {
+  size_t size;
+  ftarMemKind_t kind;   /* AUTO and HOST; CUDA is FTAR_ERR_UNSUPPORTED in this release */
+  int32_t device, numa; /* -1: any */
+  uint32_t flags;       /* 0 */
+} ftarMemDesc;
+#define FTAR_MEM_DESC_INIT \
+  { sizeof(ftarMemDesc), FTAR_MEM_AUTO, -1, -1, 0 }
+
+/* At least 64-byte aligned, zeroed. 0 bytes: FTAR_ERR_ARG. NULL desc: defaults. Freed by
+ * ftarMemFree or with the job. */
+FTAR_API ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc *desc,
+                                   void **memory);
+/* FTAR_ERR_ARG: not memory of this job. The caller sees to it that no operation uses it. */
+FTAR_API ftarResult_t ftarMemFree(ftarJob_t job, void *memory);
+/* Announces memory of the caller's that many operations will use. Host memory needs no such thing
+ * today; devices will. */
+FTAR_API ftarResult_t ftarMemRegister(ftarJob_t job, void *memory, size_t bytes,
+                                      const ftarMemDesc *desc, ftarMem_t *mem);
+FTAR_API ftarResult_t ftarMemDeregister(ftarMem_t mem);
+
+/* ---- operations: one descriptor, one start
+ * ------------------------------------------------------------------------------ */
+
+/* The verdict: `status`, `epoch`, `participants` and `weight_sum` are the same on all members that
+ * get one. */
+typedef struct {
+  size_t size;
+  ftarResult_t status;
+  uint32_t flags;       /* 0 */
+  uint64_t epoch, seq;  /* epoch: of the view whose members made the result; within a window it may
+                           fall (design: V8) */
+  int32_t participants; /* members whose weight was > 0 */
+  int32_t attempts;     /* 1: undisturbed */
+  int32_t plan;         /* as chosen: 1 one-shot, 2 direct, 3 ring; 0: none was needed */
+  int32_t slowest_rank; /* who came last, -1: unknown */
+  double weight_sum;    /* of the weights > 0 */
+  uint64_t bytes_resent;
+  uint64_t digest; /* 0 in this release */
+  int64_t start_ns, complete_ns,
+      delivered_ns;        /* CLOCK_MONOTONIC: called, all data here, known stable */
+  int64_t arrival_skew_ns; /* first to last member's data, as seen here */
+  ftarId culprit;          /* on an error, whose fault it was */
+} ftarOutcome;
+#define FTAR_OUTCOME_INIT                                                       \
+  {                                                                             \
+    sizeof(ftarOutcome), 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, { 0, 0 } \
+  }
+
+typedef struct {
+  size_t size;
+  ftarKind_t kind;
+  ftarDtype_t dtype;
+  ftarRedop_t redop; /* read by allreduce and reduce-scatter */
+  uint32_t flags;    /* 0 */
+  const void *send;  /* any alignment. send == recv: in place; members may differ in that. Overlap
+                        otherwise: FTAR_ERR_ARG */
+  void *recv;
+  uint64_t count;   /* elements; see FTAR_ALLREDUCE and its neighbours. 0 is legal */
+  int32_t root;     /* broadcast: rank in the view of `epoch` */
+  int32_t priority; /* must be 0 */
+  double weight; /* >= 0 and finite; 0: the input is not read and does not count; NaN: the step's,
+                    else 1 */
+  double scale;  /* multiplies the result; not 0, finite; 1. Floating types only, else 1 */
+  int64_t timeout_ns; /* when it passes, whoever is late becomes suspect; the operation itself goes
+                         on. 0: the job's rules */
+  uint64_t tag;       /* the caller's own, for logs */
+  ftarMem_t send_mem, recv_mem; /* NULL, or registered memory that holds the buffer */
+  ftarStreamKind_t stream_kind; /* must be FTAR_STREAM_NONE */
+  int32_t device;               /* must be -1 */
+  void *stream;                 /* must be NULL */
+  ftarDtype_t accumulate, wire; /* must be -1, the type's own */
+  const char
+      *plan; /* "auto", "one-shot", "direct", "ring"; NULL: the knob. The same on all members */
+  void *device_outcome; /* must be NULL */
+  void (*on_done)(const ftarOutcome *outcome,
+                  void *user); /* once, with the final outcome; may be NULL */
+  void *user;
+  uint64_t epoch; /* reduce-scatter, all-gather: the view whose ranks own the segments; broadcast:
+                     the view `root` counts in. 0: the group's view at the call. Segments of members
+                     gone are zero */
+} ftarOpDesc;
+#define FTAR_OP_DESC_INIT                                                                        \
+  {                                                                                              \
+    sizeof(ftarOpDesc), FTAR_ALLREDUCE, FTAR_F32, FTAR_SUM, 0, NULL, NULL, 0, 0, 0, (double)NAN, \
+        1, 0, 0, NULL, NULL, FTAR_STREAM_NONE, -1, NULL, -1, -1, NULL, NULL, NULL, NULL, 0       \
+  }
+
+/* Starts an operation; never blocks (a full window queues it). It takes the group's next seq; a
+ * refused start takes none. Until its final outcome the buffers are the library's, and no two
+ * operations in flight may touch the same bytes unless both read. *op must be released; NULL op:
+ * nobody waits, on_done or ftarGroupOutcome tell. On an error *op is NULL. FTAR_ERR_ARG names the
+ * field; FTAR_ERR_LEFT, FTAR_ERR_EVICTED, FTAR_ERR_ABORTED: this member is out. */
+FTAR_API ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc *desc, ftarOp_t *op);
+
+/* Starts n operations with consecutive seqs, all or none. `desc` points to the first of n
+ * descriptors `stride` bytes apart, each with a `size` of at most `stride`. `ops`: NULL, or room
+ * for n. */
+FTAR_API ftarResult_t ftarOpStartMany(ftarGroup_t group, const ftarOpDesc *desc, size_t stride,
+                                      size_t n, ftarOp_t *ops);
+
+/* ftarOpWait with timeout 0. */
+FTAR_API ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome *outcome);
+
+/* Waits and returns the operation's status. `outcome` may be NULL and is written when the status is
+ * final. Not final, so the operation lives on, its buffers stay the library's and waiting again is
+ * legal: FTAR_IN_PROGRESS (timeout 0), FTAR_TIMEOUT, FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR. Agreed
+ * by all: FTAR_OK, FTAR_ERR_MISMATCH, FTAR_ERR_ABSENT. This member is out: FTAR_ERR_EVICTED,
+ * FTAR_ERR_LEFT, FTAR_ERR_ABORTED. On an error the input is intact; an out-of-place output is
+ * untouched after MISMATCH and ABSENT, else unspecified. */
+FTAR_API ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome *outcome);
+
+/* All members of the delivered attempt, in member order, with their weight in this op. Writes at
+ * most `capacity` elements `stride` bytes apart, sets the `size` of each, and *n to how many there
+ * are. FTAR_IN_PROGRESS: not final yet. `members` may be NULL when capacity is 0. */
+FTAR_API ftarResult_t ftarOpParticipants(ftarOp_t op, ftarMemberInfo *members, size_t stride,
+                                         size_t capacity, size_t *n);
+
+/* Gives the handle back; the operation goes on. */
+FTAR_API ftarResult_t ftarOpRelease(ftarOp_t op);
+
+/* The outcome of one of the last 1,024 operations of the group, by seq. The status is in the
+ * outcome and is not this call's result. FTAR_IN_PROGRESS: not final yet. FTAR_ERR_ARG: not started
+ * yet, or too long ago. */
+FTAR_API ftarResult_t ftarGroupOutcome(ftarGroup_t group, uint64_t seq, ftarOutcome *outcome);
+
+/* Short forms of ftarOpStart with all other fields at their defaults. */
+FTAR_API ftarResult_t ftarAllReduce(const void *send, void *recv, uint64_t count, ftarDtype_t dtype,
+                                    ftarRedop_t redop, ftarGroup_t group, ftarOp_t *op);
+FTAR_API ftarResult_t ftarReduceScatter(const void *send, void *recv, uint64_t recv_count,
+                                        ftarDtype_t dtype, ftarRedop_t redop, ftarGroup_t group,
+                                        ftarOp_t *op);
+FTAR_API ftarResult_t ftarAllGather(const void *send, void *recv, uint64_t send_count,
+                                    ftarDtype_t dtype, ftarGroup_t group, ftarOp_t *op);
+FTAR_API ftarResult_t ftarBroadcast(const void *send, void *recv, uint64_t count, ftarDtype_t dtype,
+                                    int32_t root, ftarGroup_t group, ftarOp_t *op);
+FTAR_API ftarResult_t ftarBarrier(ftarGroup_t group, ftarOp_t *op);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* FTAR_FTAR_H_ */
