@@ -1,0 +1,25 @@
+// Copying bytes between staging memory and user buffers.
+//
+// A pure function of its arguments, any thread.
+#ifndef FTAR_REDUCE_COPY_H_
+#define FTAR_REDUCE_COPY_H_
+
+#include <cstddef>
+
+namespace ftar::reduce {
+
+enum class CopyMode {
+  kCached,  // The destination is read again soon by this core.
+  kStream,  // It is not: a large copy goes past the caches, which spares reading the old contents and evicting others'.
+};
+
+// Streaming begins here; a smaller copy leaves most of the caches alone anyway.
+inline constexpr size_t kStreamMinBytes = 256 * 1024;
+
+// Copies `bytes` from `src` to `dst`, which may be equal but not overlap otherwise. Streamed stores are visible to other
+// threads in program order once the call has returned, as others are.
+void Copy(void* dst, const void* src, size_t bytes, CopyMode mode = CopyMode::kCached);
+
+}  // namespace ftar::reduce
+
+#endif  // FTAR_REDUCE_COPY_H_

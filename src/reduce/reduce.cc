@@ -1,0 +1,178 @@
+#include "reduce/reduce.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "reduce/kernels.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace ftar::reduce {
+namespace {
+
+bool IsDtype(Dtype dtype) { return static_cast<uint32_t>(dtype) < static_cast<uint32_t>(kDtypeCount); }
+bool IsRedop(Redop redop) { return static_cast<uint32_t>(redop) < static_cast<uint32_t>(kRedopCount); }
+bool IsFloat(Dtype dtype) { return static_cast<int32_t>(dtype) < static_cast<int32_t>(Dtype::kI8); }
+bool IsSigned(Dtype dtype) { return dtype == Dtype::kI8 || dtype == Dtype::kI32 || dtype == Dtype::kI64; }
+bool Divides(Redop redop) { return redop == Redop::kAvg || redop == Redop::kWavg; }
+
+// Rounding to nearest, subnormals kept and exceptions masked for the life of the object, whatever the caller's thread
+// (or a -ffast-math library in its process) has set; then as before.
+class FloatEnvironment {
+ public:
+#if defined(__x86_64__)
+  FloatEnvironment() : saved_(_mm_getcsr()) {
+    if ((saved_ & ~kFlags) != kDefault) _mm_setcsr(kDefault);
+  }
+  ~FloatEnvironment() {
+    if ((saved_ & ~kFlags) != kDefault) _mm_setcsr(saved_);
+  }
+
+ private:
+  static constexpr unsigned kDefault = 0x1f80;
+  static constexpr unsigned kFlags = 0x3f;  // What has happened so far; does not change results.
+  const unsigned saved_;
+#else
+  FloatEnvironment() = default;
+  ~FloatEnvironment() {}
+#endif
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+};
+
+Combine CombineOf(Dtype dtype, Redop redop) {
+  switch (redop) {
+    case Redop::kProd:
+      return Combine::kProd;
+    case Redop::kMin:
+      return Combine::kMin;
+    case Redop::kMax:
+      return Combine::kMax;
+    case Redop::kAvg:
+      return IsFloat(dtype) ? Combine::kSum : Combine::kAccumulate;
+    case Redop::kWavg:
+      return Combine::kAccumulate;
+    case Redop::kSum:
+      break;
+  }
+  return Combine::kSum;
+}
+
+Kernel KernelOf(Dtype dtype, Redop redop, Output output) {
+  const KernelTable& table = CurrentKernels();
+  return table.kernel[static_cast<int>(dtype)][static_cast<int>(CombineOf(dtype, redop))][static_cast<int>(output)];
+}
+
+// True if multiplying by 1 / divisor gives the bits of dividing: a power of two far from the ends of f32's range.
+bool HasExactReciprocal(double divisor) {
+  int exponent = 0;
+  return std::frexp(divisor, &exponent) == 0.5 && exponent > -100 && exponent < 100;
+}
+
+// What a float result needs; division takes several times as long as multiplication.
+Output FloatFinish(Dtype dtype, Redop redop, double divisor, double scale, Finish* finish) {
+  if (!Divides(redop)) divisor = 1.0;
+  if (dtype != Dtype::kF64) divisor = static_cast<float>(divisor);
+  if (divisor == 1.0) {
+    finish->scale = scale;
+    return Output::kMultiply;
+  }
+  if (scale == 1.0 && HasExactReciprocal(divisor)) {
+    finish->scale = 1.0 / divisor;
+    return Output::kMultiply;
+  }
+  finish->divisor = divisor;
+  finish->scale = scale;
+  return Output::kDivide;
+}
+
+template <typename T>
+T ClampedTo(double x) {
+  // The upper bound of a 64-bit type is not a double; its successor is.
+  constexpr double kUpper = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+  if (!(x < kUpper)) return std::isnan(x) ? T{0} : std::numeric_limits<T>::max();
+  constexpr double kLowest = static_cast<double>(std::numeric_limits<T>::lowest());
+  return x > kLowest ? static_cast<T>(x) : std::numeric_limits<T>::lowest();
+}
+
+template <typename T>
+void ScaleAs(double scale, void* dst, size_t count) {
+  auto* bytes = static_cast<unsigned char*>(dst);
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
+    value = ClampedTo<T>(static_cast<double>(value) * scale);
+    std::memcpy(bytes + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+void ScaleIntegers(Dtype dtype, double scale, void* dst, size_t count) {
+  switch (dtype) {
+    case Dtype::kI8:
+      return ScaleAs<int8_t>(scale, dst, count);
+    case Dtype::kU8:
+      return ScaleAs<uint8_t>(scale, dst, count);
+    case Dtype::kI32:
+      return ScaleAs<int32_t>(scale, dst, count);
+    case Dtype::kU32:
+      return ScaleAs<uint32_t>(scale, dst, count);
+    case Dtype::kI64:
+      return ScaleAs<int64_t>(scale, dst, count);
+    case Dtype::kU64:
+      return ScaleAs<uint64_t>(scale, dst, count);
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+size_t ElementBytes(Dtype dtype) {
+  static constexpr size_t kBytes[kDtypeCount] = {4, 8, 2, 2, 1, 1, 1, 1, 4, 4, 8, 8};
+  return IsDtype(dtype) ? kBytes[static_cast<int>(dtype)] : 0;
+}
+
+Dtype AccumulatorOf(Dtype dtype, Redop redop) {
+  if (IsFloat(dtype)) return dtype == Dtype::kF64 ? Dtype::kF64 : Dtype::kF32;
+  if (redop != Redop::kAvg) return dtype;
+  return IsSigned(dtype) ? Dtype::kI64 : Dtype::kU64;
+}
+
+bool Supports(Dtype dtype, Redop redop) {
+  return IsDtype(dtype) && IsRedop(redop) && (redop != Redop::kWavg || IsFloat(dtype));
+}
+
+void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, double divisor, double scale, void* dst,
+                   size_t count) {
+  if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
+  const FloatEnvironment environment;
+  if (IsFloat(dtype)) {
+    Finish finish;
+    const Output output = FloatFinish(dtype, redop, divisor, scale, &finish);
+    KernelOf(dtype, redop, output)(sources.data(), sources.size(), finish, dst, count);
+    return;
+  }
+  const bool divides = Divides(redop);
+  if (divides && !(divisor >= 1.0)) return;
+  const Finish finish{.divisor = divisor, .scale = 1.0};
+  KernelOf(dtype, redop, divides ? Output::kDivide : Output::kPartial)(sources.data(), sources.size(), finish, dst, count);
+  if (scale != 1.0) ScaleIntegers(dtype, scale, dst, count);
+}
+
+void ReduceToPartial(Dtype dtype, Redop redop, std::span<const Source> sources, void* dst, size_t count) {
+  if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
+  const FloatEnvironment environment;
+  KernelOf(dtype, redop, Output::kPartial)(sources.data(), sources.size(), Finish{}, dst, count);
+}
+
+void FinishPartial(Dtype dtype, Redop redop, const void* partial, double divisor, double scale, void* dst,
+                   size_t count) {
+  const Source source{.data = partial, .format = AccumulatorOf(dtype, redop), .weight = 1.0};
+  ReduceToFinal(dtype, redop, {&source, 1}, divisor, scale, dst, count);
+}
+
+}  // namespace ftar::reduce
