@@ -6,31 +6,45 @@
  *
  * Conventions, said once and true for every call:
  *
- *  (1) Results. Every call that can fail returns ftarResult_t: 0 is FTAR_OK, 1 and 2 mean "not
- * yet", 100 and up is an error. The hundred says what died: 1xx usage, 2xx the operation, 3xx a
- * link, 4xx a peer, 5xx this member's place in the group, 6xx the group, 7xx this host.
- * ftarGetLastError() tells who and why. A call that refuses does nothing. (2) Structs start with
- * `size` and are initialised with their FTAR_..._INIT macro. The library reads and writes no
- * further than `size`. A size larger than the library knows is fine if the rest is zero, else
- * FTAR_ERR_ARG names the offset; with a smaller one the fields cut off keep their defaults. A size
- * of 0 is FTAR_ERR_ARG. Arrays of structs carry a `stride`. (3) Handles are opaque. NULL is legal
- * for every Destroy, Release, Close, Free and Deregister and does nothing. A handle that was
- * released, or is of another kind, is FTAR_ERR_HANDLE, always: the library never follows a stale
- * pointer. (4) Times are relative nanoseconds in int64_t. In waits -1 is "for ever" (the failure
- * detector still bounds it: a group that cannot go on says so) and 0 polls. Times read back are
- * CLOCK_MONOTONIC. (5) Threads. Every call may come from any thread at any time. Only the call that
- * destroys or releases a handle must be the last one to use it. Nothing here is async-signal-safe.
- *  (6) Callbacks come from the library's progress thread or from a thread that is inside a Wait,
- * never two at a time for one job. They may call Get*, Report, Abort and Evict; Join, Leave, Start,
- * Wait, Step*, Close and Destroy return FTAR_ERR_STATE there. Do little in them: heartbeats go on
- * meanwhile, operations of this member do not. (7) Fork. In a child forked after the first
- * ftarJobJoin every call returns FTAR_ERR_FORKED (fork, then join: fine; fork, then exec: fine).
- *  (8) Ownership. Names, texts, configurations and descriptors are copied by the call. Data buffers
+ * (1) Results. Every call that can fail returns ftarResult_t: 0 is FTAR_OK, 1 and 2 mean "not yet",
+ * 100 and up is an error. The hundred says what died: 1xx usage, 2xx the operation, 3xx a link,
+ * 4xx a peer, 5xx this member's place in the group, 6xx the group, 7xx this host.
+ * ftarGetLastError() tells who and why. A call that refuses does nothing.
+ *
+ * (2) Structs start with `size` and are initialised with their FTAR_..._INIT macro. The library
+ * reads and writes no further than `size`. A size larger than the library knows is fine if the rest
+ * is zero, else FTAR_ERR_ARG names the offset; with a smaller one (a multiple of 8) the fields cut
+ * off keep their defaults. A size of 0 is FTAR_ERR_ARG. Arrays of structs carry a `stride`.
+ *
+ * (3) Handles are opaque. NULL is legal for every Destroy, Release, Close, Free and Deregister and
+ * does nothing. A handle that was released, or is of another kind, is FTAR_ERR_HANDLE, always: a
+ * handle is a number in disguise, so the library never follows a stale one.
+ *
+ * (4) Times are relative nanoseconds in int64_t. In waits -1 is "for ever" (the failure detector
+ * still bounds it: a group that cannot go on says so) and 0 polls. Times read back are
+ * CLOCK_MONOTONIC.
+ *
+ * (5) Threads. Every call may come from any thread at any time. Only the call that destroys or
+ * releases a handle must be the last one to use it. Nothing here is async-signal-safe.
+ *
+ * (6) Callbacks come from the library's progress thread or from a thread that is inside a Wait.
+ * They may call Get*, Report, Abort and Evict; Join, Leave, Start, Wait, Step*, Close and Destroy
+ * return FTAR_ERR_STATE there. Do little in them: this member's operations wait meanwhile. An
+ * exception must not leave one.
+ *
+ * (7) Fork. In a child forked after the first ftarJobJoin every call returns FTAR_ERR_FORKED.
+ * Fork, then join, is fine; so is fork, then exec.
+ *
+ * (8) Ownership. Names, texts, configurations and descriptors are copied by the call. Data buffers
  * are not: from the start of an operation until its final outcome they belong to the library.
- * Pointers handed to a callback are valid during it. (9) Identity. `member` (ftarId) names one
- * incarnation of a process and is never reused. `rank` is its place in a view and changes with the
- * view. `replica` and `shard` are its place in the job and outlive both. (10) Fields that say "must
- * be 0" (or NULL, or -1) in this release return FTAR_ERR_UNSUPPORTED when they are set.
+ * Pointers handed to a callback are valid during it. On an error an output handle is set to NULL.
+ *
+ * (9) Identity. `member` (ftarId) names one incarnation of a process and is never reused. `rank` is
+ * its place in a view and changes with the view. `replica` and `shard` are its place in the job and
+ * outlive both.
+ *
+ * (10) Fields that say "must be 0" (or NULL, or -1) return FTAR_ERR_UNSUPPORTED when they are set:
+ * this release cannot do it. Unknown flags are FTAR_ERR_UNSUPPORTED too.
  */
 #ifndef FTAR_FTAR_H_
 #define FTAR_FTAR_H_
@@ -54,8 +68,7 @@
 extern "C" {
 #endif
 
-/* ---- handles and enumerations
- * ------------------------------------------------------------------------------------------ */
+/* ---- handles and enumerations ---- */
 
 typedef struct ftarJob *ftarJob_t;
 typedef struct ftarGroup *ftarGroup_t;
@@ -64,8 +77,7 @@ typedef struct ftarView *ftarView_t;
 typedef struct ftarMem *ftarMem_t;
 typedef struct ftarConfig *ftarConfig_t;
 
-/* Enumerations travel as int32_t, so that their size is fixed and a new value is no change of the
- * ABI. */
+/* Enumerations travel as int32_t: fixed size, and a new value is no change of the ABI. */
 typedef int32_t ftarResult_t;
 typedef int32_t ftarDtype_t;
 typedef int32_t ftarRedop_t;
@@ -80,35 +92,37 @@ enum {
   FTAR_IN_PROGRESS = 1, /* not an error: ask again */
   FTAR_TIMEOUT = 2,     /* of this wait; what was waited for goes on */
 
-  FTAR_ERR_ARG = 100, /* an argument is wrong; ftarErrorInfo.argument names it */
-  FTAR_ERR_HANDLE,    /* a handle that is not alive, or of another kind */
-  FTAR_ERR_STATE,     /* legal call, wrong moment: in a callback, before ready, after destroy */
-  FTAR_ERR_CONFIG,    /* a knob, variable or file is wrong or unknown, or members disagree on one */
+  /* Usage. */
+  FTAR_ERR_ARG = 100,   /* an argument is wrong; ftarErrorInfo.argument names it */
+  FTAR_ERR_HANDLE,      /* a handle that is not alive, or of another kind */
+  FTAR_ERR_STATE,       /* legal call, wrong moment: in a callback, before ready, after destroy */
+  FTAR_ERR_CONFIG,      /* a knob, variable or file is wrong, or members disagree on one */
   FTAR_ERR_UNSUPPORTED, /* understood, but not in this build or release */
   FTAR_ERR_FORKED,      /* called in a forked child */
   FTAR_ERR_VERSION,     /* a peer speaks another wire version */
 
-  FTAR_ERR_MISMATCH = 200, /* members called the operation differently; all get this, the text names
-                              two and the field */
+  /* The operation: an agreed verdict, the same on all members (ABORTED: of this member alone). */
+  FTAR_ERR_MISMATCH = 200, /* members called it differently; the text names two and the field */
   FTAR_ERR_ABORTED,        /* this member aborted or destroyed its job */
-  FTAR_ERR_ABSENT, /* nothing to compute from: the weights sum to 0, or the root of a broadcast is
-                      gone */
+  FTAR_ERR_ABSENT,         /* no input left: the weights sum to 0, or a broadcast's root is gone */
 
+  /* A link. */
   FTAR_ERR_LINK = 300, /* no path to a living peer */
   FTAR_ERR_CORRUPT,    /* data that fails its checksum */
 
-  FTAR_ERR_PEER =
-      400,       /* a peer refused or is in the way, for example its place in the job is held */
-  FTAR_ERR_AUTH, /* token absent, wrong or of another job */
+  /* A peer. */
+  FTAR_ERR_PEER = 400, /* it died, refused or is in the way, for example holds my place */
+  FTAR_ERR_AUTH,       /* token absent, wrong or of another job */
 
-  FTAR_ERR_EVICTED =
-      500,       /* the group goes on without this member; destroy the job and join again */
-  FTAR_ERR_LEFT, /* this member has left as planned */
+  /* This member's place. */
+  FTAR_ERR_EVICTED = 500, /* the group goes on without it; destroy the job and join again */
+  FTAR_ERR_LEFT,          /* it has left as planned */
 
-  FTAR_ERR_QUORUM = 600, /* too few members are heard of to decide; the operation lives on */
-  FTAR_ERR_COORDINATOR, /* the coordinator is out of reach and its decision is needed; the operation
-                           lives on */
+  /* The group; an operation that waits for it lives on. */
+  FTAR_ERR_QUORUM = 600, /* too few members are heard of to decide */
+  FTAR_ERR_COORDINATOR,  /* the coordinator is out of reach and its decision is needed */
 
+  /* This host. */
   FTAR_ERR_MEMORY = 700, /* no memory, or a buffer that cannot be read or written */
   FTAR_ERR_SYSTEM,       /* a system call failed; the text has errno */
   FTAR_ERR_DEVICE,       /* an accelerator failed */
@@ -183,9 +197,7 @@ typedef struct {
 /* "No operation" where a seq is expected. */
 #define FTAR_NO_SEQ UINT64_MAX
 
-/* ---- library
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- library ---- */
 
 /* Who and why. Part of ftarEvent, so it never grows. Texts are cut to fit and end with 0; unknown
  * is "" or -1 or 0. */
@@ -224,11 +236,9 @@ FTAR_API ftarResult_t ftarGetLastError(ftarErrorInfo *info);
 FTAR_API ftarResult_t ftarSetLogHandler(void (*fn)(int32_t level, const char *line, void *user),
                                         void *user);
 
-/* ---- configuration: names and text, so that a new knob never touches the ABI
- * -------------------------------------------- */
+/* ---- configuration: names and text, so that a new knob never touches the ABI ---- */
 
-/* Called once a knob. `origin` is "default", "file PATH:LINE", "environment", "call" or "struct".
- */
+/* Called once a knob; `origin` says where the value comes from, for example "FTAR_TIMEOUT". */
 typedef void (*ftarConfigVisitor)(const char *name, const char *value, const char *origin,
                                   const char *help, void *user);
 
@@ -244,9 +254,7 @@ FTAR_API ftarResult_t ftarConfigSet(ftarConfig_t config, const char *name, const
 FTAR_API ftarResult_t ftarConfigEach(ftarConfig_t config, ftarConfigVisitor visitor, void *user);
 FTAR_API ftarResult_t ftarConfigDestroy(ftarConfig_t config);
 
-/* ---- job
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- job ---- */
 
 typedef struct {
   size_t size;
@@ -260,29 +268,26 @@ typedef struct {
 #define FTAR_EVENT_INIT \
   { sizeof(ftarEvent), 0, 0, 0, FTAR_NO_SEQ, 0, FTAR_ERROR_INFO_INIT, NULL }
 
-/* ftarJobConfig.flags: ftarJobJoin returns FTAR_IN_PROGRESS as soon as its arguments are accepted.
- */
+/* ftarJobConfig.flags: ftarJobJoin returns FTAR_IN_PROGRESS once its arguments are accepted. */
 #define FTAR_JOB_NONBLOCKING 1u
 
 /* -1 and NULL: from FTAR_* variables or the launcher's (torchrun, Slurm, Open MPI, MPICH), else 0
- * of 1, a job of one. */
+ * of 1, a job of one that needs no coordinator. */
 typedef struct {
   size_t size;
   uint32_t flags;
-  int32_t replica, shard; /* this member's place: below 65536, one living member a place */
-  int32_t replicas,
-      shards; /* replicas: how many the first view waits for; shards: columns, the same for all */
-  int32_t min_replicas; /* with fewer the group stops deciding (FTAR_ERR_QUORUM); -1: the knob, 1 by
-                           default */
-  const char *name;     /* of the job */
+  int32_t replica, shard;  /* this member's place: below 65536, one living member a place */
+  int32_t replicas;        /* how many replicas the first view waits for */
+  int32_t shards;          /* columns; the same on all members */
+  int32_t min_replicas;    /* with fewer the group decides nothing; -1: the knob, 1 by default */
+  const char *name;        /* of the job */
   const char *coordinator; /* HOST:PORT */
-  const char *host,
-      *rack;           /* names for people and for planning; NULL: asked from the system, none */
-  ftarConfig_t config; /* may be NULL; copied */
-  int64_t timeout_ns; /* the knob `timeout`: silence or standstill of a member longer than this is a
-                         failure; 0: knob */
-  void (*on_event)(const ftarEvent *event,
-                   void *user); /* may be NULL; then poll with ftarJobNextEvent */
+  const char *host, *rack; /* names for people and for planning */
+  ftarConfig_t config;     /* may be NULL; copied */
+  /* The knob `timeout`: a member that is silent or stands still for longer has failed; 0: knob. */
+  int64_t timeout_ns;
+  /* May be NULL; then events wait for ftarJobNextEvent. */
+  void (*on_event)(const ftarEvent *event, void *user);
   void *user;
 } ftarJobConfig;
 #define FTAR_JOB_CONFIG_INIT \
@@ -336,12 +341,11 @@ FTAR_API ftarResult_t ftarJobDump(ftarJob_t job, const char *path);
 
 /* Ends the job here, at once; without ftarJobLeave the others see a failure. Operations in flight
  * end in FTAR_ERR_ABORTED; handles of operations and views stay valid until they are released,
- * those of groups do not. Returns after the last callback. ftarMemAlloc'ed memory of this job is
- * freed. FTAR_ERR_STATE in a callback. */
+ * those of groups are good for ftarGroupClose only. Returns after the last callback.
+ * ftarMemAlloc'ed memory of this job is freed. FTAR_ERR_STATE in a callback. */
 FTAR_API ftarResult_t ftarJobDestroy(ftarJob_t job);
 
-/* ---- view: an immutable snapshot of who is in
- * --------------------------------------------------------------------------- */
+/* ---- view: an immutable snapshot of who is in ---- */
 
 typedef struct {
   size_t size;
@@ -362,8 +366,7 @@ typedef struct {
   int32_t members, replicas; /* ranks are 0 .. members - 1 */
   int32_t my_rank;           /* -1: I am not in it */
   int32_t shards;
-  uint64_t first_seq; /* of the group: the first operation of this view as far as it is known here;
-                         0 in a job's view */
+  uint64_t first_seq; /* of the group: my first operation; 0 in a job's view */
   ftarId my_id;
 } ftarViewInfo;
 #define FTAR_VIEW_INFO_INIT                           \
@@ -379,18 +382,14 @@ FTAR_API ftarResult_t ftarViewGetInfo(ftarView_t view, ftarViewInfo *info);
 FTAR_API ftarResult_t ftarViewGetMember(ftarView_t view, int32_t rank, ftarMemberInfo *info);
 FTAR_API ftarResult_t ftarViewRelease(ftarView_t view);
 
-/* ---- groups and steps
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- groups and steps ---- */
 
 typedef struct {
   size_t size;
-  const char
-      *name;      /* the same name is the same group on all members of a column; NULL: "default" */
-  int32_t shard;  /* -1: mine; another column than mine is FTAR_ERR_UNSUPPORTED */
-  uint32_t flags; /* 0 */
-  int32_t window; /* operations in flight before further starts queue; 0: the knob; the same on all
-                     members */
+  const char *name; /* the same name is the same group all over a column; NULL: "default" */
+  int32_t shard;    /* -1: mine; another column than mine is FTAR_ERR_UNSUPPORTED */
+  uint32_t flags;   /* 0 */
+  int32_t window;   /* operations in flight before starts queue, the same on all; 0: the knob */
   int32_t priority; /* must be 0 */
 } ftarGroupConfig;
 #define FTAR_GROUP_CONFIG_INIT \
@@ -401,9 +400,9 @@ typedef struct {
   ftarId my_id;
   int32_t my_rank; /* in the group's view; -1: before my first operation's boundary */
   int32_t shard, members;
-  uint64_t first_seq,
-      next_seq;   /* the first operation that is mine to call; the next one to be called here */
-  uint64_t epoch; /* of the group's view */
+  uint64_t first_seq; /* the first operation that is mine to call */
+  uint64_t next_seq;  /* the next one to be called here */
+  uint64_t epoch;     /* of the group's view */
 } ftarGroupInfo;
 #define FTAR_GROUP_INFO_INIT \
   { sizeof(ftarGroupInfo), {0, 0}, -1, 0, 0, 0, 0, 0 }
@@ -446,10 +445,11 @@ typedef struct {
   int64_t step;
   uint64_t epoch;
   int32_t participants; /* members as of the call */
-  int32_t joined, left; /* members new at this step's boundary, the same for all; gone since the
-                           last step, as of the call */
-  int32_t source; /* rank of a member that was here before; -1: none. Broadcast state from it when
-                     joined > 0 */
+  int32_t joined;       /* members new at this step's boundary, the same on all */
+  int32_t left;         /* members gone since the last step, as of the call */
+  /* Rank of a member that was here before, the same on all; -1: none. When joined > 0, broadcast
+   * the state from it. */
+  int32_t source;
   double weight_sum;
   int32_t advice_microbatches; /* 0: none */
 } ftarStepInfo;
@@ -464,8 +464,8 @@ FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig *config,
 /* Optional: waits for the step's operations and sums up. */
 FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo *info);
 
-/* ---- memory: optional. Operations take any memory; memory from here saves a copy between
- * processes of one host. ----------- */
+/* ---- memory: optional; operations take any, this saves a copy between processes of one host ----
+ */
 
 typedef struct {
   size_t size;
@@ -488,28 +488,27 @@ FTAR_API ftarResult_t ftarMemRegister(ftarJob_t job, void *memory, size_t bytes,
                                       const ftarMemDesc *desc, ftarMem_t *mem);
 FTAR_API ftarResult_t ftarMemDeregister(ftarMem_t mem);
 
-/* ---- operations: one descriptor, one start
- * ------------------------------------------------------------------------------ */
+/* ---- operations: one descriptor, one start ---- */
 
 /* The verdict: `status`, `epoch`, `participants` and `weight_sum` are the same on all members that
  * get one. */
 typedef struct {
   size_t size;
   ftarResult_t status;
-  uint32_t flags;       /* 0 */
-  uint64_t epoch, seq;  /* epoch: of the view whose members made the result; within a window it may
-                           fall (design: V8) */
+  uint32_t flags; /* 0 */
+  /* Of the view whose members made the result. From one operation to the next it may fall. */
+  uint64_t epoch;
+  uint64_t seq;
   int32_t participants; /* members whose weight was > 0 */
   int32_t attempts;     /* 1: undisturbed */
   int32_t plan;         /* as chosen: 1 one-shot, 2 direct, 3 ring; 0: none was needed */
   int32_t slowest_rank; /* who came last, -1: unknown */
   double weight_sum;    /* of the weights > 0 */
   uint64_t bytes_resent;
-  uint64_t digest; /* 0 in this release */
-  int64_t start_ns, complete_ns,
-      delivered_ns;        /* CLOCK_MONOTONIC: called, all data here, known stable */
-  int64_t arrival_skew_ns; /* first to last member's data, as seen here */
-  ftarId culprit;          /* on an error, whose fault it was */
+  uint64_t digest;                             /* 0 in this release */
+  int64_t start_ns, complete_ns, delivered_ns; /* called; all data here; known stable */
+  int64_t arrival_skew_ns;                     /* first to last member's data, as seen here */
+  ftarId culprit;                              /* on an error, whose fault it was */
 } ftarOutcome;
 #define FTAR_OUTCOME_INIT                                                       \
   {                                                                             \
@@ -522,32 +521,31 @@ typedef struct {
   ftarDtype_t dtype;
   ftarRedop_t redop; /* read by allreduce and reduce-scatter */
   uint32_t flags;    /* 0 */
-  const void *send;  /* any alignment. send == recv: in place; members may differ in that. Overlap
-                        otherwise: FTAR_ERR_ARG */
+  /* Any alignment. In place is send == recv, and members may differ in that; any other overlap is
+   * FTAR_ERR_ARG. */
+  const void *send;
   void *recv;
-  uint64_t count;   /* elements; see FTAR_ALLREDUCE and its neighbours. 0 is legal */
-  int32_t root;     /* broadcast: rank in the view of `epoch` */
-  int32_t priority; /* must be 0 */
-  double weight; /* >= 0 and finite; 0: the input is not read and does not count; NaN: the step's,
-                    else 1 */
-  double scale;  /* multiplies the result; not 0, finite; 1. Floating types only, else 1 */
-  int64_t timeout_ns; /* when it passes, whoever is late becomes suspect; the operation itself goes
-                         on. 0: the job's rules */
+  uint64_t count;     /* elements; see FTAR_ALLREDUCE and its neighbours. 0 is legal */
+  int32_t root;       /* broadcast: rank in the view of `epoch` */
+  int32_t priority;   /* must be 0 */
+  double weight;      /* 0: the input is not read and does not count; NaN: the step's, else 1 */
+  double scale;       /* of a floating result, not 0; integers: 1 */
+  int64_t timeout_ns; /* when it passes, whoever is late is suspect; the operation itself goes on.
+                         0 and -1: the job's rules alone */
   uint64_t tag;       /* the caller's own, for logs */
   ftarMem_t send_mem, recv_mem; /* NULL, or registered memory that holds the buffer */
   ftarStreamKind_t stream_kind; /* must be FTAR_STREAM_NONE */
   int32_t device;               /* must be -1 */
   void *stream;                 /* must be NULL */
   ftarDtype_t accumulate, wire; /* must be -1, the type's own */
-  const char
-      *plan; /* "auto", "one-shot", "direct", "ring"; NULL: the knob. The same on all members */
+  const char *plan;     /* "auto", "one-shot", "direct", "ring", the same on all; NULL: the knob */
   void *device_outcome; /* must be NULL */
-  void (*on_done)(const ftarOutcome *outcome,
-                  void *user); /* once, with the final outcome; may be NULL */
+  /* Once, with the final outcome; may be NULL. */
+  void (*on_done)(const ftarOutcome *outcome, void *user);
   void *user;
-  uint64_t epoch; /* reduce-scatter, all-gather: the view whose ranks own the segments; broadcast:
-                     the view `root` counts in. 0: the group's view at the call. Segments of members
-                     gone are zero */
+  /* Reduce-scatter and all-gather: the view whose ranks own the segments; segments of members gone
+   * since are zero. Broadcast: the view that `root` counts in. 0: the group's view at the call. */
+  uint64_t epoch;
 } ftarOpDesc;
 #define FTAR_OP_DESC_INIT                                                                        \
   {                                                                                              \
