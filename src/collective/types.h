@@ -29,7 +29,8 @@ struct OpSpec {
   bool in_place = false;           // send == recv
   plan::PlanKind plan = plan::PlanKind::kAuto;
   MemberId root;                   // broadcast
-  Epoch layout = 0;                // rule F7; 0: the group's view at the call
+  Epoch layout = 0;                // rule F7: the view whose members own the segments of a reduce-scatter or all-gather,
+  std::vector<MemberId> layout_members;  // in rank order
   double weight = 1;               // sampled now, kept for all attempts (rule V7)
   double scale = 1;
   bool strict = false;             // rule V8
@@ -130,6 +131,7 @@ struct InboundFrame {
   wire::FrameHeader header;
   std::vector<std::byte> ext;
   uint64_t inbound = 0;
+  bool spilled = false;  // moved out of the transport's memory already
 };
 
 // The verdict-relevant side of a view, for one column.

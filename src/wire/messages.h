@@ -158,7 +158,9 @@ struct Prepare {
   Epoch epoch = 0;
   Epoch base = 0;                     // the view whose replicas the quorum was counted over (rule Q4)
   std::vector<MemberId> survivors;    // subset of what each was last promised (rule Q3)
-  std::vector<ViewEntry> members;     // survivors and newcomers in list order; bounds are the leaders' to fill
+  // Survivors and newcomers in list order, the order of the view to come. Bounds are the leaders' to fill; an entry whose
+  // last.kind is kAlways asks to leave: the leader chooses the earliest end.
+  std::vector<ViewEntry> members;
   uint32_t leader_turn = 0;           // rule V10: rotates the leader on a repeated Prepare
   std::vector<Loss> lost;
 };
@@ -206,21 +208,6 @@ struct OpStatus {
   double weight = 1;
   std::vector<MemberId> origin;  // members of the first attempt: chunk owners stay while they live (rule F5)
 };
-struct GroupStatus {
-  GroupKey group = 0;
-  Seq called_end = 0;     // next seq this member would call
-  Seq first_seq = 0;      // this member's first operation; delivered_end counts only above it (rule J2)
-  Seq delivered_end = 0;
-  std::vector<OpStatus> ops;  // called and not delivered, in seq order
-};
-struct ColumnStatus {  // answer to Prepare, member to column leader
-  Epoch epoch = 0;
-  Report report;
-  std::vector<View> views;  // views that attempts in `groups` belong to
-  uint64_t step = 0;        // highest step begun, 0: none
-  bool steps_marked = false;
-  std::vector<GroupStatus> groups;
-};
 enum class VerdictKind : uint8_t { kCommit = 1, kSalvage = 2, kRetry = 3, kFail = 4 };
 struct Verdict {
   Seq seq = 0;
@@ -232,6 +219,22 @@ struct Verdict {
   std::vector<int32_t> holders;  // salvage: for each chunk the rank (in the column, in the new view's list) that serves it
   std::vector<MemberId> origin;  // retry
 };
+struct GroupStatus {
+  GroupKey group = 0;
+  Seq called_end = 0;     // next seq this member would call
+  Seq first_seq = 0;      // this member's first operation; delivered_end counts only above it (rule J2)
+  Seq delivered_end = 0;
+  std::vector<OpStatus> ops;  // called and not delivered, in seq order
+  std::vector<Verdict> failed;  // recent operations that this member knows to have failed, delivered or not (rule V5)
+};
+struct ColumnStatus {  // answer to Prepare, member to column leader
+  Epoch epoch = 0;
+  Report report;
+  std::vector<View> views;  // views that attempts in `groups` belong to
+  uint64_t step = 0;        // highest step begun, 0: none
+  bool steps_marked = false;
+  std::vector<GroupStatus> groups;
+};
 struct GroupVerdicts {
   GroupKey group = 0;
   Seq called_end = 0;  // the highest of all survivors
@@ -239,6 +242,7 @@ struct GroupVerdicts {
 };
 struct ColumnVerdicts {  // leader to its column
   Epoch epoch = 0;
+  uint64_t step = 0;        // the highest step that any survivor has begun
   std::vector<View> views;  // of all attempts named below
   std::vector<GroupVerdicts> groups;
 };
@@ -271,6 +275,7 @@ struct CallNotice {  // root to a leaver: the column has called this; stand in f
   GroupKey group = 0;
   Seq seq = 0;
   Signature signature;
+  std::vector<MemberId> layout_members;  // rule F7
 };
 struct Release {  // rule J5: all know the leaver's last operation stable and hold the view without it
   Epoch epoch = 0;

@@ -1,0 +1,338 @@
+// Attempts: who is in, what each chunk's role is, and the frames that follow from it.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+namespace {
+
+constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<std::byte> BytesOf(const double* values, size_t count) {
+  std::vector<std::byte> out(count * sizeof(double));
+  if (count > 0) std::memcpy(out.data(), values, out.size());
+  return out;
+}
+
+}  // namespace
+
+// The view that an operation belongs to: before a planned view's boundary its base, afterwards the planned view (J1).
+ViewPtr GroupMachine::ViewFor(Seq seq, uint64_t step) const {
+  if (current_ && current_->planned && base_ && !current_->boundary.Reached(config_.key, seq, step)) {
+    return KnownView(base_->epoch);
+  }
+  return current_;
+}
+
+ViewPtr GroupMachine::KnownView(Epoch epoch) const {
+  if (current_ && current_->epoch == epoch) return current_;
+  if (base_ && base_->epoch == epoch) return base_;
+  const auto found = old_views_.find(epoch);
+  return found == old_views_.end() ? nullptr : found->second;
+}
+
+std::vector<MemberId> GroupMachine::MembersOf(const wire::View& view, Seq seq, uint64_t step) const {
+  std::vector<MemberId> members;
+  for (const wire::ViewEntry& entry : view.entries) {
+    if (entry.card.shard == config_.shard && entry.Contains(config_.key, seq, step)) members.push_back(entry.card.id);
+  }
+  return members;
+}
+
+// Which member makes the final of a chunk: by turns where nobody has a claim (F5), the segment's or the root's owner otherwise.
+int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
+  const auto position_of = [&op](MemberId id) {
+    const auto found = std::find(op.members.begin(), op.members.end(), id);
+    return found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
+  };
+  switch (op.spec.kind) {
+    case plan::Kind::kBroadcast: return position_of(op.spec.root);
+    case plan::Kind::kReduceScatter:
+    case plan::Kind::kAllGather: return position_of(op.spec.layout_members[chunk.segment]);
+    case plan::Kind::kAllReduce:
+    case plan::Kind::kBarrier: break;
+  }
+  return plan::OwnerOf(chunk.index, op.origin, op.members);
+}
+
+bool GroupMachine::NeedsInputShadow(const Op& op) const {
+  // Segments land on top of input that is still to be sent, so the input moves out of the way first.
+  return op.spec.in_place && !op.stand_in &&
+         (op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather);
+}
+
+BufferRef GroupMachine::InputOf(const Op& op, const plan::Chunk& chunk) const {
+  const uint64_t width = op.spec.element_bytes;
+  uint64_t first = chunk.first;
+  if (op.spec.kind == plan::Kind::kReduceScatter) first += static_cast<uint64_t>(chunk.segment) * op.spec.count;
+  if (op.shadow != 0) return {BufferRef::Kind::kStaging, op.shadow, first * width, chunk.count * width};
+  return {BufferRef::Kind::kSend, op.seq, first * width, chunk.count * width};
+}
+
+BufferRef GroupMachine::OutputOf(const Op& op, const plan::Chunk& chunk) const {
+  const uint64_t width = op.spec.element_bytes;
+  uint64_t first = chunk.first;
+  if (op.spec.kind == plan::Kind::kAllGather) first += static_cast<uint64_t>(chunk.segment) * op.spec.count;
+  if (op.stand_in) return {BufferRef::Kind::kStaging, op.stand_in_buffer, first * width, chunk.count * width};
+  return {BufferRef::Kind::kRecv, op.seq, first * width, chunk.count * width};
+}
+
+BufferRef GroupMachine::FinalOf(const Op& op, uint32_t chunk) const { return OutputOf(op, op.chunks[chunk].geometry); }
+
+uint64_t GroupMachine::Allocate(Op& op, uint64_t bytes) {
+  Todo& todo = Push(Todo::Kind::kAllocate);
+  todo.id = next_staging_++;
+  todo.bytes = bytes;
+  op.staging.push_back(todo.id);
+  return todo.id;
+}
+
+// Raw pieces that lie here whole survive into the next attempt: they are the same bytes in every attempt (rule F5).
+std::vector<GroupMachine::KeptRaw> GroupMachine::DetachRaws(Op& op) {
+  std::vector<KeptRaw> kept;
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    ChunkState& chunk = op.chunks[c];
+    for (size_t i = 0; i < chunk.raws.size(); ++i) {
+      if (!chunk.raws[i].present) continue;
+      kept.push_back({c, op.members[i], chunk.raws[i], op.weights[i]});
+      chunk.raws[i] = {};
+    }
+    ReleasePieces(op, chunk);
+  }
+  return kept;
+}
+
+void GroupMachine::ReattachRaws(Op& op, std::vector<KeptRaw> kept) {
+  for (KeptRaw& raw : kept) {
+    const auto found = std::find(op.members.begin(), op.members.end(), raw.from);
+    const int position = found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
+    ChunkState& chunk = op.chunks[raw.chunk];
+    const auto& from = chunk.role.raw_from;
+    if (position < 0 || !std::binary_search(from.begin(), from.end(), position)) {
+      if (raw.piece.inbound != 0) ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
+      continue;
+    }
+    chunk.raws[position] = raw.piece;
+    --chunk.raws_missing;
+    op.weights[position] = raw.weight;
+  }
+}
+
+void GroupMachine::PlaceInAttempt(Op& op) {
+  const int members = static_cast<int>(op.members.size());
+  const auto self = std::find(op.members.begin(), op.members.end(), config_.self);
+  assert(self != op.members.end());
+  op.me = static_cast<int>(self - op.members.begin());
+  const bool segmented = op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather;
+  const int32_t segments = segmented ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
+  op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, segments, config_.chunk_bytes);
+  const plan::PlanKind forced = op.spec.plan != plan::PlanKind::kAuto ? op.spec.plan : config_.plan;
+  // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are already here.
+  op.plan = plan::Choose(op.spec.kind, forced, op.spec.count * op.spec.element_bytes, static_cast<int>(op.origin.size()),
+                         config_.deterministic);
+  op.weights.assign(members, kUnknownWeight);
+  op.weights[op.me] = op.spec.weight;
+  op.raws_sent.assign(members, false);
+  op.chunks.assign(op.grid.chunks(), {});
+  op.needed = op.finals = 0;
+  for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
+    ChunkState& chunk = op.chunks[c];
+    chunk.geometry = op.grid.At(c);
+    const int owner = OwnerOfChunk(op, chunk.geometry);
+    chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me);
+    if (owner < 0 && op.spec.kind == plan::Kind::kAllGather) chunk.role.lands = true;  // a gone member's segment: zeros
+    if (chunk.role.reduces) chunk.raws.resize(members);
+    chunk.raws_missing = static_cast<uint32_t>(chunk.role.raw_from.size());
+    if (chunk.role.lands) ++op.needed;
+  }
+}
+
+void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin) {
+  (void)now;
+  std::vector<KeptRaw> kept = DetachRaws(op);
+  op.view = std::move(view);
+  op.origin = std::move(origin);
+  op.members = MembersOf(*op.view, op.seq, op.step);
+  op.salvage = op.complete = op.committed = op.absent = false;
+  ++op.attempts;
+  PlaceInAttempt(op);
+  ReattachRaws(op, std::move(kept));
+  if (NeedsInputShadow(op) && op.shadow == 0) {
+    const uint64_t segments = op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
+    const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
+    if (bytes > 0) {
+      const uint64_t shadow = Allocate(op, bytes);
+      Work work;
+      work.kind = Work::Kind::kCopy;
+      work.sources = {{{BufferRef::Kind::kSend, op.seq, 0, bytes}, false, 1}};
+      work.dst = {BufferRef::Kind::kStaging, shadow, 0, bytes};
+      work.id = 0;  // ordered before everything that follows; nobody waits for it
+      work.seq = op.seq;
+      Push(Todo::Kind::kWork).work = std::move(work);
+      op.shadow = shadow;
+    }
+  }
+  SendOwnInputs(op);
+  StartLocalWork(op);
+}
+
+// Whatever needs no peer: own segments, zeros for the gone, reductions whose pieces are here already (or a group of one).
+void GroupMachine::StartLocalWork(Op& op) {
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    ChunkState& chunk = op.chunks[c];
+    if (chunk.is_final || chunk.working) continue;
+    if (chunk.role.gathers) {
+      GatherOwn(op, c);
+    } else if (chunk.role.reduces) {
+      TryReduce(op, c);
+    } else if (chunk.role.lands && chunk.role.final_from < 0) {
+      Work work;
+      work.kind = Work::Kind::kZero;
+      work.dst = OutputOf(op, chunk.geometry);
+      chunk.working = chunk.empty = true;
+      StartWork(op, std::move(work), {op.seq, c, WorkRef::Purpose::kLand, {}, 0});
+    }
+  }
+}
+
+wire::FrameHeader GroupMachine::HeaderFor(const Op& op, wire::FrameKind kind, uint32_t chunk) const {
+  wire::FrameHeader header;
+  header.kind = kind;
+  header.group = config_.key;
+  header.chunk = chunk;
+  header.era = era_;
+  header.attempt = op.view->epoch;
+  header.seq = op.seq;
+  header.signature = op.digest;
+  header.complete_end = std::min(complete_end_, ack_cap_);
+  header.offset = op.chunks[chunk].geometry.first;
+  return header;
+}
+
+void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header, std::vector<std::byte> ext, BufferRef payload) {
+  assert(!frozen_ && ready_.contains(to));
+  header.ext_bytes = static_cast<uint32_t>(ext.size());
+  header.payload_bytes = static_cast<uint32_t>(payload.bytes);
+  if (op.attempts > 1 || op.salvage) op.bytes_resent += payload.bytes;
+  acks_sent_[to] = std::max(acks_sent_[to], Seq{header.complete_end});
+  ++progress_;
+  SendFrame& frame = Push(Todo::Kind::kSend).frame;
+  frame.to = to;
+  frame.header = header;
+  frame.ext = std::move(ext);
+  frame.payload = payload;
+}
+
+// V7: every member learns every weight of the attempt. Nothing travels while all are 1.
+std::vector<std::byte> GroupMachine::WeightsExt(const Op& op) const {
+  const bool uniform = std::all_of(op.weights.begin(), op.weights.end(), [](double w) { return w == 1; });
+  return uniform ? std::vector<std::byte>{} : BytesOf(op.weights.data(), op.weights.size());
+}
+
+namespace {
+bool Keeps(const wire::KeptOp* kept, uint32_t chunk) {
+  return kept && std::find(kept->chunks.begin(), kept->chunks.end(), chunk) != kept->chunks.end();
+}
+}  // namespace
+
+void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
+  if (position == op.me || op.raws_sent[position] || op.salvage || !ready_.contains(op.members[position])) return;
+  op.raws_sent[position] = true;
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    const auto& to = op.chunks[c].role.raw_to;
+    if (!std::binary_search(to.begin(), to.end(), position) || Keeps(kept, c)) continue;
+    wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kRaw, c);
+    BufferRef payload = InputOf(op, op.chunks[c].geometry);
+    if (op.spec.weight == 0) {  // V7: the input of a member with weight 0 is not read
+      header.flags |= wire::kFrameWeightless;
+      payload = {};
+    }
+    std::vector<std::byte> ext = op.spec.weight == 1 ? std::vector<std::byte>{} : BytesOf(&op.spec.weight, 1);
+    EmitFrame(op, op.members[position], header, std::move(ext), payload);
+  }
+}
+
+void GroupMachine::SendOwnInputs(Op& op) {
+  // From my right neighbour on, so that not everybody sends to the same owner first.
+  const int members = static_cast<int>(op.members.size());
+  for (int i = 1; i < members; ++i) {
+    const int position = (op.me + i) % members;
+    const wire::KeptOp* kept = nullptr;
+    if (const auto found = kept_.find(op.members[position]); found != kept_.end()) {
+      for (const wire::KeptOp& candidate : found->second) {
+        if (candidate.group == config_.key && candidate.seq == op.seq) kept = &candidate;
+      }
+    }
+    SendRawsTo(op, position, kept);
+  }
+}
+
+void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
+  if (!ready_.contains(to)) return;  // OnCredit sends what is final by then
+  wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kFinal, chunk);
+  BufferRef payload = FinalOf(op, chunk);
+  if (op.chunks[chunk].empty) {
+    header.flags |= op.absent ? wire::kFrameAbsent : wire::kFrameWeightless;
+    payload = {};
+  }
+  EmitFrame(op, to, header, WeightsExt(op), payload);
+}
+
+void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
+  ChunkState& state = op.chunks[chunk];
+  const MemberId to = op.members[state.role.partial_to];
+  if (!ready_.contains(to)) return;
+  wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kPartial, chunk);
+  BufferRef payload{BufferRef::Kind::kStaging, state.staging, 0, state.geometry.count * op.spec.accumulator_bytes};
+  if (empty) {
+    header.flags |= wire::kFrameWeightless;
+    payload = {};
+  }
+  EmitFrame(op, to, header, WeightsExt(op), payload);
+}
+
+// F2: `from` has installed this era; data may go to it. Everything owed to it by now is sent, less what it has kept (F5).
+void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept) {
+  (void)now;
+  if (frozen_ || !ready_.insert(from).second) return;
+  kept_[from].assign(kept.begin(), kept.end());
+  for (Op& op : ops_) {
+    const auto found = std::find(op.members.begin(), op.members.end(), from);
+    if (found == op.members.end() || op.salvage || op.fail_code != Code::kOk) continue;
+    const int position = static_cast<int>(found - op.members.begin());
+    const wire::KeptOp* kept_op = nullptr;
+    for (const wire::KeptOp& candidate : kept_[from]) {
+      if (candidate.group == config_.key && candidate.seq == op.seq) kept_op = &candidate;
+    }
+    SendRawsTo(op, position, kept_op);
+    for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+      ChunkState& chunk = op.chunks[c];
+      const auto& to = chunk.role.final_to;
+      if (chunk.is_final && std::find(to.begin(), to.end(), position) != to.end()) SendFinal(op, c, from);
+      if (chunk.partial_made && chunk.role.partial_to == position) SendPartial(op, c, chunk.partial_empty);
+    }
+  }
+  SendAcks();
+}
+
+std::vector<wire::KeptOp> GroupMachine::KeptFrom(MemberId peer) const {
+  std::vector<wire::KeptOp> kept;
+  for (const Op& op : ops_) {
+    const auto found = std::find(op.members.begin(), op.members.end(), peer);
+    if (found == op.members.end() || op.salvage || op.complete) continue;
+    const size_t position = static_cast<size_t>(found - op.members.begin());
+    wire::KeptOp entry{config_.key, op.seq, {}};
+    for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+      const auto& raws = op.chunks[c].raws;
+      if (position < raws.size() && raws[position].present) entry.chunks.push_back(c);
+    }
+    if (!entry.chunks.empty()) kept.push_back(std::move(entry));
+  }
+  return kept;
+}
+
+}  // namespace ftar::collective

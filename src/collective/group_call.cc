@@ -1,0 +1,248 @@
+// Calls: numbering, the window (rule J3), and the leaver's stand-in (rule J5).
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+
+const char* StageName(Stage stage) {
+  switch (stage) {
+    case Stage::kQueued: return "before";
+    case Stage::kSending: return "sending";
+    case Stage::kReducing: return "reducing";
+    case Stage::kGathering: return "gathering";
+    case Stage::kStability: return "stability";
+    case Stage::kDelivered: return "between";
+  }
+  return "unknown";
+}
+
+GroupMachine::GroupMachine(GroupConfig config) : config_(std::move(config)) { assert(config_.window > 0); }
+GroupMachine::~GroupMachine() = default;
+
+GroupMachine::Op* GroupMachine::Find(Seq seq) {
+  if (seq < delivered_end_ || seq >= called_end_) return nullptr;
+  return &ops_[seq - delivered_end_];
+}
+const GroupMachine::Op* GroupMachine::Find(Seq seq) const { return const_cast<GroupMachine*>(this)->Find(seq); }
+
+const wire::ViewEntry* GroupMachine::SelfIn(const wire::View& view) const { return view.Find(config_.self); }
+
+wire::Signature GroupMachine::SignatureOf(const OpSpec& spec, uint64_t step) const {
+  wire::Signature signature;
+  signature.kind = static_cast<uint8_t>(spec.kind);
+  signature.dtype = spec.dtype;
+  signature.redop = spec.redop;
+  signature.flags = spec.strict ? wire::kSignatureStrict : 0;
+  signature.plan = static_cast<uint8_t>(spec.plan);
+  signature.element_bytes = static_cast<uint8_t>(spec.element_bytes);
+  signature.accumulator_bytes = static_cast<uint8_t>(spec.accumulator_bytes);
+  signature.count = spec.count;
+  signature.step = step;
+  signature.root = spec.root;
+  signature.layout = spec.layout;
+  signature.scale = spec.scale;
+  return signature;
+}
+
+Seq GroupMachine::Call(TimeNs now, const OpSpec& spec, uint64_t step) {
+  Queued queued{spec, step, kNoSeq, now};
+  if (first_known_) queued.seq = next_seq_++;
+  queue_.push_back(queued);
+  ActivateQueued(now);
+  return queued.seq;
+}
+
+void GroupMachine::LearnFirst(TimeNs now, Seq first) {
+  if (first_known_) return;
+  assert(ops_.empty());
+  first_known_ = true;
+  first_seq_ = next_seq_ = called_end_ = delivered_end_ = complete_end_ = first;
+  for (Queued& queued : queue_) queued.seq = next_seq_++;
+  ActivateQueued(now);
+}
+
+void GroupMachine::OnStepStart(TimeNs now, uint64_t step, Seq start) {
+  if (first_known_ || !current_) return;
+  const wire::ViewEntry* self = SelfIn(*current_);
+  if (self && self->first.kind == wire::Bound::Kind::kStep && self->first.step == step) LearnFirst(now, start);
+}
+
+// Rule J3: k may be started iff k <= s + W, s the last op known stable; delivered_end_ is s + 1, a run without gaps.
+bool GroupMachine::MayActivate(const Queued& queued) const {
+  if (!current_ || frozen_ || !first_known_ || queued.seq != called_end_) return false;
+  if (queued.seq >= delivered_end_ + config_.window) return false;
+  return IsMember(config_.self, queued.seq, queued.step);
+}
+
+bool GroupMachine::IsMember(MemberId id, Seq seq, uint64_t step) const {
+  const ViewPtr view = ViewFor(seq, step);
+  const wire::ViewEntry* entry = view ? view->Find(id) : nullptr;
+  return entry && entry->Contains(config_.key, seq, step);
+}
+
+void GroupMachine::ActivateQueued(TimeNs now) {
+  for (;;) {
+    if (!queue_.empty() && MayActivate(queue_.front())) {
+      const Queued queued = std::move(queue_.front());
+      queue_.pop_front();
+      Activate(now, queued, /*stand_in=*/false);
+      continue;
+    }
+    // J5: after leave() the engine calls for the user whatever the column calls, up to the boundary.
+    const auto notice = notices_.find(called_end_);
+    if (!standing_in_ || !queue_.empty() || notice == notices_.end()) return;
+    const wire::Signature& call = notice->second.signature;
+    Queued queued{{}, call.step, called_end_, now};
+    OpSpec& spec = queued.spec;
+    spec.kind = static_cast<plan::Kind>(call.kind);
+    spec.dtype = call.dtype;
+    spec.redop = call.redop;
+    spec.element_bytes = call.element_bytes;
+    spec.accumulator_bytes = call.accumulator_bytes;
+    spec.count = call.count;
+    spec.plan = static_cast<plan::PlanKind>(call.plan);
+    spec.root = call.root;
+    spec.layout = call.layout;
+    spec.layout_members = notice->second.layout_members;
+    spec.scale = call.scale;
+    spec.strict = call.flags & wire::kSignatureStrict;
+    spec.weight = 0;
+    if (!MayActivate(queued)) return;
+    next_seq_ = std::max(next_seq_, queued.seq + 1);
+    notices_.erase(notice);
+    Activate(now, queued, /*stand_in=*/true);
+  }
+}
+
+void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
+  assert(queued.seq == called_end_);
+  Op op;
+  op.seq = queued.seq;
+  op.step = queued.step;
+  op.spec = queued.spec;
+  op.stand_in = stand_in;
+  op.signature = SignatureOf(queued.spec, queued.step);
+  op.digest = wire::SignatureDigest(op.signature);
+  op.start_ns = queued.called_ns;
+  ops_.push_back(std::move(op));
+  ++called_end_;
+  ++progress_;
+  Op& placed = ops_.back();
+  if (!leavers_.empty()) call_notices_.push_back(NoticeOf(placed));
+  if (stand_in) {
+    const uint64_t segments = std::max<uint64_t>(placed.spec.layout_members.size(), 1);
+    placed.stand_in_buffer =
+        Allocate(placed, std::max<uint64_t>(placed.spec.count * placed.spec.element_bytes * segments, 1));
+  }
+  if (const auto verdict = verdicts_.find(placed.seq); verdict != verdicts_.end()) {
+    // V6: the verdict of this era was given before this member called the op. The attempt it names is entered now.
+    const wire::Verdict kept = verdict->second;
+    verdicts_.erase(verdict);
+    ApplyVerdict(now, placed, kept);
+  } else {
+    const ViewPtr view = ViewFor(placed.seq, placed.step);
+    BeginAttempt(now, placed, view, MembersOf(*view, placed.seq, placed.step));
+  }
+  ReplayEarly(now, queued.seq);
+  if (Op* target = Find(queued.seq)) CheckComplete(now, *target);
+}
+
+void GroupMachine::OnCallNotice(TimeNs now, const wire::CallNotice& notice) {
+  if (notice.seq < called_end_) return;
+  notices_[notice.seq] = notice;
+  ActivateQueued(now);
+}
+
+void GroupMachine::NotifyCallsTo(std::vector<MemberId> leavers) {
+  if (leavers == leavers_) return;
+  leavers_ = std::move(leavers);
+  if (leavers_.empty()) return;
+  for (const Op& op : ops_) call_notices_.push_back(NoticeOf(op));
+}
+
+wire::CallNotice GroupMachine::NoticeOf(const Op& op) const {
+  return {era_, config_.key, op.seq, op.signature, op.spec.layout_members};
+}
+
+std::vector<wire::CallNotice> GroupMachine::TakeCallNotices() { return std::exchange(call_notices_, {}); }
+
+Seq GroupMachine::ReserveBoundary() const {
+  // What others may have started is bounded by the acks this member has published (J3): nobody knows op s stable without
+  // them. One window of slack, so that holding acks back stalls nobody while the coordinator makes up its mind.
+  return complete_end_ + 2 * config_.window;
+}
+
+void GroupMachine::HoldAcksFor(Seq boundary) {
+  ack_cap_ = boundary >= config_.window ? boundary - config_.window : 0;
+  assert(ack_cap_ >= complete_end_ || boundary == kNoSeq);
+}
+
+void GroupMachine::LiftHold(TimeNs now) {
+  ack_cap_ = kNoSeq;
+  DeliverReady(now);
+}
+
+Stage GroupMachine::StageOf(Seq seq) const {
+  if (seq < delivered_end_) return Stage::kDelivered;
+  const Op* op = Find(seq);
+  if (!op) return Stage::kQueued;
+  if (op->complete) return Stage::kStability;
+  bool reducing = false;
+  for (const ChunkState& chunk : op->chunks) {
+    if (chunk.is_final) return Stage::kGathering;
+    reducing = reducing || chunk.raws_missing < chunk.role.raw_from.size() || chunk.working;
+  }
+  return reducing ? Stage::kReducing : Stage::kSending;
+}
+
+wire::GroupProgress GroupMachine::Progress() const {
+  wire::GroupProgress progress{config_.key, called_end_, delivered_end_, progress_, {}};
+  if (ops_.empty()) return progress;
+  const Op& op = ops_.front();
+  std::set<MemberId> lacking;
+  for (size_t i = 0; i < op.members.size(); ++i) {
+    if (static_cast<int>(i) == op.me) continue;
+    bool waits = false;
+    if (op.complete) {
+      const auto ack = acks_.find(op.members[i]);
+      waits = ack == acks_.end() || ack->second <= op.seq;
+    } else {
+      for (const ChunkState& chunk : op.chunks) {
+        if (chunk.is_final) continue;
+        const int position = static_cast<int>(i);
+        waits = waits || (i < chunk.raws.size() && chunk.role.reduces && !chunk.raws[i].present &&
+                          std::binary_search(chunk.role.raw_from.begin(), chunk.role.raw_from.end(), position));
+        waits = waits || (chunk.role.partial_from == position && !chunk.partial.present);
+        waits = waits || (!chunk.role.makes_final && chunk.role.final_from == position && !chunk.working);
+      }
+    }
+    if (waits) lacking.insert(op.members[i]);
+  }
+  progress.waits_for.assign(lacking.begin(), lacking.end());
+  return progress;
+}
+
+std::optional<TimeNs> GroupMachine::NextOpDeadline() const {
+  std::optional<TimeNs> next;
+  for (const Op& op : ops_) {
+    if (op.spec.timeout_ns <= 0 || op.overdue_reported) continue;
+    const TimeNs deadline = op.start_ns + op.spec.timeout_ns;
+    next = next ? std::min(*next, deadline) : deadline;
+  }
+  return next;
+}
+
+std::vector<MemberId> GroupMachine::OverdueMembers(TimeNs now) {
+  std::vector<MemberId> late;
+  for (Op& op : ops_) {
+    if (op.spec.timeout_ns <= 0 || op.overdue_reported || now < op.start_ns + op.spec.timeout_ns) continue;
+    op.overdue_reported = true;
+    if (&op == &ops_.front()) late = Progress().waits_for;
+  }
+  return late;
+}
+
+}  // namespace ftar::collective

@@ -1,0 +1,234 @@
+// View changes: freeze and report (V2), verdicts applied (V3 to V6), salvage served (V4).
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+
+void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
+  if (current_ && current_->epoch == view->epoch) return;
+  if (current_) old_views_[current_->epoch] = current_;
+  current_ = std::move(view);
+  base_ = std::move(base);
+  if (base_) old_views_[base_->epoch] = base_;
+  era_ = current_->era;
+  const wire::ViewEntry* self = SelfIn(*current_);
+  if (!first_known_ && self && self->first.kind == wire::Bound::Kind::kSeq) {
+    Seq first = self->first.default_seq;
+    for (const wire::SeqBound& bound : self->first.seqs) {
+      if (bound.group == config_.key) first = bound.seq;
+    }
+    LearnFirst(now, first);
+  } else if (!first_known_ && self && self->first.kind == wire::Bound::Kind::kAlways) {
+    LearnFirst(now, 0);
+  }
+  LiftHold(now);
+  ReplayHeldFrames(now);
+  ActivateQueued(now);
+}
+
+// V2: from now until InstallEra no chunk becomes final and no completion leaves. Works under way are forgotten: what they wrote
+// lies in staging or is covered by the undo log.
+wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
+  (void)now;
+  frozen_ = true;
+  works_.clear();
+  wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}};
+  for (Op& op : ops_) {
+    wire::OpStatus entry;
+    entry.seq = op.seq;
+    entry.attempt = op.view ? op.view->epoch : 0;
+    entry.complete = op.complete && op.fail_code == Code::kOk;
+    entry.chunks = static_cast<uint32_t>(op.chunks.size());
+    entry.final_chunks.assign((op.chunks.size() + 63) / 64, 0);
+    for (size_t c = 0; c < op.chunks.size(); ++c) {
+      op.chunks[c].working = false;
+      if (op.chunks[c].is_final) entry.final_chunks[c / 64] |= uint64_t{1} << (c % 64);
+    }
+    entry.signature = op.signature;
+    entry.weight = op.spec.weight;
+    entry.origin = op.origin;
+    status.ops.push_back(std::move(entry));
+  }
+  for (const auto& [seq, verdict] : failed_) status.failed.push_back(verdict);
+  return status;
+}
+
+std::vector<ViewPtr> GroupMachine::AttemptViews() const {
+  std::vector<ViewPtr> views;
+  for (const Op& op : ops_) {
+    if (op.view && std::find(views.begin(), views.end(), op.view) == views.end()) views.push_back(op.view);
+  }
+  return views;
+}
+
+void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts,
+                              std::span<const ViewPtr> attempt_views) {
+  assert(view && view->era == view->epoch);
+  for (const ViewPtr& known : attempt_views) old_views_.insert({known->epoch, known});
+  if (current_) old_views_[current_->epoch] = current_;
+  current_ = std::move(view);
+  base_ = nullptr;
+  era_ = current_->era;
+  frozen_ = false;
+  ack_cap_ = kNoSeq;
+  acks_.clear();
+  acks_sent_.clear();
+  ready_.clear();
+  kept_.clear();
+  verdicts_.clear();
+  notices_.clear();
+  complete_end_ = delivered_end_;
+  for (auto& [seq, frames] : early_) {
+    for (const InboundFrame& frame : frames) Drop(frame);
+  }
+  early_.clear();
+  held_bytes_.clear();
+  if (!first_known_) {
+    // A newcomer of this view: the bound is its first operation.
+    const wire::ViewEntry* self = SelfIn(*current_);
+    if (self && self->first.kind == wire::Bound::Kind::kAlways) LearnFirst(now, 0);
+    if (self && self->first.kind == wire::Bound::Kind::kSeq) {
+      Seq first = self->first.default_seq;
+      for (const wire::SeqBound& bound : self->first.seqs) {
+        if (bound.group == config_.key) first = bound.seq;
+      }
+      LearnFirst(now, first);
+    }
+  }
+  for (Op& op : ops_) {
+    const wire::Verdict* mine = nullptr;
+    for (const wire::Verdict& verdict : verdicts ? std::span<const wire::Verdict>(verdicts->verdicts)
+                                                 : std::span<const wire::Verdict>()) {
+      if (verdict.seq == op.seq) mine = &verdict;
+    }
+    wire::Verdict retry;
+    retry.seq = op.seq;
+    retry.origin = op.origin;
+    ApplyVerdict(now, op, mine ? *mine : retry);
+  }
+  if (verdicts) {
+    for (const wire::Verdict& verdict : verdicts->verdicts) {
+      if (verdict.seq >= called_end_) verdicts_[verdict.seq] = verdict;  // V6
+    }
+  }
+  AdvanceComplete();
+  ReplayHeldFrames(now);
+  DeliverReady(now);
+  std::erase_if(old_views_, [this](const auto& entry) {
+    return std::none_of(ops_.begin(), ops_.end(), [&](const Op& op) { return op.view && op.view->epoch == entry.first; });
+  });
+}
+
+void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict) {
+  for (ChunkState& chunk : op.chunks) chunk.working = false;
+  switch (verdict.kind) {
+    case wire::VerdictKind::kCommit:
+      // V3: everybody is complete in this attempt; V4: only this verdict lets a member deliver on Install.
+      assert(op.complete && op.view && op.view->epoch == verdict.attempt);
+      op.committed = true;
+      return;
+    case wire::VerdictKind::kSalvage: return ApplySalvage(now, op, verdict);
+    case wire::VerdictKind::kFail: return ApplyFail(now, op, verdict);
+    case wire::VerdictKind::kRetry: break;
+  }
+  Undo(op);
+  op.complete = op.committed = op.salvage = false;
+  const ViewPtr view = ViewFor(op.seq, op.step);
+  BeginAttempt(now, op, view, verdict.origin.empty() ? MembersOf(*view, op.seq, op.step) : verdict.origin);
+  CheckComplete(now, op);
+}
+
+// F3: the input comes back byte for byte before anything reads it again. Frames that still refer to it are dropped first.
+void GroupMachine::Undo(Op& op) {
+  Push(Todo::Kind::kCancelSends).id = op.seq;
+  for (ChunkState& chunk : op.chunks) {
+    if (!chunk.overwritten) continue;
+    const BufferRef output = OutputOf(op, chunk.geometry);
+    Work work;
+    work.seq = op.seq;
+    work.kind = Work::Kind::kCopy;
+    work.sources = {{{BufferRef::Kind::kStaging, op.undo, output.offset, output.bytes}, false, 1}};
+    work.dst = output;
+    Push(Todo::Kind::kWork).work = std::move(work);
+    chunk.overwritten = false;
+  }
+}
+
+void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
+  Undo(op);
+  if (op.shadow != 0) {
+    const uint64_t segments = op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
+    const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
+    Work work;
+    work.seq = op.seq;
+    work.kind = Work::Kind::kCopy;
+    work.sources = {{{BufferRef::Kind::kStaging, op.shadow, 0, bytes}, false, 1}};
+    work.dst = {BufferRef::Kind::kSend, op.seq, 0, bytes};
+    Push(Todo::Kind::kWork).work = std::move(work);
+  }
+  if (!op.view) {
+    op.view = current_;
+    op.members = MembersOf(*current_, op.seq, op.step);
+    op.weights.assign(op.members.size(), op.spec.weight);
+  }
+  failed_[op.seq] = verdict;
+  op.fail_code = verdict.code;
+  op.fail_text = verdict.text;
+  op.fail_culprit = verdict.culprit;
+  op.complete = op.committed = true;  // V5: a verdict too; delivered in its turn
+  op.complete_ns = now;
+}
+
+// V4: a way to become complete, not a leave to deliver. The attempt and its participants stay; what is missing here is fetched
+// from a holder; then a stability round among the members of this era.
+void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict) {
+  const ViewPtr attempt = KnownView(verdict.attempt);
+  const bool same = op.view && op.view->epoch == verdict.attempt;
+  if (!attempt) return ApplyFail(now, op, {op.seq, wire::VerdictKind::kFail, 0, Code::kInternal, "verdict names an unknown view", {}, {}, {}});
+  if (!same) {
+    Undo(op);
+    for (const KeptRaw& raw : DetachRaws(op)) ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
+    op.view = attempt;
+    op.members = MembersOf(*attempt, op.seq, op.step);
+    if (op.origin.empty()) op.origin = op.members;
+    op.complete = op.absent = false;
+    PlaceInAttempt(op);
+  }
+  Push(Todo::Kind::kCancelSends).id = op.seq;
+  op.salvage = true;
+  op.committed = false;
+  ++op.attempts;
+  std::map<MemberId, std::vector<uint32_t>> missing;
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    ChunkState& chunk = op.chunks[c];
+    ReleasePieces(op, chunk);
+    if (chunk.is_final || !chunk.role.lands || c >= verdict.holders.size()) continue;
+    const int32_t rank = verdict.holders[c];
+    if (rank < 0 || rank >= static_cast<int32_t>(current_->entries.size())) continue;
+    missing[current_->entries[rank].card.id].push_back(c);
+  }
+  for (auto& [holder, chunks] : missing) {
+    wants_.push_back({holder, {era_, config_.key, op.seq, verdict.attempt, std::move(chunks)}});
+  }
+  CheckComplete(now, op);
+}
+
+void GroupMachine::OnWant(TimeNs now, MemberId from, const wire::Want& want) {
+  (void)now;
+  Op* op = Find(want.seq);
+  if (frozen_ || want.era != era_ || !op || !op->salvage || op->view->epoch != want.attempt) return;
+  if (!ready_.contains(from)) return;  // the asker grants credit before it asks
+  for (uint32_t chunk : want.chunks) {
+    if (chunk < op->chunks.size() && op->chunks[chunk].is_final) SendFinal(*op, chunk, from);
+  }
+}
+
+void GroupMachine::ReplayHeldFrames(TimeNs now) {
+  std::vector<InboundFrame> frames = std::exchange(future_, {});
+  for (InboundFrame& frame : frames) OnFrame(now, std::move(frame));
+}
+
+}  // namespace ftar::collective

@@ -1,0 +1,141 @@
+// Completion, acknowledgement, stability and delivery (rules V1, V4, J6).
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+
+// Complete: every chunk this member needs is final here, all of one attempt.
+void GroupMachine::CheckComplete(TimeNs now, Op& op) {
+  if (op.complete || frozen_ || op.finals < op.needed) return;
+  assert(op.finals == op.needed);
+  // Segments' owners that need nothing for themselves are complete only with their duties done: others lack their sums.
+  op.complete = true;
+  op.complete_ns = now;
+  ++progress_;
+  AdvanceComplete();
+}
+
+void GroupMachine::AdvanceComplete() {
+  assert(!frozen_);
+  while (complete_end_ < called_end_) {
+    const Op* op = Find(complete_end_);
+    if (op && !op->complete) break;
+    ++complete_end_;
+  }
+}
+
+// J6: an ack goes out at once, unless a frame made meanwhile has carried it.
+void GroupMachine::SendAcks() {
+  if (frozen_ || !current_ || !config_.fault_tolerant) return;
+  const Seq published = std::min(complete_end_, ack_cap_);
+  for (const wire::ViewEntry& entry : current_->entries) {
+    const MemberId to = entry.card.id;
+    if (to == config_.self || entry.card.shard != config_.shard || !ready_.contains(to)) continue;
+    Seq& sent = acks_sent_[to];
+    if (sent >= published) continue;
+    sent = published;
+    wire::FrameHeader header;
+    header.kind = wire::FrameKind::kAck;
+    header.group = config_.key;
+    header.era = era_;
+    header.complete_end = published;
+    SendFrame& frame = Push(Todo::Kind::kSend).frame;
+    frame.to = to;
+    frame.header = header;
+  }
+}
+
+// V1: this member knows that every member of the attempt, whatever its weight, is complete.
+bool GroupMachine::IsStable(const Op& op) const {
+  if (op.committed) return true;
+  for (const MemberId member : op.salvage ? MembersOf(*current_, op.seq, op.step) : op.members) {
+    if (member == config_.self) continue;
+    const auto ack = acks_.find(member);
+    if (ack == acks_.end() || ack->second <= op.seq) return false;
+  }
+  return true;
+}
+
+// Without fault tolerance nobody waits for the others; but what they need from here must at least be on its way.
+bool GroupMachine::AllSent(const Op& op) const {
+  for (size_t i = 0; i < op.raws_sent.size(); ++i) {
+    if (static_cast<int>(i) != op.me && !op.raws_sent[i]) return false;
+  }
+  return true;
+}
+
+void GroupMachine::DeliverReady(TimeNs now) {
+  for (;;) {
+    while (!ops_.empty()) {
+      Op& op = ops_.front();
+      if (!op.complete) break;
+      if (config_.fault_tolerant ? !IsStable(op) : !AllSent(op)) break;
+      Deliver(now, op);
+    }
+    const Seq called_before = called_end_;
+    ActivateQueued(now);  // the window has moved
+    if (called_end_ == called_before) return;
+  }
+}
+
+void GroupMachine::Deliver(TimeNs now, Op& op) {
+  assert(op.seq == delivered_end_);
+  Outcome outcome = OutcomeOf(op, now);
+  Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
+  for (ChunkState& chunk : op.chunks) ReleasePieces(op, chunk);
+  for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
+  Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
+  ops_.pop_front();
+  ++delivered_end_;
+  // Others may still have to learn of a failure that was delivered here; nobody is further behind than two windows.
+  std::erase_if(failed_, [this](const auto& entry) { return entry.first + 2 * config_.window < delivered_end_; });
+  complete_end_ = std::max(complete_end_, delivered_end_);
+  ++progress_;
+}
+
+Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
+  Outcome outcome;
+  outcome.status = op.fail_code != Code::kOk ? op.fail_code : op.absent ? Code::kAbsent : Code::kOk;
+  outcome.text = op.fail_text;
+  outcome.culprit = op.fail_culprit;
+  outcome.epoch = op.view->epoch;
+  outcome.seq = op.seq;
+  outcome.tag = op.spec.tag;
+  outcome.attempts = op.attempts;
+  outcome.plan = op.plan;
+  outcome.bytes_resent = op.bytes_resent;
+  outcome.start_ns = op.start_ns;
+  outcome.complete_ns = op.complete_ns;
+  outcome.delivered_ns = now;
+  outcome.arrival_skew_ns = op.last_arrival_ns - op.first_arrival_ns;
+  outcome.slowest = op.last_arrival;
+  for (size_t i = 0; i < op.members.size(); ++i) {
+    const wire::ViewEntry* entry = op.view->Find(op.members[i]);
+    // Who only listens (a broadcast's other members) sends no weight; each counts as itself.
+    const double weight = std::isnan(op.weights[i]) ? 1 : op.weights[i];
+    outcome.members.push_back({op.members[i], static_cast<int32_t>(i), entry ? entry->card.replica : -1,
+                               entry ? entry->card.shard : -1, weight});
+    if (weight > 0) {
+      ++outcome.participants;
+      outcome.weight_sum += weight;
+    }
+  }
+  if (op.absent && op.fail_text.empty()) outcome.text = "no participant has a weight above 0";
+  return outcome;
+}
+
+std::vector<Todo> GroupMachine::TakeTodo(TimeNs now) {
+  DeliverReady(now);
+  SendAcks();
+  return std::exchange(todo_, {});
+}
+
+std::vector<GroupMachine::WantTo> GroupMachine::TakeWants() { return std::exchange(wants_, {}); }
+
+std::optional<Seq> GroupMachine::TakeMismatch() { return std::exchange(mismatch_, std::nullopt); }
+
+}  // namespace ftar::collective

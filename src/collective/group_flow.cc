@@ -1,0 +1,364 @@
+// Flow: frames in, works out, chunks final.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+#include <cstring>
+
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+
+namespace {
+constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
+}
+
+Todo& GroupMachine::Push(Todo::Kind kind) {
+  todo_.emplace_back();
+  todo_.back().kind = kind;
+  return todo_.back();
+}
+
+void GroupMachine::ReleaseInbound(uint64_t inbound, uint64_t bytes, MemberId from, bool spilled) {
+  if (inbound == 0) return;
+  Push(Todo::Kind::kReleaseInbound).id = inbound;
+  if (!spilled) {
+    uint64_t& held = held_bytes_[from];
+    held -= std::min(held, bytes);
+  }
+}
+
+void GroupMachine::Drop(const InboundFrame& frame) {
+  if (frame.inbound != 0) Push(Todo::Kind::kReleaseInbound).id = frame.inbound;
+}
+
+// A frame that must wait is left where it lies while the link can bear it, else moved out, so that a link never stalls and
+// no order of calls in other groups or on other members can deadlock. True if it stays.
+bool GroupMachine::HoldBytes(MemberId from, uint64_t inbound, uint64_t bytes) {
+  uint64_t& held = held_bytes_[from];
+  if (held + bytes <= config_.hold_bytes_max) {
+    held += bytes;
+    return true;
+  }
+  Push(Todo::Kind::kSpillInbound).id = inbound;
+  return false;
+}
+
+void GroupMachine::Hold(const InboundFrame& frame, Piece* piece) {
+  piece->present = true;
+  piece->inbound = frame.inbound;
+  piece->bytes = frame.header.payload_bytes;
+  if (frame.inbound == 0) return;
+  piece->spilled = frame.spilled || !HoldBytes(frame.from, frame.inbound, piece->bytes);
+}
+
+void GroupMachine::HoldEarly(InboundFrame frame) {
+  if (frame.inbound != 0 && !frame.spilled) {
+    frame.spilled = !HoldBytes(frame.from, frame.inbound, frame.header.payload_bytes);
+  }
+  early_[frame.header.seq].push_back(std::move(frame));
+}
+
+void GroupMachine::ReplayEarly(TimeNs now, Seq seq) {
+  const auto early = early_.find(seq);
+  if (early == early_.end()) return;
+  const std::vector<InboundFrame> frames = std::move(early->second);
+  early_.erase(early);
+  for (const InboundFrame& frame : frames) {
+    if (frame.inbound != 0 && !frame.spilled) {
+      uint64_t& held = held_bytes_[frame.from];
+      held -= std::min<uint64_t>(held, frame.header.payload_bytes);
+    }
+    if (Op* op = Find(seq)) {
+      AcceptData(now, *op, frame);
+    } else {
+      Drop(frame);
+    }
+  }
+}
+
+void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
+  const wire::FrameHeader& header = frame.header;
+  if (header.era > era_ || !current_) {  // F2: data of a later era is held
+    if (frame.inbound != 0) Push(Todo::Kind::kSpillInbound).id = frame.inbound;
+    frame.spilled = true;
+    future_.push_back(std::move(frame));
+    return;
+  }
+  if (header.era < era_) return Drop(frame);  // F2: of an earlier one dropped
+  // V2: an ack that arrives after the freeze may still be used, since it says that its sender was complete before.
+  Seq& ack = acks_[frame.from];
+  if (header.complete_end > ack) {
+    ack = header.complete_end;
+    ++progress_;
+    DeliverReady(now);
+  }
+  if (header.kind == wire::FrameKind::kAck || frozen_) return Drop(frame);
+  if (header.seq < delivered_end_ && first_known_) return Drop(frame);
+  if (Op* op = Find(header.seq)) return AcceptData(now, *op, frame);
+  HoldEarly(std::move(frame));
+}
+
+bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk, const InboundFrame& frame) const {
+  const wire::FrameHeader& header = frame.header;
+  if (header.offset != chunk.geometry.first) return false;
+  const bool empty = header.flags & (wire::kFrameAbsent | wire::kFrameWeightless);
+  const uint64_t width =
+      header.kind == wire::FrameKind::kPartial ? op.spec.accumulator_bytes : op.spec.element_bytes;
+  return header.payload_bytes == (empty ? 0 : chunk.geometry.count * width);
+}
+
+// Weights behind the header: one for a raw piece, the attempt's list otherwise, nothing if all are 1.
+bool GroupMachine::TakeWeights(Op& op, const InboundFrame& frame) {
+  const size_t count = frame.ext.size() / sizeof(double);
+  if (frame.ext.size() % sizeof(double) != 0) return false;
+  std::vector<double> weights(count);
+  if (count > 0) std::memcpy(weights.data(), frame.ext.data(), frame.ext.size());
+  if (std::any_of(weights.begin(), weights.end(), [](double w) { return w < 0 || std::isinf(w); })) return false;
+  if (frame.header.kind == wire::FrameKind::kRaw) {
+    const auto from = std::find(op.members.begin(), op.members.end(), frame.from) - op.members.begin();
+    if (count > 1) return false;
+    op.weights[from] = count == 1 ? weights[0] : 1;
+    return !std::isnan(op.weights[from]);
+  }
+  if (count == 0) {
+    std::fill(op.weights.begin(), op.weights.end(), 1.0);
+    return true;
+  }
+  if (count != op.weights.size()) return false;
+  for (size_t i = 0; i < count; ++i) {
+    if (!std::isnan(weights[i])) op.weights[i] = weights[i];
+  }
+  return true;
+}
+
+void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
+  const wire::FrameHeader& header = frame.header;
+  const auto found = std::find(op.members.begin(), op.members.end(), frame.from);
+  const bool salvage_serve = op.salvage && header.kind == wire::FrameKind::kFinal;
+  if (op.fail_code != Code::kOk || op.complete || header.attempt != op.view->epoch ||
+      (found == op.members.end() && !salvage_serve)) {
+    return Drop(frame);
+  }
+  if (header.signature != op.digest) {  // V5
+    mismatch_ = op.seq;
+    return Drop(frame);
+  }
+  if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], frame) || !TakeWeights(op, frame)) {
+    return Drop(frame);
+  }
+  if (op.first_arrival_ns == 0) op.first_arrival_ns = now;
+  op.last_arrival_ns = now;
+  op.last_arrival = frame.from;
+  ++progress_;
+  ChunkState& chunk = op.chunks[header.chunk];
+  const int position = found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
+  switch (header.kind) {
+    case wire::FrameKind::kRaw: return AcceptRaw(now, op, chunk, position, frame);
+    case wire::FrameKind::kPartial:
+      if (chunk.role.partial_from != position || chunk.partial.present) return Drop(frame);
+      return AcceptPartial(op, chunk, frame);
+    case wire::FrameKind::kFinal: return AcceptFinal(now, op, chunk, position, frame);
+    case wire::FrameKind::kControl:
+    case wire::FrameKind::kAck: break;
+  }
+  Drop(frame);
+}
+
+void GroupMachine::AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame) {
+  (void)now;
+  const auto& from = chunk.role.raw_from;
+  if (!chunk.role.reduces || op.salvage || !std::binary_search(from.begin(), from.end(), position) ||
+      chunk.raws[position].present || chunk.working || chunk.is_final) {
+    return Drop(frame);
+  }
+  Hold(frame, &chunk.raws[position]);
+  chunk.raws[position].empty = frame.header.flags & wire::kFrameWeightless;
+  --chunk.raws_missing;
+  TryReduce(op, frame.header.chunk);
+}
+
+void GroupMachine::AcceptPartial(Op& op, ChunkState& chunk, const InboundFrame& frame) {
+  if (op.salvage || chunk.working || chunk.is_final || chunk.partial_made) return Drop(frame);
+  Hold(frame, &chunk.partial);
+  chunk.partial.empty = frame.header.flags & wire::kFrameWeightless;
+  TryReduce(op, frame.header.chunk);
+}
+
+void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame) {
+  const bool expected = op.salvage || chunk.role.final_from == position;
+  if (!expected || chunk.is_final || chunk.working || !chunk.role.lands) return Drop(frame);
+  const uint32_t index = frame.header.chunk;
+  WorkRef ref{op.seq, index, WorkRef::Purpose::kLand, frame.from, frame.inbound};
+  chunk.working = true;
+  const BufferRef output = OutputOf(op, chunk.geometry);
+  if (frame.header.flags & wire::kFrameAbsent) {  // V5: the sum of weights is 0; the output stays untouched
+    op.absent = chunk.empty = true;
+    return FinishWork(now, op, ref);
+  }
+  Work work;
+  work.dst = output;
+  if (frame.header.flags & wire::kFrameWeightless) {
+    work.kind = Work::Kind::kZero;
+    chunk.empty = true;
+  } else {
+    work.kind = Work::Kind::kCopy;
+    work.sources = {{{BufferRef::Kind::kInbound, frame.inbound, 0, frame.header.payload_bytes}, false, 1}};
+  }
+  SaveUndo(op, chunk, output);
+  StartWork(op, std::move(work), ref);
+}
+
+// F3: before the first result byte lands on an input, the input is in the undo log.
+void GroupMachine::SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output) {
+  if (!op.spec.in_place || op.stand_in || op.shadow != 0 || !config_.fault_tolerant || chunk.overwritten ||
+      output.bytes == 0) {
+    return;
+  }
+  if (op.undo == 0) op.undo = Allocate(op, op.spec.count * op.spec.element_bytes);
+  Work work;
+  work.seq = op.seq;
+  work.kind = Work::Kind::kCopy;
+  work.sources = {{output, false, 1}};
+  work.dst = {BufferRef::Kind::kStaging, op.undo, output.offset, output.bytes};
+  Push(Todo::Kind::kWork).work = std::move(work);
+  chunk.overwritten = true;
+}
+
+uint64_t GroupMachine::StartWork(Op& op, Work work, WorkRef ref) {
+  work.id = next_work_++;
+  work.seq = op.seq;
+  works_[work.id] = ref;
+  const uint64_t id = work.id;
+  Push(Todo::Kind::kWork).work = std::move(work);
+  return id;
+}
+
+void GroupMachine::GatherOwn(Op& op, uint32_t index) {
+  ChunkState& chunk = op.chunks[index];
+  chunk.working = true;
+  Work work;
+  work.dst = OutputOf(op, chunk.geometry);
+  const WorkRef ref{op.seq, index, WorkRef::Purpose::kMakeFinal, {}, 0};
+  if (op.spec.weight == 0 && op.spec.kind == plan::Kind::kBroadcast) {
+    op.absent = chunk.empty = true;
+    return FinishWork(0, op, ref);
+  }
+  if (op.spec.weight == 0) {
+    work.kind = Work::Kind::kZero;
+    chunk.empty = true;
+  } else {
+    work.kind = Work::Kind::kCopy;
+    work.sources = {{InputOf(op, chunk.geometry), false, 1}};
+    if (op.spec.kind == plan::Kind::kBroadcast && op.spec.in_place) return FinishWork(0, op, ref);
+  }
+  StartWork(op, std::move(work), ref);
+}
+
+void GroupMachine::TryReduce(Op& op, uint32_t index) {
+  ChunkState& chunk = op.chunks[index];
+  if (frozen_ || op.salvage || chunk.working || chunk.is_final || chunk.partial_made || !chunk.role.reduces) return;
+  if (chunk.raws_missing > 0 || (chunk.role.partial_from >= 0 && !chunk.partial.present)) return;
+  ReduceChunk(op, index);
+}
+
+void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
+  ChunkState& chunk = op.chunks[index];
+  const bool weighted = op.spec.redop == kWavg;
+  Work work;
+  work.dtype = op.spec.dtype;
+  work.redop = op.spec.redop;
+  work.count = chunk.geometry.count;
+  if (chunk.partial.present && !chunk.partial.empty) {
+    const uint64_t bytes = chunk.geometry.count * op.spec.accumulator_bytes;
+    work.sources.push_back({{BufferRef::Kind::kInbound, chunk.partial.inbound, 0, bytes}, true, 1});
+  }
+  // Contract 10: additions run in member order; a weight of 0 means that the input is not read (V7).
+  for (int i = 0; i < static_cast<int>(op.members.size()); ++i) {
+    const bool mine = i == op.me;
+    if (!mine && (i >= static_cast<int>(chunk.raws.size()) || !chunk.raws[i].present || chunk.raws[i].empty)) continue;
+    if (op.weights[i] == 0) continue;
+    const BufferRef buffer =
+        mine ? InputOf(op, chunk.geometry) : BufferRef{BufferRef::Kind::kInbound, chunk.raws[i].inbound, 0, chunk.raws[i].bytes};
+    work.sources.push_back({buffer, false, weighted ? op.weights[i] : 1});
+  }
+  WorkRef ref{op.seq, index, WorkRef::Purpose::kMakeFinal, {}, 0};
+  chunk.working = true;
+  if (!chunk.role.makes_final) {
+    ref.purpose = WorkRef::Purpose::kMakePartial;
+    chunk.partial_empty = work.sources.empty();
+    if (chunk.partial_empty) return FinishWork(0, op, ref);
+    work.kind = Work::Kind::kReducePartial;
+    const uint64_t bytes = chunk.geometry.count * op.spec.accumulator_bytes;
+    chunk.staging = Allocate(op, std::max<uint64_t>(bytes, 1));
+    work.dst = {BufferRef::Kind::kStaging, chunk.staging, 0, bytes};
+    StartWork(op, std::move(work), ref);
+    return;
+  }
+  double weight_sum = 0;
+  int participants = 0;
+  for (double weight : op.weights) {
+    if (!(weight > 0)) continue;
+    weight_sum += weight;
+    ++participants;
+  }
+  if (participants == 0) {  // V5: FTAR_ERR_ABSENT for all, output untouched
+    op.absent = chunk.empty = true;
+    return FinishWork(0, op, ref);
+  }
+  work.kind = Work::Kind::kReduceFinal;
+  work.divisor = op.spec.redop == kAvg ? participants : weighted ? weight_sum : 1;
+  work.scale = op.spec.scale;
+  work.dst = OutputOf(op, chunk.geometry);
+  SaveUndo(op, chunk, work.dst);
+  StartWork(op, std::move(work), ref);
+}
+
+void GroupMachine::ReleasePieces(Op& op, ChunkState& chunk) {
+  for (size_t i = 0; i < chunk.raws.size(); ++i) {
+    const Piece& piece = chunk.raws[i];
+    if (piece.present) ReleaseInbound(piece.inbound, piece.bytes, op.members[i], piece.spilled);
+    chunk.raws[i] = {};
+  }
+  if (chunk.partial.present) {
+    ReleaseInbound(chunk.partial.inbound, chunk.partial.bytes, op.members[chunk.role.partial_from], chunk.partial.spilled);
+  }
+  chunk.partial = {};
+}
+
+void GroupMachine::OnWorkDone(TimeNs now, uint64_t work_id) {
+  const auto found = works_.find(work_id);
+  if (found == works_.end()) return;  // of an attempt that a view change ended (V2)
+  const WorkRef ref = found->second;
+  works_.erase(found);
+  if (Op* op = Find(ref.seq)) FinishWork(now, *op, ref);
+  DeliverReady(now);
+}
+
+void GroupMachine::FinishWork(TimeNs now, Op& op, const WorkRef& ref) {
+  ChunkState& chunk = op.chunks[ref.chunk];
+  assert(chunk.working && !frozen_);
+  chunk.working = false;
+  ++progress_;
+  if (ref.inbound != 0) Push(Todo::Kind::kReleaseInbound).id = ref.inbound;
+  if (ref.purpose == WorkRef::Purpose::kMakePartial) {
+    chunk.partial_made = true;
+    ReleasePieces(op, chunk);
+    SendPartial(op, ref.chunk, chunk.partial_empty);
+    return;
+  }
+  MarkFinal(op, ref.chunk);
+  CheckComplete(now, op);
+}
+
+void GroupMachine::MarkFinal(Op& op, uint32_t index) {
+  ChunkState& chunk = op.chunks[index];
+  assert(!chunk.is_final && !frozen_);
+  chunk.is_final = true;
+  if (chunk.role.lands) ++op.finals;
+  ReleasePieces(op, chunk);
+  if (op.salvage) return;  // holders serve on request (Want)
+  for (int to : chunk.role.final_to) SendFinal(op, index, op.members[to]);
+}
+
+}  // namespace ftar::collective

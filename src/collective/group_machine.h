@@ -1,0 +1,277 @@
+// One group of one member: its operations from call to delivery, as a pure machine.
+//
+// An operation is called (gets its attempt's members and its place in their plans), moves chunks, becomes complete (all
+// chunks it needs are final here), stable (rule V1: all members of the attempt are known to be complete) and is delivered, in
+// seq order. A view change freezes it (V2), reports it (Freeze), and restarts it with a verdict (InstallEra).
+//
+// Who calls what: engine/ owns one machine a group, feeds frames, works and views, and drains TakeTodo(). Data of an era goes to
+// a peer only after OnCredit for it (F2). Single-threaded, no memory of the user's: buffers are named (types.h).
+// Files: group_call.cc (calls, window), group_attempt.cc (plans, sends), group_flow.cc (frames, works), group_change.cc
+// (freeze, verdicts), group_deliver.cc (acks, stability, delivery).
+#ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
+#define FTAR_COLLECTIVE_GROUP_MACHINE_H_
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "collective/types.h"
+#include "plan/grid.h"
+#include "plan/role.h"
+#include "wire/messages.h"
+
+namespace ftar::collective {
+
+// Where an operation stands, for hints to people, the flight recorder and the test hook.
+enum class Stage : uint8_t { kQueued, kSending, kReducing, kGathering, kStability, kDelivered };
+const char* StageName(Stage stage);
+
+class GroupMachine {
+ public:
+  explicit GroupMachine(GroupConfig config);
+  ~GroupMachine();
+  GroupMachine(const GroupMachine&) = delete;
+  GroupMachine& operator=(const GroupMachine&) = delete;
+
+  // ---- the caller
+  // Takes a number and queues; runs when the window and the view allow (J3). kNoSeq while this member does not know its first
+  // seq yet (it enters at a step whose seqs the root has not told).
+  Seq Call(TimeNs now, const OpSpec& spec, uint64_t step);
+  bool knows_first() const { return first_known_; }
+
+  // ---- views
+  // A view without freeze: the first one of a newcomer, or a planned one. Idempotent.
+  void SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base);
+  wire::GroupStatus Freeze(TimeNs now);                                  // rule V2
+  void InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts, std::span<const ViewPtr> attempt_views);
+  // Newcomer by step: the root has begun `step` at `start`.
+  void OnStepStart(TimeNs now, uint64_t step, Seq start);
+  std::vector<ViewPtr> AttemptViews() const;                             // for ColumnStatus.views
+  // Root of a planned change: publish no completion beyond what lets anyone start `boundary` (J3); kNoSeq lifts it.
+  Seq ReserveBoundary() const;
+  void HoldAcksFor(Seq boundary);
+  void LiftHold(TimeNs now);
+  // Leaver: from now on stand in for the caller (J5).
+  void StandIn() { standing_in_ = true; }
+  void OnCallNotice(TimeNs now, const wire::CallNotice& notice);
+  // Root: tell these members of every call that runs or will run (J5).
+  void NotifyCallsTo(std::vector<MemberId> leavers);
+  std::vector<wire::CallNotice> TakeCallNotices();
+
+  // ---- peers
+  void OnFrame(TimeNs now, InboundFrame frame);
+  void OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept);
+  std::vector<wire::KeptOp> KeptFrom(MemberId peer) const;               // rule F5
+  void OnWant(TimeNs now, MemberId from, const wire::Want& want);
+  void OnWorkDone(TimeNs now, uint64_t work_id);
+
+  // ---- results
+  std::vector<Todo> TakeTodo(TimeNs now);
+  struct WantTo {
+    MemberId to;
+    wire::Want want;
+  };
+  std::vector<WantTo> TakeWants();
+  std::optional<Seq> TakeMismatch();  // rule V5: ask the coordinator for a Prepare with the same members
+
+  // ---- looking
+  GroupKey key() const { return config_.key; }
+  Seq first_seq() const { return first_seq_; }
+  Seq next_seq() const { return next_seq_; }
+  Seq called_end() const { return called_end_; }
+  Seq delivered_end() const { return delivered_end_; }
+  size_t in_flight() const { return ops_.size(); }
+  size_t queued() const { return queue_.size(); }
+  bool idle() const { return ops_.empty() && queue_.empty(); }
+  wire::GroupProgress Progress() const;
+  Stage StageOf(Seq seq) const;
+  bool IsMember(MemberId id, Seq seq, uint64_t step) const;
+  // The earliest deadline of an undelivered op, and who it lacks (design 5: a deadline is evidence, never a local failure).
+  std::optional<TimeNs> NextOpDeadline() const;
+  std::vector<MemberId> OverdueMembers(TimeNs now);
+
+ private:
+  struct Piece {  // an inbound frame that waits for its reduction
+    bool present = false;
+    uint64_t inbound = 0;
+    bool spilled = false;
+    bool empty = false;  // weight 0, or a partial sum of nothing
+    uint64_t bytes = 0;
+  };
+  struct ChunkState {
+    plan::Role role;
+    plan::Chunk geometry;
+    std::vector<Piece> raws;  // by position in the attempt; empty unless this member reduces
+    Piece partial;
+    uint32_t raws_missing = 0;
+    bool working = false;   // a reduction or landing is under way
+    bool partial_made = false, partial_empty = false;
+    bool empty = false;     // the final chunk carries no bytes: absent, or a weightless member's segment
+    bool is_final = false;
+    bool overwritten = false;  // in place: the output holds result bytes, the undo log the input (F3)
+    uint64_t staging = 0;   // partial sum
+  };
+  struct Op {
+    Seq seq = 0;
+    uint64_t step = 0;
+    OpSpec spec;
+    bool stand_in = false;
+    wire::Signature signature;
+    uint64_t digest = 0;
+    plan::Grid grid;
+    plan::PlanKind plan = plan::PlanKind::kAuto;
+    ViewPtr view;                  // of the attempt
+    std::vector<MemberId> members; // of the attempt, in view order
+    int me = -1;
+    std::vector<MemberId> origin;
+    std::vector<double> weights;   // by position; NaN unknown
+    std::vector<ChunkState> chunks;
+    std::vector<bool> raws_sent;   // by position
+    uint32_t needed = 0, finals = 0;
+    bool complete = false, committed = false, absent = false, salvage = false;
+    std::vector<int32_t> holders;
+    ViewPtr holders_view;
+    Code fail_code = Code::kOk;
+    std::string fail_text;
+    MemberId fail_culprit;
+    int32_t attempts = 0;
+    uint64_t bytes_resent = 0;
+    uint64_t undo = 0, shadow = 0, stand_in_buffer = 0;
+    std::vector<uint64_t> staging;
+    TimeNs start_ns = 0, complete_ns = 0, first_arrival_ns = 0, last_arrival_ns = 0;
+    MemberId last_arrival;
+    bool overdue_reported = false;
+  };
+  struct Queued {
+    OpSpec spec;
+    uint64_t step = 0;
+    Seq seq = kNoSeq;
+    TimeNs called_ns = 0;
+  };
+  struct WorkRef {
+    Seq seq = 0;
+    uint32_t chunk = 0;
+    enum class Purpose : uint8_t { kMakeFinal, kMakePartial, kLand } purpose = Purpose::kLand;
+    MemberId from;
+    uint64_t inbound = 0;
+  };
+
+  // group_call.cc
+  void ActivateQueued(TimeNs now);
+  bool MayActivate(const Queued& queued) const;
+  void Activate(TimeNs now, const Queued& queued, bool stand_in);
+  wire::Signature SignatureOf(const OpSpec& spec, uint64_t step) const;
+  void LearnFirst(TimeNs now, Seq first);
+  wire::CallNotice NoticeOf(const Op& op) const;
+  const wire::ViewEntry* SelfIn(const wire::View& view) const;
+  // group_attempt.cc
+  ViewPtr ViewFor(Seq seq, uint64_t step) const;
+  std::vector<MemberId> MembersOf(const wire::View& view, Seq seq, uint64_t step) const;
+  void BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin);
+  void PlaceInAttempt(Op& op);
+  struct KeptRaw {
+    uint32_t chunk;
+    MemberId from;
+    Piece piece;
+    double weight;
+  };
+  std::vector<KeptRaw> DetachRaws(Op& op);
+  void ReattachRaws(Op& op, std::vector<KeptRaw> kept);
+  void StartLocalWork(Op& op);
+  int OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const;
+  void SendRawsTo(Op& op, int position, const wire::KeptOp* kept);
+  void SendOwnInputs(Op& op);
+  void SendFinal(Op& op, uint32_t chunk, MemberId to);
+  void SendPartial(Op& op, uint32_t chunk, bool empty);
+  void EmitFrame(Op& op, MemberId to, wire::FrameHeader header, std::vector<std::byte> ext, BufferRef payload);
+  wire::FrameHeader HeaderFor(const Op& op, wire::FrameKind kind, uint32_t chunk) const;
+  BufferRef InputOf(const Op& op, const plan::Chunk& chunk) const;
+  BufferRef OutputOf(const Op& op, const plan::Chunk& chunk) const;
+  BufferRef FinalOf(const Op& op, uint32_t chunk) const;
+  bool NeedsInputShadow(const Op& op) const;
+  std::vector<std::byte> WeightsExt(const Op& op) const;
+  // group_flow.cc
+  void AcceptData(TimeNs now, Op& op, const InboundFrame& frame);
+  void AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
+  void AcceptPartial(Op& op, ChunkState& chunk, const InboundFrame& frame);
+  void AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
+  bool FrameFits(const Op& op, const ChunkState& chunk, const InboundFrame& frame) const;
+  bool TakeWeights(Op& op, const InboundFrame& frame);
+  bool HoldBytes(MemberId from, uint64_t inbound, uint64_t bytes);
+  void Hold(const InboundFrame& frame, Piece* piece);
+  void HoldEarly(InboundFrame frame);
+  void ReplayEarly(TimeNs now, Seq seq);
+  void TryReduce(Op& op, uint32_t chunk);
+  void ReduceChunk(Op& op, uint32_t chunk);
+  void GatherOwn(Op& op, uint32_t chunk);
+  void MarkFinal(Op& op, uint32_t chunk);
+  void SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output);
+  void FinishWork(TimeNs now, Op& op, const WorkRef& ref);
+  void ReleasePieces(Op& op, ChunkState& chunk);
+  void ReleaseInbound(uint64_t inbound, uint64_t bytes, MemberId from, bool spilled);
+  void Drop(const InboundFrame& frame);
+  uint64_t StartWork(Op& op, Work work, WorkRef ref);
+  // group_change.cc
+  void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);
+  void Undo(Op& op);
+  void ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict);
+  void ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict);
+  void ReplayHeldFrames(TimeNs now);
+  ViewPtr KnownView(Epoch epoch) const;
+  // group_deliver.cc
+  void CheckComplete(TimeNs now, Op& op);
+  void AdvanceComplete();
+  void SendAcks();
+  bool IsStable(const Op& op) const;
+  bool AllSent(const Op& op) const;
+  void DeliverReady(TimeNs now);
+  void Deliver(TimeNs now, Op& op);
+  Outcome OutcomeOf(const Op& op, TimeNs now) const;
+
+  Op* Find(Seq seq);
+  const Op* Find(Seq seq) const;
+  Todo& Push(Todo::Kind kind);
+  uint64_t Allocate(Op& op, uint64_t bytes);
+
+  const GroupConfig config_;
+  ViewPtr current_, base_;             // base_: only while current_ is planned
+  std::map<Epoch, ViewPtr> old_views_; // of attempts that still run or are salvaged
+  Epoch era_ = 0;
+  bool frozen_ = false;
+  bool standing_in_ = false;
+  bool first_known_ = false;
+  Seq first_seq_ = 0;
+  Seq next_seq_ = 0;        // of the next Call
+  Seq called_end_ = 0;      // ops below it have been called (activated)
+  Seq delivered_end_ = 0;
+  Seq complete_end_ = 0;    // all below are complete
+  Seq ack_cap_ = kNoSeq;    // rule J3: acks beyond it wait for the announcement
+  std::deque<Op> ops_;      // called, undelivered; front has seq delivered_end_
+  std::deque<Queued> queue_;
+  std::map<Seq, wire::Verdict> verdicts_;                    // rule V6
+  std::map<Seq, wire::Verdict> failed_;                      // rule V5: recent failures, delivered or not
+  std::map<Seq, std::vector<InboundFrame>> early_;           // of ops not called here yet
+  std::vector<InboundFrame> future_;                         // of eras not installed here yet
+  std::unordered_map<MemberId, Seq> acks_, acks_sent_;       // in era_
+  std::unordered_set<MemberId> ready_;                       // granted us credit for era_ (F2)
+  std::unordered_map<MemberId, std::vector<wire::KeptOp>> kept_;
+  std::unordered_map<MemberId, uint64_t> held_bytes_;        // unreleased, unspilled payload by link
+  std::unordered_map<uint64_t, WorkRef> works_;
+  std::map<Seq, wire::CallNotice> notices_;                  // for a stand-in, by seq
+  std::vector<MemberId> leavers_;
+  std::vector<wire::CallNotice> call_notices_;
+  std::vector<Todo> todo_;
+  std::vector<WantTo> wants_;
+  std::optional<Seq> mismatch_;
+  uint64_t next_work_ = 1, next_staging_ = 1;
+  uint64_t progress_ = 0;
+};
+
+}  // namespace ftar::collective
+
+#endif  // FTAR_COLLECTIVE_GROUP_MACHINE_H_

@@ -1,0 +1,317 @@
+#include "membership/verdict.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace ftar::membership {
+namespace {
+
+using wire::Bound;
+using wire::BoundOf;
+using wire::ColumnStatus;
+using wire::GroupStatus;
+using wire::OpStatus;
+using wire::Verdict;
+using wire::VerdictKind;
+
+constexpr uint8_t kReduceScatter = 1, kBroadcast = 3;  // FTAR_REDUCE_SCATTER, FTAR_BROADCAST
+
+const GroupStatus* GroupOf(const ColumnStatus& status, GroupKey key) {
+  for (const GroupStatus& group : status.groups) {
+    if (group.group == key) return &group;
+  }
+  return nullptr;
+}
+
+const OpStatus* OpOf(const GroupStatus* group, Seq seq) {
+  if (!group) return nullptr;
+  for (const OpStatus& op : group->ops) {
+    if (op.seq == seq) return &op;
+  }
+  return nullptr;
+}
+
+// J2: delivered-through counts only from the reporter's first operation on.
+bool Delivered(const GroupStatus* group, Seq seq) {
+  return group && seq >= group->first_seq && seq < group->delivered_end;
+}
+
+bool HasCalled(const ColumnStatus& status) {
+  return std::any_of(status.groups.begin(), status.groups.end(),
+                     [](const GroupStatus& group) { return group.called_end > group.first_seq; });
+}
+
+std::map<GroupKey, Seq> CalledEnds(const StatusMap& statuses) {
+  std::map<GroupKey, Seq> ends;
+  for (const auto& [id, status] : statuses) {
+    for (const GroupStatus& group : status.groups) {
+      Seq& end = ends[group.group];
+      end = std::max(end, group.called_end);
+    }
+  }
+  return ends;
+}
+
+// The first operation that nobody has called, in every group; or the first step that nobody has begun.
+Bound FreshBound(const StatusMap& statuses) {
+  Bound bound;
+  bool marked = false;
+  uint64_t step = 0;
+  for (const auto& [id, status] : statuses) {
+    marked = marked || status.steps_marked;
+    step = std::max(step, status.step);
+  }
+  if (marked) {
+    bound.kind = Bound::Kind::kStep;
+    bound.step = step + 1;
+    return bound;
+  }
+  bound.kind = Bound::Kind::kSeq;
+  for (const auto& [key, end] : CalledEnds(statuses)) bound.seqs.push_back({key, end});
+  return bound;
+}
+
+// J1: does this report bind the first bound that its view gives to `member`? A newcomer's own word of a planned view does not,
+// unless it has acted on it: nobody else may know the announcement.
+bool BindsFirst(MemberId reporter, const ColumnStatus& status, MemberId member) {
+  return reporter != member || !status.report.installed_view->planned || HasCalled(status);
+}
+
+// Everything the table needs to know of one operation.
+struct OpFacts {
+  Seq seq = 0;
+  uint64_t step = 0;
+  const OpStatus* sample = nullptr;                               // any report of it
+  std::vector<std::pair<MemberId, const OpStatus*>> called;       // of the new view's members of this operation
+  std::vector<MemberId> members;                                  // of the new view
+  std::vector<MemberId> delivered;
+  std::vector<std::pair<MemberId, const OpStatus*>> reports;      // of anyone who reported
+};
+
+class Table {
+ public:
+  Table(const wire::Prepare& prepare, int32_t shard, const StatusMap& statuses, Decision* decision)
+      : prepare_(prepare), statuses_(statuses), decision_(decision) {
+    for (const BoundOf& bound : decision->bounds) bounds_[bound.member] = &bound;
+    for (size_t i = 0; i < prepare.members.size(); ++i) {
+      ranks_[prepare.members[i].card.id] = static_cast<int32_t>(i);
+      if (prepare.members[i].card.shard == shard) replicas_[prepare.members[i].card.id] = prepare.members[i].card.replica;
+    }
+  }
+
+  wire::GroupVerdicts DecideGroup(GroupKey key, Seq called_end) {
+    wire::GroupVerdicts out{key, called_end, {}};
+    Seq from = called_end;
+    for (const auto& [id, status] : statuses_) {
+      if (const GroupStatus* group = GroupOf(status, key); group && group->called_end > group->delivered_end) {
+        from = std::min(from, group->delivered_end);
+      }
+    }
+    for (Seq seq = from; seq < called_end; ++seq) {
+      const OpFacts facts = FactsOf(key, seq);
+      if (facts.reports.empty()) continue;  // delivered by all who called it
+      out.verdicts.push_back(DecideOp(key, facts));
+    }
+    return out;
+  }
+
+ private:
+  OpFacts FactsOf(GroupKey key, Seq seq) const {
+    OpFacts facts;
+    facts.seq = seq;
+    for (const auto& [id, status] : statuses_) {
+      if (const OpStatus* op = OpOf(GroupOf(status, key), seq)) {
+        facts.reports.push_back({id, op});
+        facts.sample = op;
+        facts.step = op->signature.step;
+      }
+    }
+    for (const auto& [id, status] : statuses_) {
+      const auto bound = bounds_.find(id);
+      const bool member = bound != bounds_.end() && bound->second->first.Reached(key, seq, facts.step) &&
+                          !bound->second->last.Reached(key, seq, facts.step);
+      const GroupStatus* group = GroupOf(status, key);
+      if (Delivered(group, seq)) facts.delivered.push_back(id);
+      if (!member) continue;
+      facts.members.push_back(id);
+      if (const OpStatus* op = OpOf(group, seq)) facts.called.push_back({id, op});
+    }
+    return facts;
+  }
+
+  // V3: all survivors complete, in one and the same attempt. Who has delivered was.
+  std::optional<Epoch> CompleteAttempt(const OpFacts& facts) const {
+    std::optional<Epoch> attempt;
+    size_t complete = 0;
+    for (const auto& [id, op] : facts.called) {
+      if (!op->complete || (attempt && *attempt != op->attempt)) return std::nullopt;
+      attempt = op->attempt;
+      ++complete;
+    }
+    for (MemberId id : facts.delivered) {
+      if (std::find(facts.members.begin(), facts.members.end(), id) != facts.members.end()) ++complete;
+    }
+    return complete == facts.members.size() ? attempt : std::nullopt;
+  }
+
+  Verdict DecideOp(GroupKey key, const OpFacts& facts) {
+    Verdict verdict;
+    verdict.seq = facts.seq;
+    for (const auto& [id, status] : statuses_) {  // V5: a failure that one survivor may have delivered stands for all
+      const GroupStatus* group = GroupOf(status, key);
+      for (const Verdict& failed : group ? group->failed : std::vector<Verdict>{}) {
+        if (failed.seq == facts.seq) return failed;
+      }
+    }
+    if (const auto attempt = CompleteAttempt(facts)) {
+      verdict.kind = VerdictKind::kCommit;
+      verdict.attempt = *attempt;
+      return verdict;
+    }
+    if (!facts.delivered.empty()) {
+      decision_->violations.push_back("operation " + std::to_string(facts.seq) + " was delivered by " +
+                                      ToString(facts.delivered.front()) + ", yet not all survivors are complete");
+    }
+    if (Salvage(facts, &verdict) || Disagree(facts, &verdict) || RootGone(facts, &verdict)) return verdict;
+    verdict.kind = VerdictKind::kRetry;
+    const OpStatus* oldest = nullptr;
+    for (const auto& [id, op] : facts.reports) {
+      if (!op->origin.empty() && (!oldest || op->attempt < oldest->attempt)) oldest = op;
+    }
+    if (oldest) verdict.origin = oldest->origin;
+    return verdict;
+  }
+
+  // Every chunk final, all of one attempt, somewhere; the highest such epoch (V3, V4). Segments of a reduce-scatter are final
+  // only at their owner, who would then be complete: nothing to salvage. V8: a strict step's operations are not salvaged.
+  bool Salvage(const OpFacts& facts, Verdict* verdict) const {
+    const wire::Signature& signature = facts.sample->signature;
+    if (signature.kind == kReduceScatter || (signature.flags & wire::kSignatureStrict)) return false;
+    std::set<Epoch, std::greater<>> attempts;
+    for (const auto& [id, op] : facts.called) attempts.insert(op->attempt);
+    for (Epoch attempt : attempts) {
+      uint32_t chunks = 0;
+      for (const auto& [id, op] : facts.called) {
+        if (op->attempt == attempt) chunks = std::max(chunks, op->chunks);
+      }
+      if (chunks == 0) continue;
+      std::vector<int32_t> holders(chunks, -1);
+      for (const auto& [id, op] : facts.called) {
+        if (op->attempt != attempt || op->chunks != chunks) continue;
+        for (uint32_t c = 0; c < chunks && c / 64 < op->final_chunks.size(); ++c) {
+          if (holders[c] < 0 && (op->final_chunks[c / 64] >> (c % 64) & 1)) holders[c] = ranks_.at(id);
+        }
+      }
+      if (std::find(holders.begin(), holders.end(), -1) != holders.end()) continue;
+      verdict->kind = VerdictKind::kSalvage;
+      verdict->attempt = attempt;
+      verdict->holders = std::move(holders);
+      return true;
+    }
+    return false;
+  }
+
+  std::string NameOf(MemberId id) const {
+    const auto found = replicas_.find(id);
+    return "replica " + (found == replicas_.end() ? "?" : std::to_string(found->second)) + " (" + ToString(id) + ")";
+  }
+
+  // V5: members disagree on the call. The first in list order speaks for the majority's side: both are named.
+  bool Disagree(const OpFacts& facts, Verdict* verdict) const {
+    std::vector<std::pair<int32_t, std::pair<MemberId, const OpStatus*>>> ordered;
+    for (const auto& report : facts.called) ordered.push_back({ranks_.at(report.first), report});
+    std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t i = 1; i < ordered.size(); ++i) {
+      const auto& [first_id, first] = ordered.front().second;
+      const auto& [other_id, other] = ordered[i].second;
+      const std::string difference = wire::SignatureDifference(first->signature, other->signature);
+      if (difference.empty()) continue;
+      verdict->kind = VerdictKind::kFail;
+      verdict->code = Code::kMismatch;
+      verdict->culprit = other_id;
+      verdict->text = "operation " + std::to_string(facts.seq) + ": " + NameOf(first_id) + " and " + NameOf(other_id) +
+                      " disagree: " + difference;
+      return true;
+    }
+    return false;
+  }
+
+  bool RootGone(const OpFacts& facts, Verdict* verdict) const {
+    const wire::Signature& signature = facts.sample->signature;
+    if (signature.kind != kBroadcast) return false;
+    if (std::find(facts.members.begin(), facts.members.end(), signature.root) != facts.members.end()) return false;
+    verdict->kind = VerdictKind::kFail;
+    verdict->code = Code::kAbsent;
+    verdict->culprit = signature.root;
+    verdict->text = "operation " + std::to_string(facts.seq) + ": the broadcast's root " + ToString(signature.root) + " is gone";
+    return true;
+  }
+
+  const wire::Prepare& prepare_;
+  const StatusMap& statuses_;
+  Decision* decision_;
+  std::map<MemberId, const BoundOf*> bounds_;
+  std::map<MemberId, int32_t> ranks_;
+  std::map<MemberId, int32_t> replicas_;
+};
+
+}  // namespace
+
+std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard, const StatusMap& statuses) {
+  const bool formation = std::none_of(statuses.begin(), statuses.end(),
+                                      [](const auto& entry) { return entry.second.report.installed_view.has_value(); });
+  std::vector<BoundOf> bounds;
+  for (const wire::ViewEntry& member : prepare.members) {
+    if (member.card.shard != shard) continue;
+    BoundOf out;
+    out.member = member.card.id;
+    Epoch first_epoch = 0, last_epoch = 0;
+    for (const auto& [reporter, status] : statuses) {
+      if (!status.report.installed_view) continue;
+      const wire::View& view = *status.report.installed_view;
+      const wire::ViewEntry* entry = view.Find(member.card.id);
+      if (!entry) continue;
+      if (view.epoch >= first_epoch && BindsFirst(reporter, status, member.card.id)) {
+        first_epoch = view.epoch;
+        out.first = entry->first;
+      }
+      // A leave boundary that any survivor knows is kept, or its operations would change members (J1).
+      if (entry->last.kind != Bound::Kind::kNone && view.epoch >= last_epoch) {
+        last_epoch = view.epoch;
+        out.last = entry->last;
+      }
+    }
+    if (first_epoch == 0) {
+      out.first = formation ? Bound{Bound::Kind::kAlways, 0, 0, {}} : FreshBound(statuses);
+      out.fresh_first = !formation;
+    }
+    if (last_epoch == 0 && member.last.kind == Bound::Kind::kAlways) {
+      out.last = FreshBound(statuses);
+      out.fresh_last = true;
+    }
+    bounds.push_back(std::move(out));
+  }
+  return bounds;
+}
+
+Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& statuses) {
+  Decision decision;
+  decision.bounds = DecideBounds(prepare, shard, statuses);
+  decision.verdicts.epoch = prepare.epoch;
+  Table table(prepare, shard, statuses, &decision);
+  for (const auto& [key, end] : CalledEnds(statuses)) decision.verdicts.groups.push_back(table.DecideGroup(key, end));
+  std::set<Epoch> named;
+  for (const auto& group : decision.verdicts.groups) {
+    for (const Verdict& verdict : group.verdicts) named.insert(verdict.attempt);
+  }
+  for (const auto& [id, status] : statuses) {
+    decision.verdicts.step = std::max(decision.verdicts.step, status.step);
+    for (const wire::View& view : status.views) {
+      if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);
+    }
+  }
+  return decision;
+}
+
+}  // namespace ftar::membership
