@@ -186,8 +186,8 @@ enum {
   FTAR_EVENT_LEVEL    /* a catch-up is level */
 };
 
-/* Levels of log lines. */
-enum { FTAR_LOG_ERROR, FTAR_LOG_WARNING, FTAR_LOG_INFO, FTAR_LOG_DEBUG };
+/* Levels of log lines; lower is graver. */
+enum { FTAR_LOG_ERROR = 1, FTAR_LOG_WARNING, FTAR_LOG_INFO, FTAR_LOG_DEBUG, FTAR_LOG_TRACE };
 
 /* A member's incarnation: random, new at every join, never reused. {0, 0} is nobody. */
 typedef struct {
@@ -325,8 +325,7 @@ FTAR_API ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char *rea
  * none (timeout 0). FTAR_TIMEOUT: none in time. */
 FTAR_API ftarResult_t ftarJobNextEvent(ftarJob_t job, ftarEvent *event, int64_t timeout_ns);
 
-/* A descriptor that polls readable while events wait. Owned by the job: neither read nor close it.
- */
+/* A descriptor that polls readable while events wait. It is the job's: do not read or close it. */
 FTAR_API ftarResult_t ftarJobEventFd(ftarJob_t job, int *fd);
 
 /* Visits the effective value of every knob, with its origin. */
@@ -464,8 +463,7 @@ FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig *config,
 /* Optional: waits for the step's operations and sums up. */
 FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo *info);
 
-/* ---- memory: optional; operations take any, this saves a copy between processes of one host ----
- */
+/* ---- memory: optional; operations take any, this one saves copies between processes ---- */
 
 typedef struct {
   size_t size;

@@ -1,0 +1,336 @@
+// The C++17 face of libftar: RAII and errors as values over ftar.h, header-only, nothing else
+// inside.
+//
+//   ftar::Job job = ftar::Job::Join().value();         // from FTAR_* or the launcher's variables
+//   ftar::Group group = job.OpenGroup().value();
+//   auto gradients = job.Alloc<float>(n).value();      // or any std::vector
+//   for (;;) {
+//     ftarStepInfo step = job.BeginStep().value();
+//     if (step.joined > 0) group.Broadcast(weights, step.source).Wait().OrThrow();
+//     ...
+//     ftar::Outcome done = group.AllReduce(gradients, FTAR_AVG).Wait();
+//     if (!done.ok()) return Fail(done.Text());        // says who and why
+//   }
+//
+// Errors: what makes something returns Result<T>; operations end in an Outcome, a refused start
+// included. Neither throws unless asked: value() and OrThrow() throw ftar::Error in the caller's
+// translation unit; no exception crosses the library.
+// Threads: as in ftar.h; moving and destroying an object must be alone.
+// Ownership: objects are move-only and give their handle back when they go. An Op that goes does
+// not stop its operation: the buffers stay the library's until the final outcome. Destroy groups
+// and buffers before their job.
+#ifndef FTAR_FTAR_HPP_
+#define FTAR_FTAR_HPP_
+
+#include <ftar/ftar.h>
+
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ftar {
+inline namespace v1 {
+
+// Who and why: this thread's ftarGetLastError() when it was made.
+struct ErrorInfo : ftarErrorInfo {
+  ErrorInfo() : ftarErrorInfo FTAR_ERROR_INFO_INIT { ftarGetLastError(this); }
+  std::string Text() const { return std::string(ftarResultString(code)) + ": " + text; }
+};
+using ErrorPtr = std::shared_ptr<const ErrorInfo>;  // null: no error
+inline ErrorPtr LastError() { return std::make_shared<const ErrorInfo>(); }
+
+class Error : public std::runtime_error {
+ public:
+  explicit Error(ErrorPtr info) : std::runtime_error(info->Text()), info_(std::move(info)) {}
+  ftarResult_t code() const { return info_->code; }
+  const ErrorInfo& info() const { return *info_; }
+
+ private:
+  ErrorPtr info_;
+};
+
+// A T, or the reason why there is none. value() then throws Error; * and -> must not be used.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(ftarResult_t code, T value)
+      : code_(code),
+        error_(code >= FTAR_TIMEOUT ? LastError() : nullptr),
+        value_(std::move(value)) {}
+  bool ok() const { return code_ == FTAR_OK; }
+  explicit operator bool() const { return ok(); }
+  ftarResult_t code() const { return code_; }
+  std::string Text() const { return error_ ? error_->Text() : ftarResultString(code_); }
+  const ErrorPtr& error() const { return error_; }
+  T value() && { return Check(), std::move(value_); }
+  T& value() & { return Check(), value_; }
+  T& operator*() { return value_; }
+  T* operator->() { return &value_; }
+
+ private:
+  void Check() const {
+    if (!ok()) throw Error(error_ ? error_ : LastError());
+  }
+  ftarResult_t code_;
+  ErrorPtr error_;
+  T value_;
+};
+struct Nothing {};
+struct Status : Result<Nothing> {
+  Status(ftarResult_t code) : Result(code, Nothing{}) {}
+  void OrThrow() { value(); }
+};
+
+// How an operation ended, or why it has not: ftarOpWait says what each status means.
+struct [[nodiscard]] Outcome : ftarOutcome {
+  Outcome() : ftarOutcome FTAR_OUTCOME_INIT {}
+  bool ok() const { return status == FTAR_OK; }
+  // False: the operation lives on, its buffers stay the library's, wait again.
+  bool final() const {
+    return status != FTAR_IN_PROGRESS && status != FTAR_TIMEOUT && status != FTAR_ERR_QUORUM &&
+           status != FTAR_ERR_COORDINATOR;
+  }
+  std::string Text() const { return error ? error->Text() : ftarResultString(status); }
+  const Outcome& OrThrow() const {
+    if (!ok()) throw Error(error ? error : LastError());
+    return *this;
+  }
+  ErrorPtr error;
+};
+
+// Owns a handle; `Free` is its ftar...Destroy, Close or Release.
+template <typename T, ftarResult_t (*Free)(T)>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T handle) : handle_(handle) {}
+  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Handle() { Free(handle_); }
+  T get() const { return handle_; }
+  explicit operator bool() const { return handle_ != nullptr; }
+
+ protected:
+  // A wrapper around what `make(&handle)` made; the value of an output struct after `fill(&value)`.
+  template <typename Wrapper, typename Raw, typename Make>
+  static Result<Wrapper> Made(Make make) {
+    Raw raw = nullptr;
+    const ftarResult_t code = make(&raw);
+    return Result<Wrapper>(code, Wrapper(raw));
+  }
+  template <typename Info, typename Fill>
+  static Info Filled(Info info, Fill fill) {
+    return fill(&info), info;
+  }
+  T handle_ = nullptr;
+};
+
+class [[nodiscard]] Op : public Handle<ftarOp_t, ftarOpRelease> {
+ public:
+  explicit Op(ftarOp_t op, ErrorPtr refused = nullptr) : Handle(op), refused_(std::move(refused)) {}
+  // The final outcome, the refusal to start, or why the wait ended early. -1: while there is hope.
+  Outcome Wait(int64_t timeout_ns = -1) const {
+    Outcome outcome;
+    const ftarResult_t status =
+        refused_ ? refused_->code : ftarOpWait(handle_, timeout_ns, &outcome);
+    outcome.status = status;
+    outcome.error = refused_ || status <= FTAR_IN_PROGRESS ? refused_ : LastError();
+    return outcome;
+  }
+  Outcome Test() const { return Wait(0); }
+  // All members of the delivered attempt with their weight in it; empty before the final outcome.
+  std::vector<ftarMemberInfo> Participants() const {
+    size_t n = 0;
+    ftarOpParticipants(handle_, nullptr, sizeof(ftarMemberInfo), 0, &n);
+    std::vector<ftarMemberInfo> all(n);
+    if (n > 0) ftarOpParticipants(handle_, all.data(), sizeof(ftarMemberInfo), n, &n);
+    return all;
+  }
+
+ private:
+  ErrorPtr refused_;
+};
+
+class View : public Handle<ftarView_t, ftarViewRelease> {
+ public:
+  using Handle::Handle;
+  ftarViewInfo Info() const {
+    return Filled(ftarViewInfo FTAR_VIEW_INFO_INIT, [&](auto* i) { ftarViewGetInfo(handle_, i); });
+  }
+  ftarMemberInfo Member(int32_t rank) const {
+    return Filled(ftarMemberInfo FTAR_MEMBER_INFO_INIT,
+                  [&](auto* i) { ftarViewGetMember(handle_, rank, i); });
+  }
+};
+
+// A descriptor with the defaults set; fill in what differs and give it to Group::Start.
+struct OpDesc : ftarOpDesc {
+  OpDesc() : ftarOpDesc FTAR_OP_DESC_INIT {}
+};
+
+// For types C++ has no name for, fill in an OpDesc.
+template <typename T>
+constexpr ftarDtype_t DtypeOf() {
+  if constexpr (std::is_same_v<T, float>) return FTAR_F32;
+  if constexpr (std::is_same_v<T, double>) return FTAR_F64;
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                (std::is_integral_v<T> && sizeof(T) != 2));
+  constexpr ftarDtype_t kSigned = sizeof(T) == 1 ? FTAR_I8 : sizeof(T) == 4 ? FTAR_I32 : FTAR_I64;
+  return std::is_signed_v<T> ? kSigned : kSigned + 1;
+}
+
+class Group : public Handle<ftarGroup_t, ftarGroupClose> {
+ public:
+  using Handle::Handle;
+  Op Start(const ftarOpDesc& desc) const {
+    ftarOp_t op = nullptr;
+    const ftarResult_t code = ftarOpStart(handle_, &desc, &op);
+    return Op(op, code == FTAR_OK ? nullptr : LastError());
+  }
+  // In place, on anything with std::data and std::size: Buffer, vector, array, span.
+  template <typename C>
+  Op AllReduce(C& data, ftarRedop_t redop = FTAR_SUM) const {
+    return Start(InPlace(FTAR_ALLREDUCE, data, redop, 0));
+  }
+  template <typename C>
+  Op Broadcast(C& data, int32_t root) const {
+    return Start(InPlace(FTAR_BROADCAST, data, FTAR_SUM, root));
+  }
+  Op Barrier() const {
+    OpDesc desc;
+    desc.kind = FTAR_BARRIER;
+    return Start(desc);
+  }
+  Result<View> GetView() const {
+    return Made<View, ftarView_t>([&](auto* view) { return ftarGroupGetView(handle_, view); });
+  }
+  ftarGroupInfo Info() const {
+    return Filled(ftarGroupInfo FTAR_GROUP_INFO_INIT,
+                  [&](auto* i) { ftarGroupGetInfo(handle_, i); });
+  }
+
+ private:
+  template <typename C>
+  static OpDesc InPlace(ftarKind_t kind, C& data, ftarRedop_t redop, int32_t root) {
+    OpDesc desc;
+    desc.kind = kind;
+    desc.dtype = DtypeOf<std::remove_reference_t<decltype(*std::data(data))>>();
+    desc.redop = redop;
+    desc.send = desc.recv = std::data(data);
+    desc.count = std::size(data);
+    desc.root = root;
+    return desc;
+  }
+};
+
+// Zeroed memory from the library: operations on it save copies between processes of one host.
+template <typename T>
+class Buffer {
+ public:
+  Buffer(ftarJob_t job, T* data, size_t size) : data_(data, Free{job}), size_(size) {}
+  T* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + size_; }
+  T& operator[](size_t i) const { return data()[i]; }
+
+ private:
+  struct Free {
+    ftarJob_t job;
+    void operator()(T* data) const { ftarMemFree(job, data); }
+  };
+  std::unique_ptr<T, Free> data_;
+  size_t size_;
+};
+
+// How to join; all of it has defaults. Set() takes any knob by name; a wrong one fails in Join.
+struct JobConfig : ftarJobConfig {
+  JobConfig() : ftarJobConfig FTAR_JOB_CONFIG_INIT {}
+  JobConfig& Set(std::string knob, std::string value) {
+    knobs.emplace_back(std::move(knob), std::move(value));
+    return *this;
+  }
+  std::vector<std::pair<std::string, std::string>> knobs;
+  std::function<void(const ftarEvent&)> handler;  // instead of on_event and user
+};
+
+class Job : public Handle<ftarJob_t, ftarJobDestroy> {
+ public:
+  using Handle::Handle;
+  Job(Job&&) noexcept = default;
+  Job& operator=(Job&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(handler_, other.handler_);
+    return *this;
+  }
+  // Destroys before handler_ goes: no callback comes later.
+  ~Job() { ftarJobDestroy(std::exchange(handle_, nullptr)); }
+  static Result<Job> Join(JobConfig config = {}) {
+    Handle<ftarConfig_t, ftarConfigDestroy> knobs;
+    if (ftarResult_t code = Knobs(config, &knobs); code != FTAR_OK) return {code, Job()};
+    if (knobs) config.config = knobs.get();
+    Job job;
+    if (config.handler) {
+      job.handler_ = std::make_shared<const Handler>(std::move(config.handler));
+      config.user = const_cast<Handler*>(job.handler_.get());
+      config.on_event = [](const ftarEvent* e, void* h) { (*static_cast<Handler*>(h))(*e); };
+    }
+    const ftarResult_t code = ftarJobJoin(&config, &job.handle_);
+    return {code == FTAR_IN_PROGRESS ? FTAR_OK : code, std::move(job)};
+  }
+  Status WaitReady(int64_t timeout_ns = -1) const { return ftarJobWaitReady(handle_, timeout_ns); }
+  Status Leave(int64_t timeout_ns = -1) const { return ftarJobLeave(handle_, timeout_ns); }
+  Status Abort(const char* reason) const { return ftarJobAbort(handle_, reason); }
+  Result<View> GetView() const {
+    return Made<View, ftarView_t>([&](auto* view) { return ftarJobGetView(handle_, view); });
+  }
+  Result<Group> OpenGroup(const char* name = nullptr, int32_t window = 0) const {
+    ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+    config.name = name;
+    config.window = window;
+    return Made<Group, ftarGroup_t>([&](auto* g) { return ftarGroupOpen(handle_, &config, g); });
+  }
+  Result<ftarStepInfo> BeginStep(int64_t step = -1, double weight = 1, uint32_t flags = 0) const {
+    ftarStepConfig config = FTAR_STEP_CONFIG_INIT;
+    config.step = step;
+    config.weight = weight;
+    config.flags = flags;
+    ftarStepInfo info = FTAR_STEP_INFO_INIT;
+    const ftarResult_t code = ftarStepBegin(handle_, &config, &info);
+    return {code, info};
+  }
+  template <typename T>
+  Result<Buffer<T>> Alloc(size_t count) const {
+    void* memory = nullptr;
+    const size_t bytes = count > SIZE_MAX / sizeof(T) ? SIZE_MAX : count * sizeof(T);
+    const ftarResult_t code = ftarMemAlloc(handle_, bytes > 0 ? bytes : 1, nullptr, &memory);
+    return {code, Buffer<T>(handle_, static_cast<T*>(memory), count)};
+  }
+
+ private:
+  using Handler = std::function<void(const ftarEvent&)>;
+  static ftarResult_t Knobs(const JobConfig& config,
+                            Handle<ftarConfig_t, ftarConfigDestroy>* knobs) {
+    ftarConfig_t made = nullptr;
+    ftarResult_t code = config.knobs.empty() ? FTAR_OK : ftarConfigCreate(&made);
+    *knobs = Handle<ftarConfig_t, ftarConfigDestroy>(made);
+    for (const auto& [name, value] : config.knobs) {
+      if (code == FTAR_OK) code = ftarConfigSet(made, name.c_str(), value.c_str());
+    }
+    return code;
+  }
+  std::shared_ptr<const Handler> handler_;
+};
+
+}  // namespace v1
+}  // namespace ftar
+
+#endif  // FTAR_FTAR_HPP_
