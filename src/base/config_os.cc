@@ -1,0 +1,75 @@
+#include "base/config_os.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+extern char** environ;
+
+namespace ftar {
+namespace {
+
+constexpr char kSystemFile[] = "/etc/ftar.conf";
+constexpr size_t kFileBytesMax = 1 << 20;
+
+struct FileCloser {
+  void operator()(FILE* file) const { fclose(file); }
+};
+
+// The whole file. `missing` is set instead of an error if there is no such file and `missing` is given.
+Expected<std::string> ReadFile(const std::string& path, bool* missing) {
+  const std::unique_ptr<FILE, FileCloser> file(fopen(path.c_str(), "re"));
+  if (file == nullptr) {
+    if (missing != nullptr && errno == ENOENT) {
+      *missing = true;
+      return std::string();
+    }
+    const Status reason = Status::System("cannot open " + path, errno);
+    return Status(Code::kConfig, path, reason.text());
+  }
+  std::string text(kFileBytesMax + 1, '\0');
+  text.resize(fread(text.data(), 1, text.size(), file.get()));
+  if (ferror(file.get()) != 0) return Status(Code::kConfig, path, "cannot read " + path);
+  if (text.size() > kFileBytesMax) return Status(Code::kConfig, path, path + " is larger than 1 MiB");
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> ReadEnvironment() {
+  std::vector<std::string> out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) out.emplace_back(*entry);
+  return out;
+}
+
+std::string FindVariable(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& entry : environment) {
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+Status LoadConfig(const std::vector<std::string>& environment, Config* config) {
+  FTAR_RETURN_IF_ERROR(config->SetFromEnvironment(environment));
+  const std::string named = FindVariable(environment, "FTAR_CONF");
+  const std::string path = named.empty() ? kSystemFile : named;
+  bool missing = false;
+  const Expected<std::string> text = ReadFile(path, named.empty() ? &missing : nullptr);
+  if (!text.ok()) return text.status();
+  return missing ? Status::Ok() : config->SetFromFile(path, *text);
+}
+
+Expected<std::string> ReadToken(const Config& config) {
+  if (!config.text(KnobId::kToken).empty()) return config.text(KnobId::kToken);
+  const std::string& path = config.text(KnobId::kTokenFile);
+  if (path.empty()) return std::string();
+  Expected<std::string> text = ReadFile(path, nullptr);
+  if (!text.ok()) return text;
+  std::string token = text->substr(0, text->find_first_of("\r\n"));
+  if (token.empty()) return Status(Code::kConfig, "token_file", path + " holds no token");
+  return token;
+}
+
+}  // namespace ftar
