@@ -1,0 +1,99 @@
+// The call's signature: a digest for every frame, and words for the user when two calls differ (rule V5).
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "wire/messages.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace ftar::wire {
+namespace {
+
+// Names as in ftar.h, without the prefix; the order is the order of its enumerations.
+constexpr const char* kKinds[] = {"allreduce", "reduce-scatter", "all-gather", "broadcast", "barrier"};
+constexpr const char* kDtypes[] = {"f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2",
+                                   "i8",  "u8",  "i32", "u32",  "i64",    "u64"};
+constexpr const char* kRedops[] = {"sum", "prod", "min", "max", "avg", "wavg"};
+constexpr const char* kPlans[] = {"auto", "oneshot", "direct", "ring"};
+
+template <size_t kCount>
+std::string NameIn(const char* const (&names)[kCount], uint8_t value) {
+  return value < kCount ? names[value] : "unknown " + std::to_string(value);
+}
+
+// 17 significant digits tell any two doubles apart; six are enough for the ordinary ones.
+std::string NumberText(double value, double other) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  char other_text[32];
+  std::snprintf(other_text, sizeof other_text, "%g", other);
+  if (std::string(text) == other_text) std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+std::string Against(const char* field, const std::string& a, const std::string& b) {
+  return std::string(field) + " " + a + " against " + b;
+}
+
+std::string Against(const char* field, uint64_t a, uint64_t b) {
+  return Against(field, std::to_string(a), std::to_string(b));
+}
+
+const char* StrictText(uint8_t flags) {
+  return (flags & kSignatureStrict) != 0 ? "on" : "off";
+}
+
+// Little-endian, one field behind the other, whatever the machine: the digest travels.
+class Canonical {
+ public:
+  void Put(uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) bytes_[size_++] = static_cast<uint8_t>(value >> (8 * i));
+  }
+  uint64_t Digest() const { return XXH3_64bits(bytes_, size_); }
+
+ private:
+  uint8_t bytes_[64] = {};
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+uint64_t SignatureDigest(const Signature& signature) {
+  Canonical canonical;
+  for (uint8_t byte : {signature.kind, signature.dtype, signature.redop, signature.flags,
+                       signature.plan}) {
+    canonical.Put(byte, 1);
+  }
+  for (uint64_t word : {signature.count, signature.step, signature.root.hi, signature.root.lo,
+                        signature.layout, std::bit_cast<uint64_t>(signature.scale)}) {
+    canonical.Put(word, 8);
+  }
+  return canonical.Digest();
+}
+
+std::string SignatureDifference(const Signature& a, const Signature& b) {
+  if (a.kind != b.kind) return Against("kind", NameIn(kKinds, a.kind), NameIn(kKinds, b.kind));
+  if (a.count != b.count) return Against("count", a.count, b.count);
+  if (a.dtype != b.dtype) return Against("type", NameIn(kDtypes, a.dtype), NameIn(kDtypes, b.dtype));
+  if (a.redop != b.redop) {
+    return Against("operator", NameIn(kRedops, a.redop), NameIn(kRedops, b.redop));
+  }
+  if (a.root != b.root) return Against("root", ToString(a.root), ToString(b.root));
+  if (a.layout != b.layout) return Against("epoch of the layout", a.layout, b.layout);
+  if (a.step != b.step) return Against("step", a.step, b.step);
+  if (a.flags != b.flags) {
+    return Against("strict step", StrictText(a.flags), StrictText(b.flags));
+  }
+  if (a.plan != b.plan) return Against("plan", NameIn(kPlans, a.plan), NameIn(kPlans, b.plan));
+  // By bits, as in the digest: -0 and 0 or two NaNs would otherwise be equal here and different there, or the reverse.
+  if (std::bit_cast<uint64_t>(a.scale) != std::bit_cast<uint64_t>(b.scale)) {
+    return Against("scale", NumberText(a.scale, b.scale), NumberText(b.scale, a.scale));
+  }
+  return {};
+}
+
+}  // namespace ftar::wire
