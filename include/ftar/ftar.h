@@ -527,7 +527,7 @@ typedef struct {
   int32_t root;       /* broadcast: rank in the view of `epoch` */
   int32_t priority;   /* must be 0 */
   double weight;      /* 0: the input is not read and does not count; NaN: the step's, else 1 */
-  double scale;       /* of a floating result, not 0; integers: 1 */
+  double scale;       /* multiplies the result; finite, not 0; the same on all */
   int64_t timeout_ns; /* when it passes, whoever is late is suspect; the operation itself goes on.
                          0 and -1: the job's rules alone */
   uint64_t tag;       /* the caller's own, for logs */
@@ -536,7 +536,7 @@ typedef struct {
   int32_t device;               /* must be -1 */
   void *stream;                 /* must be NULL */
   ftarDtype_t accumulate, wire; /* must be -1, the type's own */
-  const char *plan;     /* "auto", "one-shot", "direct", "ring", the same on all; NULL: the knob */
+  const char *plan;     /* "auto", "oneshot", "direct", "ring", the same on all; NULL: the knob */
   void *device_outcome; /* must be NULL */
   /* Once, with the final outcome; may be NULL. */
   void (*on_done)(const ftarOutcome *outcome, void *user);

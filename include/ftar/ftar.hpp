@@ -24,6 +24,8 @@
 
 #include <ftar/ftar.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -54,6 +56,16 @@ class Error : public std::runtime_error {
   ErrorPtr info_;
 };
 
+// Where exceptions are switched off, asking for one ends the program.
+[[noreturn]] inline void Raise(ErrorPtr info) {
+#if defined(__cpp_exceptions)
+  throw Error(std::move(info));
+#else
+  std::fprintf(stderr, "%s\n", info->Text().c_str());
+  std::abort();
+#endif
+}
+
 // A T, or the reason why there is none. value() then throws Error; * and -> must not be used.
 template <typename T>
 class [[nodiscard]] Result {
@@ -74,7 +86,7 @@ class [[nodiscard]] Result {
 
  private:
   void Check() const {
-    if (!ok()) throw Error(error_ ? error_ : LastError());
+    if (!ok()) Raise(error_ ? error_ : LastError());
   }
   ftarResult_t code_;
   ErrorPtr error_;
@@ -97,7 +109,7 @@ struct [[nodiscard]] Outcome : ftarOutcome {
   }
   std::string Text() const { return error ? error->Text() : ftarResultString(status); }
   const Outcome& OrThrow() const {
-    if (!ok()) throw Error(error ? error : LastError());
+    if (!ok()) Raise(error ? error : LastError());
     return *this;
   }
   ErrorPtr error;
