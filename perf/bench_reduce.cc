@@ -1,8 +1,10 @@
 // How fast the host reduction is, beside loops written by hand for this processor.
 //
-// Every line's bytes_per_second counts one vector (count x element size), as if all sources were one; the first source is
-// the destination, as in the engine. Names read Reduce/<isa>/<type>/<operator>/<sources>/<bytes>; the reference lines are
-// Hand/<isa>/f32/sum/<sources>/<bytes>. Sizes: 16 KiB (level 1), 256 KiB (level 2), 4 MiB (level 3), 64 MiB (memory).
+// Every line's bytes_per_second counts one vector (count x element size), as if all sources were
+// one; the first source is the destination, as in the engine. Names read
+// Reduce/<isa>/<type>/<operator>/<sources>/<bytes>; the reference lines are
+// Hand/<isa>/f32/sum/<sources>/<bytes>. Sizes: 16 KiB (level 1), 256 KiB (level 2), 4 MiB (level
+// 3), 64 MiB (memory).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -58,8 +60,8 @@ void Account(benchmark::State& state, size_t bytes) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * static_cast<int64_t>(bytes));
 }
 
-void BenchReduce(benchmark::State& state, std::string isa, Dtype dtype, Redop redop, size_t source_count,
-                 size_t bytes) {
+void BenchReduce(benchmark::State& state, std::string isa, Dtype dtype, Redop redop,
+                 size_t source_count, size_t bytes) {
   if (!ftar::reduce::SetIsa(isa).ok()) return state.SkipWithError("no such instruction set here");
   const Inputs inputs(dtype, source_count, bytes);
   const size_t count = bytes / ftar::reduce::ElementBytes(dtype);
@@ -72,9 +74,11 @@ void BenchReduce(benchmark::State& state, std::string isa, Dtype dtype, Redop re
 }
 
 #if defined(__x86_64__)
-// The reference: a sum of f32 with the number of sources fixed, aligned, unrolled four times, nothing else.
+// The reference: a sum of f32 with the number of sources fixed, aligned, unrolled four times,
+// nothing else.
 template <int sources>
-[[gnu::target("avx512f"), gnu::noinline]] void HandAvx512(float* dst, const float* const* in, size_t count) {
+[[gnu::target("avx512f"), gnu::noinline]] void HandAvx512(float* dst, const float* const* in,
+                                                          size_t count) {
   for (size_t i = 0; i < count; i += 64) {
     __m512 acc[4];
 #pragma GCC unroll 4
@@ -82,7 +86,8 @@ template <int sources>
 #pragma GCC unroll 4
     for (int s = 1; s < sources; ++s) {
 #pragma GCC unroll 4
-      for (size_t k = 0; k < 4; ++k) acc[k] = _mm512_add_ps(acc[k], _mm512_load_ps(in[s] + i + 16 * k));
+      for (size_t k = 0; k < 4; ++k)
+        acc[k] = _mm512_add_ps(acc[k], _mm512_load_ps(in[s] + i + 16 * k));
     }
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; ++k) _mm512_store_ps(dst + i + 16 * k, acc[k]);
@@ -90,7 +95,8 @@ template <int sources>
 }
 
 template <int sources>
-[[gnu::target("avx2"), gnu::noinline]] void HandAvx2(float* dst, const float* const* in, size_t count) {
+[[gnu::target("avx2"), gnu::noinline]] void HandAvx2(float* dst, const float* const* in,
+                                                     size_t count) {
   for (size_t i = 0; i < count; i += 32) {
     __m256 acc[4];
 #pragma GCC unroll 4
@@ -98,7 +104,8 @@ template <int sources>
 #pragma GCC unroll 4
     for (int s = 1; s < sources; ++s) {
 #pragma GCC unroll 4
-      for (size_t k = 0; k < 4; ++k) acc[k] = _mm256_add_ps(acc[k], _mm256_load_ps(in[s] + i + 8 * k));
+      for (size_t k = 0; k < 4; ++k)
+        acc[k] = _mm256_add_ps(acc[k], _mm256_load_ps(in[s] + i + 8 * k));
     }
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; ++k) _mm256_store_ps(dst + i + 8 * k, acc[k]);
@@ -123,8 +130,9 @@ void RegisterHand(const std::string& isa, size_t bytes) {
     const char* isa;
     size_t sources;
     HandLoop loop;
-  } loops[] = {{"avx512", 2, HandAvx512<2>}, {"avx512", 4, HandAvx512<4>}, {"avx512", 8, HandAvx512<8>},
-               {"avx2", 2, HandAvx2<2>},     {"avx2", 4, HandAvx2<4>},     {"avx2", 8, HandAvx2<8>}};
+  } loops[] = {{"avx512", 2, HandAvx512<2>}, {"avx512", 4, HandAvx512<4>},
+               {"avx512", 8, HandAvx512<8>}, {"avx2", 2, HandAvx2<2>},
+               {"avx2", 4, HandAvx2<4>},     {"avx2", 8, HandAvx2<8>}};
   for (const auto& entry : loops) {
     if (isa != entry.isa) continue;
     const std::string name =
@@ -161,26 +169,33 @@ struct NamedOp {
   Redop redop;
 };
 
-void RegisterReduce(const std::string& isa, const NamedType& type, const NamedOp& op, size_t sources, size_t bytes) {
-  const std::string name = "Reduce/" + isa + "/" + type.name + "/" + op.name + "/" + std::to_string(sources) + "/" +
-                           std::to_string(bytes);
-  benchmark::RegisterBenchmark(name.c_str(), BenchReduce, isa, type.dtype, op.redop, sources, bytes);
+void RegisterReduce(const std::string& isa, const NamedType& type, const NamedOp& op,
+                    size_t sources, size_t bytes) {
+  const std::string name = "Reduce/" + isa + "/" + type.name + "/" + op.name + "/" +
+                           std::to_string(sources) + "/" + std::to_string(bytes);
+  benchmark::RegisterBenchmark(name.c_str(), BenchReduce, isa, type.dtype, op.redop, sources,
+                               bytes);
 }
 
 constexpr size_t kSizes[] = {16 << 10, 256 << 10, 4 << 20, 64 << 20};
 
 void RegisterAll() {
-  const NamedType types[] = {{"f32", Dtype::kF32}, {"bf16", Dtype::kBF16}, {"f16", Dtype::kF16},
-                             {"i32", Dtype::kI32}, {"e4m3", Dtype::kF8E4M3}};
+  const NamedType types[] = {{"f32", Dtype::kF32},
+                             {"bf16", Dtype::kBF16},
+                             {"f16", Dtype::kF16},
+                             {"i32", Dtype::kI32},
+                             {"e4m3", Dtype::kF8E4M3}};
   for (std::string_view isa_view : ftar::reduce::AvailableIsas()) {
     const std::string isa(isa_view);
     for (size_t bytes : kSizes) {
       for (size_t sources : {2, 4, 8}) {
-        for (const NamedType& type : types) RegisterReduce(isa, type, {"sum", Redop::kSum}, sources, bytes);
+        for (const NamedType& type : types)
+          RegisterReduce(isa, type, {"sum", Redop::kSum}, sources, bytes);
       }
       RegisterHand(isa, bytes);
     }
-    for (const NamedOp& op : {NamedOp{"min", Redop::kMin}, NamedOp{"avg", Redop::kAvg}, NamedOp{"wavg", Redop::kWavg}}) {
+    for (const NamedOp& op : {NamedOp{"min", Redop::kMin}, NamedOp{"avg", Redop::kAvg},
+                              NamedOp{"wavg", Redop::kWavg}}) {
       RegisterReduce(isa, types[0], op, 3, kSizes[1]);
       RegisterReduce(isa, types[1], op, 3, kSizes[1]);
     }
@@ -188,8 +203,10 @@ void RegisterAll() {
   }
   for (size_t bytes : kSizes) {
     const std::string size = std::to_string(bytes);
-    benchmark::RegisterBenchmark(("Copy/cached/" + size).c_str(), BenchCopy, ftar::reduce::CopyMode::kCached, bytes);
-    benchmark::RegisterBenchmark(("Copy/stream/" + size).c_str(), BenchCopy, ftar::reduce::CopyMode::kStream, bytes);
+    benchmark::RegisterBenchmark(("Copy/cached/" + size).c_str(), BenchCopy,
+                                 ftar::reduce::CopyMode::kCached, bytes);
+    benchmark::RegisterBenchmark(("Copy/stream/" + size).c_str(), BenchCopy,
+                                 ftar::reduce::CopyMode::kStream, bytes);
     benchmark::RegisterBenchmark(("Crc32c/" + size).c_str(), BenchCrc32c, bytes);
   }
 }

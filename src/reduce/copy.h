@@ -10,14 +10,15 @@ namespace ftar::reduce {
 
 enum class CopyMode {
   kCached,  // The destination is read again soon by this core.
-  kStream,  // It is not: a large copy goes past the caches, which spares reading the old contents and evicting others'.
+  kStream,  // It is not: a large copy goes past the caches, which spares reading the old contents
+            // and evicting others'.
 };
 
 // Streaming begins here; a smaller copy leaves most of the caches alone anyway.
 inline constexpr size_t kStreamMinBytes = 256 * 1024;
 
-// Copies `bytes` from `src` to `dst`, which may be equal but not overlap otherwise. Streamed stores are visible to other
-// threads in program order once the call has returned, as others are.
+// Copies `bytes` from `src` to `dst`, which may be equal but not overlap otherwise. Streamed stores
+// are visible to other threads in program order once the call has returned, as others are.
 void Copy(void* dst, const void* src, size_t bytes, CopyMode mode = CopyMode::kCached);
 
 }  // namespace ftar::reduce

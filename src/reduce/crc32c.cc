@@ -63,7 +63,8 @@ uint32_t Crc32cTable(uint32_t seed, const void* data, size_t bytes) {
 uint32_t Crc32cIsal(uint32_t seed, const void* data, size_t bytes) {
   constexpr size_t kPieceBytes = size_t{1} << 30;
   static_assert(kPieceBytes <= INT_MAX);
-  auto* p = static_cast<unsigned char*>(const_cast<void*>(data));  // Not written; its signature predates const.
+  auto* p = static_cast<unsigned char*>(
+      const_cast<void*>(data));  // Not written; its signature predates const.
   uint32_t crc = ~seed;
   while (bytes > 0) {
     const size_t piece = bytes < kPieceBytes ? bytes : kPieceBytes;

@@ -1,4 +1,5 @@
-// CRC32C with the processor's instruction; compiled with -msse4.2, so no library function may be inlined here (types.h).
+// CRC32C with the processor's instruction; compiled with -msse4.2, so no library function may be
+// inlined here (types.h).
 #include <nmmintrin.h>
 
 #include <cstddef>

@@ -22,7 +22,8 @@ struct Isa {
 bool Always() { return true; }
 
 #if defined(__x86_64__)
-// The builtin also asks whether the system saves the registers, but not every compiler knows "f16c" by name.
+// The builtin also asks whether the system saves the registers, but not every compiler knows "f16c"
+// by name.
 bool HasAvx2() {
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -32,8 +33,9 @@ bool HasAvx2() {
   return f16c && __builtin_cpu_supports("avx2") != 0;
 }
 bool HasAvx512() {
-  return HasAvx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  return HasAvx2() && __builtin_cpu_supports("avx512f") != 0 &&
+         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0;
 }
 #endif
 
@@ -106,9 +108,11 @@ Status SetIsa(std::string_view name) {
     current.store(isa, std::memory_order_relaxed);
     return Status::Ok();
   }
-  const std::string problem = isa == nullptr ? "is no instruction set of this build" : "is not offered by this machine";
+  const std::string problem =
+      isa == nullptr ? "is no instruction set of this build" : "is not offered by this machine";
   return Status(Code::kConfig, "isa",
-                "isa: '" + std::string(name) + "' " + problem + "; possible here: " + JoinedNames(AvailableIsas()));
+                "isa: '" + std::string(name) + "' " + problem +
+                    "; possible here: " + JoinedNames(AvailableIsas()));
 }
 
 std::string_view IsaName() { return Current()->name; }

@@ -1,10 +1,13 @@
-// Vectors and number formats of the reduction kernels: how a vector of elements becomes accumulators and back.
+// Vectors and number formats of the reduction kernels: how a vector of elements becomes
+// accumulators and back.
 //
-// Included by each kernels_<isa>.cc only (by way of kernel_loops.h), after it has defined FTAR_KERNEL_VECTOR_BYTES and, for hardware f16 conversion,
-// FTAR_KERNEL_F16C. Everything has internal linkage and no library function is used, see types.h. Pure functions.
+// Included by each kernels_<isa>.cc only (by way of kernel_loops.h), after it has defined
+// FTAR_KERNEL_VECTOR_BYTES and, for hardware f16 conversion, FTAR_KERNEL_F16C. Everything has
+// internal linkage and no library function is used, see types.h. Pure functions.
 //
-// The code is written with the compiler's vector types, so one text serves every width; conversions are exact or rounded
-// by integer arithmetic, so that no instruction set's own habits show (AVX512_BF16 for one flushes subnormals).
+// The code is written with the compiler's vector types, so one text serves every width; conversions
+// are exact or rounded by integer arithmetic, so that no instruction set's own habits show
+// (AVX512_BF16 for one flushes subnormals).
 #ifndef FTAR_REDUCE_KERNEL_FORMATS_H_
 #define FTAR_REDUCE_KERNEL_FORMATS_H_
 
@@ -73,7 +76,8 @@ struct SmallFloat {
   static constexpr int32_t kMagnitude = (1 << (exponent_bits + mantissa_bits)) - 1;
   static constexpr int32_t kInfinity = ((1 << exponent_bits) - 1) << mantissa_bits;
 
-  // The f32 of a magnitude. The caller mends the highest exponent where it is not that of finite values.
+  // The f32 of a magnitude. The caller mends the highest exponent where it is not that of finite
+  // values.
   FTAR_INLINE I32s WidenFinite(I32s bits) {
     const I32s magnitude = bits << kShift;
     const I32s normal = magnitude + kRebias;
@@ -83,9 +87,11 @@ struct SmallFloat {
     return magnitude < (1 << 23) ? subnormal : normal;
   }
 
-  // Rounds the magnitude of an f32 to nearest even; what lies beyond the format comes out above kInfinity, monotone.
+  // Rounds the magnitude of an f32 to nearest even; what lies beyond the format comes out above
+  // kInfinity, monotone.
   FTAR_INLINE I32s NarrowMagnitude(I32s magnitude_f32) {
-    // Adding a number whose last place is the smallest subnormal rounds there, and leaves the result in its low bits.
+    // Adding a number whose last place is the smallest subnormal rounds there, and leaves the
+    // result in its low bits.
     constexpr int32_t kSubnormalMagic = (127 - kBias + kShift + 1) << 23;
     const I32s magic = Splat(kSubnormalMagic);
     const I32s subnormal = AsI32(AsF32(magnitude_f32) + AsF32(magic)) - magic;
@@ -95,12 +101,14 @@ struct SmallFloat {
   }
 };
 
-// --- Formats. Each has the lane type of its accumulator, the bytes of an element, and LoadBlock and StoreBlock, which
-// turn kUnroll vectors of accumulators from and to elements. Stored NaNs are canonical already.
+// --- Formats. Each has the lane type of its accumulator, the bytes of an element, and LoadBlock
+// and StoreBlock, which turn kUnroll vectors of accumulators from and to elements. Stored NaNs are
+// canonical already.
 //
-// A plain format has one vector of elements to one of accumulators, in order. A packed one has `kPlanes` elements in each
-// 32-bit word and takes the words apart by shifts, as lanes are never moved between widths that way: word j of a vector
-// gives lane j of each of kPlanes accumulators ("planes"). PartialFormat brings partial results into the same order.
+// A plain format has one vector of elements to one of accumulators, in order. A packed one has
+// `kPlanes` elements in each 32-bit word and takes the words apart by shifts, as lanes are never
+// moved between widths that way: word j of a vector gives lane j of each of kPlanes accumulators
+// ("planes"). PartialFormat brings partial results into the same order.
 
 constexpr size_t kUnroll = 4;
 
@@ -120,7 +128,8 @@ struct PlainFormat {
   static constexpr size_t kPlanes = 1;
   FTAR_INLINE Block<Lane> LoadBlock(const uint8_t* from) {
     Block<Lane> block;
-    for (size_t k = 0; k < kUnroll; ++k) block.v[k] = Element::Load(from + k * kLanes<Lane> * bytes);
+    for (size_t k = 0; k < kUnroll; ++k)
+      block.v[k] = Element::Load(from + k * kLanes<Lane> * bytes);
     return block;
   }
   FTAR_INLINE void StoreBlock(uint8_t* to, const Block<Lane>& block) {
@@ -128,8 +137,8 @@ struct PlainFormat {
   }
 };
 
-// Element is the format itself: Widen<plane>(words) gives f32 values, Narrow<plane>(values) words with only this plane's
-// bits set.
+// Element is the format itself: Widen<plane>(words) gives f32 values, Narrow<plane>(values) words
+// with only this plane's bits set.
 template <typename Element, size_t bytes>
 struct PackedFormat {
   using Lane = float;
@@ -150,9 +159,11 @@ struct PackedFormat {
   }
   FTAR_INLINE void StoreBlock(uint8_t* to, const Block<float>& block) {
     for (size_t k = 0; k < kUnroll; k += kPlanes) {
-      I32s words = Element::template Narrow<0>(block.v[k]) | Element::template Narrow<1>(block.v[k + 1]);
+      I32s words =
+          Element::template Narrow<0>(block.v[k]) | Element::template Narrow<1>(block.v[k + 1]);
       if constexpr (kPlanes == 4) {
-        words |= Element::template Narrow<2>(block.v[k + 2]) | Element::template Narrow<3>(block.v[k + 3]);
+        words |= Element::template Narrow<2>(block.v[k + 2]) |
+                 Element::template Narrow<3>(block.v[k + 3]);
       }
       StoreAs(to + k * kF32Lanes * bytes, words);
     }
@@ -182,11 +193,13 @@ struct BF16Format : PackedFormat<BF16Format, 2> {
   FTAR_INLINE I32s Narrow(F32s v) {
     const U32s bits = reinterpret_cast<U32s>(v);
     const U32s rounded = bits + 0x7fff + ((bits >> 16) & 1);
-    return plane == 0 ? reinterpret_cast<I32s>(rounded >> 16) : reinterpret_cast<I32s>(rounded) & kUpper;
+    return plane == 0 ? reinterpret_cast<I32s>(rounded >> 16)
+                      : reinterpret_cast<I32s>(rounded) & kUpper;
   }
 };
 
-// The formats that need SmallFloat. Element gives WidenBits and NarrowBits of elements alone in their lanes.
+// The formats that need SmallFloat. Element gives WidenBits and NarrowBits of elements alone in
+// their lanes.
 template <typename Element, size_t bytes>
 struct SmallFormat : PackedFormat<Element, bytes> {
   static constexpr Dtype kAccumulator = Dtype::kF32;
@@ -202,7 +215,8 @@ struct SmallFormat : PackedFormat<Element, bytes> {
   template <size_t plane>
   FTAR_INLINE I32s Narrow(F32s v) {
     const I32s bits = AsI32(v);
-    const I32s narrow = Element::NarrowMagnitude(bits & INT32_MAX) | ((bits >> (32 - kBits)) & kSignBit);
+    const I32s narrow =
+        Element::NarrowMagnitude(bits & INT32_MAX) | ((bits >> (32 - kBits)) & kSignBit);
     return narrow << static_cast<int>(kBits * plane);
   }
 };
@@ -215,13 +229,17 @@ struct F16Format : PlainFormat<F16Format, float, 2> {
   static constexpr Dtype kAccumulator = Dtype::kF32;
 #if FTAR_KERNEL_VECTOR_BYTES == 64
   // The forms with a mask, here a full one, as g++ 12 warns of the others' undefined operand.
-  FTAR_INLINE F32s Load(const uint8_t* from) { return _mm512_maskz_cvtph_ps(0xffff, LoadAs<__m256i>(from)); }
+  FTAR_INLINE F32s Load(const uint8_t* from) {
+    return _mm512_maskz_cvtph_ps(0xffff, LoadAs<__m256i>(from));
+  }
   FTAR_INLINE void Store(uint8_t* to, F32s v) {
     StoreAs(to, _mm512_maskz_cvtps_ph(0xffff, v, _MM_FROUND_TO_NEAREST_INT));
   }
 #else
   FTAR_INLINE F32s Load(const uint8_t* from) { return _mm256_cvtph_ps(LoadAs<__m128i>(from)); }
-  FTAR_INLINE void Store(uint8_t* to, F32s v) { StoreAs(to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT)); }
+  FTAR_INLINE void Store(uint8_t* to, F32s v) {
+    StoreAs(to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
 #endif
 };
 #else
@@ -280,16 +298,19 @@ struct WideIntFormat : PlainFormat<WideIntFormat<T, Wide, dtype, accumulator>, W
   FTAR_INLINE Native<Wide> Load(const uint8_t* from) {
     return __builtin_convertvector(LoadAs<Narrow>(from), Native<Wide>);
   }
-  FTAR_INLINE void Store(uint8_t* to, Native<Wide> v) { StoreAs(to, __builtin_convertvector(v, Narrow)); }
+  FTAR_INLINE void Store(uint8_t* to, Native<Wide> v) {
+    StoreAs(to, __builtin_convertvector(v, Narrow));
+  }
 
   // Truncates toward zero. `divisor` is at least 2, which keeps every conversion in range.
   FTAR_INLINE Wide Divide(Wide sum, Wide divisor) {
     if constexpr (sizeof(T) == sizeof(Wide)) {
       return sum / divisor;
     } else {
-      // Sums of less than 2^18 elements are below 2^50: the quotient of doubles never rounds up to an integer, and takes
-      // a fraction of the time of a 64-bit division.
-      const double quotient = static_cast<double>(static_cast<int64_t>(sum)) / static_cast<double>(divisor);
+      // Sums of less than 2^18 elements are below 2^50: the quotient of doubles never rounds up to
+      // an integer, and takes a fraction of the time of a 64-bit division.
+      const double quotient =
+          static_cast<double>(static_cast<int64_t>(sum)) / static_cast<double>(divisor);
       return static_cast<Wide>(static_cast<int64_t>(quotient));
     }
   }
@@ -340,7 +361,8 @@ struct PartialFormat {
       Unzip(&block.v[2], &block.v[3]);
     }
     if constexpr (Format::kPlanes == 4) {
-      // Even elements of both pairs are in v[0] and v[2], odd ones in v[1] and v[3]; planes are elements modulo 4.
+      // Even elements of both pairs are in v[0] and v[2], odd ones in v[1] and v[3]; planes are
+      // elements modulo 4.
       Unzip(&block.v[0], &block.v[2]);
       Unzip(&block.v[1], &block.v[3]);
     }

@@ -1,10 +1,12 @@
 // The loops of the reduction kernels and the table of them.
 //
-// Included by each kernels_<isa>.cc only, which returns MakeTable(); the rules of kernel_formats.h hold.
+// Included by each kernels_<isa>.cc only, which returns MakeTable(); the rules of kernel_formats.h
+// hold.
 //
-// A kernel walks over blocks of a few vectors whose accumulators stay in registers while it goes through the sources, so
-// that any number of sources is read once and nothing but the result is written. The rest that fills no block goes
-// through a padded copy and the same code, so that an element's bits do not depend on where a buffer was split.
+// A kernel walks over blocks of a few vectors whose accumulators stay in registers while it goes
+// through the sources, so that any number of sources is read once and nothing but the result is
+// written. The rest that fills no block goes through a padded copy and the same code, so that an
+// element's bits do not depend on where a buffer was split.
 #ifndef FTAR_REDUCE_KERNEL_LOOPS_H_
 #define FTAR_REDUCE_KERNEL_LOOPS_H_
 
@@ -35,7 +37,8 @@ struct SumOp {
   static constexpr bool kWeighted = false;
   template <typename Lane>
   FTAR_INLINE Native<Lane> Apply(Native<Lane> a, Native<Lane> b) {
-    return reinterpret_cast<Native<Lane>>(reinterpret_cast<Modular<Lane>>(a) + reinterpret_cast<Modular<Lane>>(b));
+    return reinterpret_cast<Native<Lane>>(reinterpret_cast<Modular<Lane>>(a) +
+                                          reinterpret_cast<Modular<Lane>>(b));
   }
 };
 
@@ -47,7 +50,8 @@ struct ProdOp {
   static constexpr bool kWeighted = false;
   template <typename Lane>
   FTAR_INLINE Native<Lane> Apply(Native<Lane> a, Native<Lane> b) {
-    return reinterpret_cast<Native<Lane>>(reinterpret_cast<Modular<Lane>>(a) * reinterpret_cast<Modular<Lane>>(b));
+    return reinterpret_cast<Native<Lane>>(reinterpret_cast<Modular<Lane>>(a) *
+                                          reinterpret_cast<Modular<Lane>>(b));
   }
 };
 
@@ -56,9 +60,11 @@ struct MinOp {
   template <typename Lane>
   FTAR_INLINE Native<Lane> Apply(Native<Lane> a, Native<Lane> b) {
     if constexpr (kIsFloat<Lane>) {
-      // Neither is less: both are equal, and OR makes -0 of two different zeros; or one is NaN, which OR keeps one.
+      // Neither is less: both are equal, and OR makes -0 of two different zeros; or one is NaN,
+      // which OR keeps one.
       using Mask = decltype(a < b);
-      const auto either = reinterpret_cast<Native<Lane>>(reinterpret_cast<Mask>(a) | reinterpret_cast<Mask>(b));
+      const auto either =
+          reinterpret_cast<Native<Lane>>(reinterpret_cast<Mask>(a) | reinterpret_cast<Mask>(b));
       return a < b ? a : (b < a ? b : either);
     } else {
       return a < b ? a : b;
@@ -73,8 +79,10 @@ struct MaxOp {
     if constexpr (kIsFloat<Lane>) {
       // As in MinOp, but AND makes +0 of two different zeros, while a NaN needs OR to stay one.
       using Mask = decltype(a < b);
-      const auto both = reinterpret_cast<Native<Lane>>(reinterpret_cast<Mask>(a) & reinterpret_cast<Mask>(b));
-      const auto either = reinterpret_cast<Native<Lane>>(reinterpret_cast<Mask>(a) | reinterpret_cast<Mask>(b));
+      const auto both =
+          reinterpret_cast<Native<Lane>>(reinterpret_cast<Mask>(a) & reinterpret_cast<Mask>(b));
+      const auto either =
+          reinterpret_cast<Native<Lane>>(reinterpret_cast<Mask>(a) | reinterpret_cast<Mask>(b));
       return a > b ? a : (b > a ? b : (a == b ? both : either));
     } else {
       return a > b ? a : b;
@@ -102,7 +110,8 @@ struct LastBlock {
   template <typename Format>
   FTAR_INLINE_MEMBER Block<typename Format::Lane> Load(const void* data) const {
     uint8_t padded[Block<typename Format::Lane>::kElements * Format::kBytes] = {};
-    __builtin_memcpy(padded, static_cast<const uint8_t*>(data) + i * Format::kBytes, n * Format::kBytes);
+    __builtin_memcpy(padded, static_cast<const uint8_t*>(data) + i * Format::kBytes,
+                     n * Format::kBytes);
     return Format::LoadBlock(padded);
   }
   template <typename Format>
@@ -132,9 +141,11 @@ FTAR_INLINE Block<typename Format::Lane> LoadSource(const Source& source, const 
   return block;
 }
 
-// Combines the sources in their order. `fixed_count` is their number where it is known to the compiler, else 0.
+// Combines the sources in their order. `fixed_count` is their number where it is known to the
+// compiler, else 0.
 template <typename Format, typename Op, size_t fixed_count, typename Place>
-FTAR_INLINE Block<typename Format::Lane> CombineBlock(const Source* sources, size_t source_count, const Place& place) {
+FTAR_INLINE Block<typename Format::Lane> CombineBlock(const Source* sources, size_t source_count,
+                                                      const Place& place) {
   using Lane = typename Format::Lane;
   const size_t n = fixed_count != 0 ? fixed_count : source_count;
   Block<Lane> acc = LoadSource<Format, Op>(sources[0], place);
@@ -145,7 +156,8 @@ FTAR_INLINE Block<typename Format::Lane> CombineBlock(const Source* sources, siz
   return acc;
 }
 
-// False where no accumulator is NaN, which costs less to find out than to replace what is not there.
+// False where no accumulator is NaN, which costs less to find out than to replace what is not
+// there.
 FTAR_INLINE bool MayHoldNan(const Block<float>& block) {
 #if FTAR_KERNEL_VECTOR_BYTES == 64
   return (_mm512_cmp_ps_mask(block.v[0], block.v[1], _CMP_UNORD_Q) |
@@ -189,16 +201,18 @@ using Stored = std::conditional_t<output == Output::kPartial, PartialFormat<Form
 
 // Does one block at `place`.
 template <typename Format, typename Op, Output output, size_t fixed_count, typename Place>
-FTAR_INLINE void RunBlock(const Source* sources, size_t source_count, const Finish& finish, void* dst,
-                          const Place& place) {
-  Block<typename Format::Lane> block = CombineBlock<Format, Op, fixed_count>(sources, source_count, place);
+FTAR_INLINE void RunBlock(const Source* sources, size_t source_count, const Finish& finish,
+                          void* dst, const Place& place) {
+  Block<typename Format::Lane> block =
+      CombineBlock<Format, Op, fixed_count>(sources, source_count, place);
   FinishBlock<Format, output>(finish, &block);
   place.template Store<Stored<Format, output>>(dst, block);
 }
 
 // Does the whole blocks and returns how many elements they are.
 template <typename Format, typename Op, Output output, size_t fixed_count>
-FTAR_INLINE size_t RunWhole(const Source* sources, size_t source_count, const Finish& finish, void* dst, size_t count) {
+FTAR_INLINE size_t RunWhole(const Source* sources, size_t source_count, const Finish& finish,
+                            void* dst, size_t count) {
   constexpr size_t kStep = Block<typename Format::Lane>::kElements;
   size_t i = 0;
   for (; count - i >= kStep; i += kStep) {
@@ -208,14 +222,17 @@ FTAR_INLINE size_t RunWhole(const Source* sources, size_t source_count, const Fi
 }
 
 template <typename Format, typename Op, Output output>
-void Reduce(const Source* sources, size_t source_count, const Finish& finish_in, void* dst, size_t count) {
+void Reduce(const Source* sources, size_t source_count, const Finish& finish_in, void* dst,
+            size_t count) {
   const Finish finish = finish_in;  // A copy, which no store to `dst` can be thought to change.
   // Two sources are what a ring and a pair of replicas have.
-  const size_t done = source_count == 2
-                          ? RunWhole<Format, Op, output, 2>(sources, source_count, finish, dst, count)
-                          : RunWhole<Format, Op, output, 0>(sources, source_count, finish, dst, count);
+  const size_t done =
+      source_count == 2
+          ? RunWhole<Format, Op, output, 2>(sources, source_count, finish, dst, count)
+          : RunWhole<Format, Op, output, 0>(sources, source_count, finish, dst, count);
   if (done == count) return;
-  RunBlock<Format, Op, output, 0>(sources, source_count, finish, dst, LastBlock{done, count - done});
+  RunBlock<Format, Op, output, 0>(sources, source_count, finish, dst,
+                                  LastBlock{done, count - done});
 }
 
 template <typename Format, typename Op>
@@ -239,8 +256,8 @@ constexpr void SetFloatFormat(KernelTable* table) {
 
 template <typename Format, typename Op, Output output>
 constexpr void SetInt(Combine combine, KernelTable* table) {
-  table->kernel[static_cast<int>(Format::kDtype)][static_cast<int>(combine)][static_cast<int>(output)] =
-      Reduce<Format, Op, output>;
+  table->kernel[static_cast<int>(Format::kDtype)][static_cast<int>(combine)]
+               [static_cast<int>(output)] = Reduce<Format, Op, output>;
 }
 
 template <typename T, Dtype dtype>
@@ -251,7 +268,8 @@ constexpr void SetIntFormat(KernelTable* table) {
   SetInt<Own, MinOp, Output::kPartial>(Combine::kMin, table);
   SetInt<Own, MaxOp, Output::kPartial>(Combine::kMax, table);
   constexpr bool kSigned = std::is_signed_v<T>;
-  using Sum64 = WideIntFormat<T, std::conditional_t<kSigned, int64_t, uint64_t>, dtype, kSigned ? Dtype::kI64 : Dtype::kU64>;
+  using Sum64 = WideIntFormat<T, std::conditional_t<kSigned, int64_t, uint64_t>, dtype,
+                              kSigned ? Dtype::kI64 : Dtype::kU64>;
   SetInt<Sum64, SumOp, Output::kPartial>(Combine::kAccumulate, table);
   SetInt<Sum64, SumOp, Output::kDivide>(Combine::kAccumulate, table);
 }

@@ -1,7 +1,8 @@
 // The seam between the dispatcher (reduce.cc) and the kernels compiled once per instruction set.
 //
-// A KernelTable is constant and lives as long as the program; kernels are pure and may run on any thread. They trust
-// their arguments: reduce.cc has checked them. Like types.h, this header stays free of library functions.
+// A KernelTable is constant and lives as long as the program; kernels are pure and may run on any
+// thread. They trust their arguments: reduce.cc has checked them. Like types.h, this header stays
+// free of library functions.
 #ifndef FTAR_REDUCE_KERNELS_H_
 #define FTAR_REDUCE_KERNELS_H_
 
@@ -9,12 +10,14 @@
 
 namespace ftar::reduce {
 
-// How sources are combined. kAccumulate is the sum that can be divided: sum(w x) of floats, sum in 64 bits of integers.
+// How sources are combined. kAccumulate is the sum that can be divided: sum(w x) of floats, sum in
+// 64 bits of integers.
 enum class Combine : int32_t { kSum, kProd, kMin, kMax, kAccumulate };
 inline constexpr int32_t kCombineCount = 5;
 
-// What is stored: the accumulated value, it times Finish::scale, or it divided by Finish::divisor times Finish::scale.
-// Multiplying by 1 is exact, so kMultiply serves unscaled results too. Integers know no kMultiply.
+// What is stored: the accumulated value, it times Finish::scale, or it divided by Finish::divisor
+// times Finish::scale. Multiplying by 1 is exact, so kMultiply serves unscaled results too.
+// Integers know no kMultiply.
 enum class Output : int32_t { kPartial, kMultiply, kDivide };
 inline constexpr int32_t kOutputCount = 3;
 
@@ -23,7 +26,8 @@ struct Finish {
   double scale = 1.0;
 };
 
-using Kernel = void (*)(const Source* sources, size_t source_count, const Finish& finish, void* dst, size_t count);
+using Kernel = void (*)(const Source* sources, size_t source_count, const Finish& finish, void* dst,
+                        size_t count);
 
 // kernel[dtype][combine][output]; null where the combination does not exist.
 struct KernelTable {

@@ -14,14 +14,20 @@
 namespace ftar::reduce {
 namespace {
 
-bool IsDtype(Dtype dtype) { return static_cast<uint32_t>(dtype) < static_cast<uint32_t>(kDtypeCount); }
-bool IsRedop(Redop redop) { return static_cast<uint32_t>(redop) < static_cast<uint32_t>(kRedopCount); }
+bool IsDtype(Dtype dtype) {
+  return static_cast<uint32_t>(dtype) < static_cast<uint32_t>(kDtypeCount);
+}
+bool IsRedop(Redop redop) {
+  return static_cast<uint32_t>(redop) < static_cast<uint32_t>(kRedopCount);
+}
 bool IsFloat(Dtype dtype) { return static_cast<int32_t>(dtype) < static_cast<int32_t>(Dtype::kI8); }
-bool IsSigned(Dtype dtype) { return dtype == Dtype::kI8 || dtype == Dtype::kI32 || dtype == Dtype::kI64; }
+bool IsSigned(Dtype dtype) {
+  return dtype == Dtype::kI8 || dtype == Dtype::kI32 || dtype == Dtype::kI64;
+}
 bool Divides(Redop redop) { return redop == Redop::kAvg || redop == Redop::kWavg; }
 
-// Rounding to nearest, subnormals kept and exceptions masked for the life of the object, whatever the caller's thread
-// (or a -ffast-math library in its process) has set; then as before.
+// Rounding to nearest, subnormals kept and exceptions masked for the life of the object, whatever
+// the caller's thread (or a -ffast-math library in its process) has set; then as before.
 class FloatEnvironment {
  public:
 #if defined(__x86_64__)
@@ -64,10 +70,12 @@ Combine CombineOf(Dtype dtype, Redop redop) {
 
 Kernel KernelOf(Dtype dtype, Redop redop, Output output) {
   const KernelTable& table = CurrentKernels();
-  return table.kernel[static_cast<int>(dtype)][static_cast<int>(CombineOf(dtype, redop))][static_cast<int>(output)];
+  return table.kernel[static_cast<int>(dtype)][static_cast<int>(CombineOf(dtype, redop))]
+                     [static_cast<int>(output)];
 }
 
-// True if multiplying by 1 / divisor gives the bits of dividing: a power of two far from the ends of f32's range.
+// True if multiplying by 1 / divisor gives the bits of dividing: a power of two far from the ends
+// of f32's range.
 bool HasExactReciprocal(double divisor) {
   int exponent = 0;
   return std::frexp(divisor, &exponent) == 0.5 && exponent > -100 && exponent < 100;
@@ -146,8 +154,8 @@ bool Supports(Dtype dtype, Redop redop) {
   return IsDtype(dtype) && IsRedop(redop) && (redop != Redop::kWavg || IsFloat(dtype));
 }
 
-void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, double divisor, double scale, void* dst,
-                   size_t count) {
+void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, double divisor,
+                   double scale, void* dst, size_t count) {
   if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
   const FloatEnvironment environment;
   if (IsFloat(dtype)) {
@@ -159,18 +167,20 @@ void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, do
   const bool divides = Divides(redop);
   if (divides && !(divisor >= 1.0)) return;
   const Finish finish{.divisor = divisor, .scale = 1.0};
-  KernelOf(dtype, redop, divides ? Output::kDivide : Output::kPartial)(sources.data(), sources.size(), finish, dst, count);
+  KernelOf(dtype, redop, divides ? Output::kDivide : Output::kPartial)(
+      sources.data(), sources.size(), finish, dst, count);
   if (scale != 1.0) ScaleIntegers(dtype, scale, dst, count);
 }
 
-void ReduceToPartial(Dtype dtype, Redop redop, std::span<const Source> sources, void* dst, size_t count) {
+void ReduceToPartial(Dtype dtype, Redop redop, std::span<const Source> sources, void* dst,
+                     size_t count) {
   if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
   const FloatEnvironment environment;
   KernelOf(dtype, redop, Output::kPartial)(sources.data(), sources.size(), Finish{}, dst, count);
 }
 
-void FinishPartial(Dtype dtype, Redop redop, const void* partial, double divisor, double scale, void* dst,
-                   size_t count) {
+void FinishPartial(Dtype dtype, Redop redop, const void* partial, double divisor, double scale,
+                   void* dst, size_t count) {
   const Source source{.data = partial, .format = AccumulatorOf(dtype, redop), .weight = 1.0};
   ReduceToFinal(dtype, redop, {&source, 1}, divisor, scale, dst, count);
 }
