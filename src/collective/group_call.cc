@@ -64,10 +64,8 @@ void GroupMachine::LearnFirst(TimeNs now, Seq first) {
   ActivateQueued(now);
 }
 
-void GroupMachine::OnStepStart(TimeNs now, uint64_t step, Seq start) {
-  if (first_known_ || !current_) return;
-  const wire::ViewEntry* self = SelfIn(*current_);
-  if (self && self->first.kind == wire::Bound::Kind::kStep && self->first.step == step) LearnFirst(now, start);
+void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
+  if (current_) LearnFirst(now, start);
 }
 
 // Rule J3: k may be started iff k <= s + W, s the last op known stable; delivered_end_ is s + 1, a run without gaps.

@@ -35,7 +35,7 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   (void)now;
   frozen_ = true;
   works_.clear();
-  wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}};
+  wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}, {}};
   for (Op& op : ops_) {
     wire::OpStatus entry;
     entry.seq = op.seq;

@@ -50,7 +50,7 @@ class GroupMachine {
   wire::GroupStatus Freeze(TimeNs now);                                  // rule V2
   void InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts, std::span<const ViewPtr> attempt_views);
   // Newcomer by step: the root has begun `step` at `start`.
-  void OnStepStart(TimeNs now, uint64_t step, Seq start);
+  void LearnFirstAt(TimeNs now, Seq start);
   std::vector<ViewPtr> AttemptViews() const;                             // for ColumnStatus.views
   // Root of a planned change: publish no completion beyond what lets anyone start `boundary` (J3); kNoSeq lifts it.
   Seq ReserveBoundary() const;

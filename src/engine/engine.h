@@ -107,6 +107,8 @@ class Engine {
   Phase phase() const;
   Status phase_status() const;        // why kEvicted, kAborted, kRejected
   std::shared_ptr<const wire::View> view() const;  // null while joining; of the whole job
+  // The group's members as of its next call, in rank order: the same on all members for the same call (rules F6, F7).
+  std::shared_ptr<const wire::View> group_view(GroupKey group) const;
   bool coordinator_up() const;
   bool quorum_lost() const;           // the coordinator sees losses and may not act
   bool changing() const;              // frozen: a Prepare is promised and not installed
@@ -121,8 +123,9 @@ class Engine {
   const char* OpStage(GroupKey group, Seq seq) const;
   wire::Heartbeat progress() const;
 
- private:
   class Impl;
+
+ private:
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,276 @@
+// A failure change as a member lives it: promise, freeze, report, (as leader) decide, install. Rules V2 to V6, V10, Q1 to Q3.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "engine/impl.h"
+
+namespace ftar::engine {
+
+wire::Report Engine::Impl::MakeReport() const {
+  wire::Report report;
+  report.promised = promised_;
+  report.promised_members = promised_members_;
+  if (view_) {
+    report.installed = view_->epoch;
+    report.installed_view = *view_;
+  } else if (confirmed_) {  // a newcomer's own word of a plan that it may never have seen announced (J1)
+    report.installed = confirmed_->epoch;
+    report.installed_view = *confirmed_;
+  }
+  return report;
+}
+
+std::vector<MemberId> Engine::Impl::ColumnOf(const std::vector<wire::ViewEntry>& entries) const {
+  std::vector<MemberId> column;
+  for (const wire::ViewEntry& entry : entries) {
+    if (entry.card.shard == config_.self.shard) column.push_back(entry.card.id);
+  }
+  return column;
+}
+
+// V10: the first survivor in list order; another one by turns when the coordinator asks again. Newcomers lead only a first view.
+MemberId Engine::Impl::LeaderOf(const wire::Prepare& prepare) const {
+  std::vector<MemberId> candidates;
+  for (MemberId id : ColumnOf(prepare.members)) {
+    if (std::find(prepare.survivors.begin(), prepare.survivors.end(), id) != prepare.survivors.end()) candidates.push_back(id);
+  }
+  if (candidates.empty()) candidates = ColumnOf(prepare.members);
+  return candidates[prepare.leader_turn % candidates.size()];
+}
+
+void Engine::Impl::On(const wire::Prepare& message) {
+  quorum_lost_ = false;
+  const bool included = std::any_of(message.members.begin(), message.members.end(), [this](const wire::ViewEntry& entry) {
+    return entry.card.id == config_.self.id;
+  });
+  if (!included || message.epoch <= promised_) {
+    if (included && message.epoch < promised_) SendCoordinator(wire::Refuse{message.epoch, MakeReport()});  // Q2
+    return;
+  }
+  // Q3: survivors must be among those promised last; whoever was left out of that Prepare is out for good.
+  const bool nested = std::all_of(message.survivors.begin(), message.survivors.end(), [this](MemberId id) {
+    return promised_members_.empty() ||
+           std::find(promised_members_.begin(), promised_members_.end(), id) != promised_members_.end();
+  });
+  if (!nested) {
+    SendCoordinator(wire::Refuse{message.epoch, MakeReport()});
+    return;
+  }
+  Promise(message);
+}
+
+void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
+  const auto stays = [&members](MemberId id) {
+    return std::any_of(members.begin(), members.end(), [id](const wire::ViewEntry& entry) { return entry.card.id == id; });
+  };
+  std::set<MemberId> gone;
+  for (const auto& source : {view_, base_}) {
+    if (!source) continue;
+    for (const wire::ViewEntry& entry : source->entries) {
+      if (!stays(entry.card.id)) gone.insert(entry.card.id);
+    }
+  }
+  for (const MemberId id : gone) {
+    ready_.revoke.push_back(id);
+    links_.erase(id);
+    wanted_.erase(id);
+    evidence_.erase(id);
+    std::erase_if(held_, [id](const Held& held) { return held.from == id; });
+  }
+}
+
+void Engine::Impl::Promise(const wire::Prepare& message) {
+  promised_ = message.epoch;
+  promised_members_.clear();
+  for (const wire::ViewEntry& entry : message.members) promised_members_.push_back(entry.card.id);
+  prepare_ = message;
+  statuses_.clear();
+  verdicts_.reset();
+  install_.reset();
+  decided_ = false;
+  proposed_.reset();
+  held_announces_.clear();
+  frozen_ = true;
+  ask_verdicts_at_ = now_ + config_.heartbeat_ns;
+  // Links to the leavers go before the Status does, so that nothing of theirs can land afterwards (design 5, F2).
+  RevokeAllBut(message.members);
+  const MemberId leader = LeaderOf(message);
+  wire::ColumnStatus status = MakeStatus();
+  if (leader == config_.self.id) {
+    statuses_[leader] = std::move(status);
+  } else {
+    SendPeer(leader, std::move(status));
+  }
+  std::vector<Held> early;
+  for (auto& [epoch, held] : early_changes_) {
+    if (epoch == promised_) early = std::move(held);
+  }
+  early_changes_.erase(early_changes_.begin(), early_changes_.upper_bound(promised_));
+  for (Held& held : early) DispatchPeer(held.from, held.message);
+  LeadIfAll();
+}
+
+// Freezes (V2) and tells. Called again for the same Prepare it says the same.
+wire::ColumnStatus Engine::Impl::MakeStatus() {
+  wire::ColumnStatus status;
+  status.epoch = promised_;
+  status.report = MakeReport();
+  status.step = step_;
+  status.steps_marked = steps_marked_;
+  std::set<Epoch> told;
+  for (auto& [key, group] : groups_) {
+    status.groups.push_back(group->Freeze(now_));
+    for (const collective::ViewPtr& view : group->AttemptViews()) {
+      if (told.insert(view->epoch).second) status.views.push_back(*view);
+    }
+  }
+  return status;
+}
+
+void Engine::Impl::OnPeer(MemberId from, const wire::ColumnStatus& message) {
+  if (message.epoch > promised_) {
+    early_changes_[message.epoch].push_back({from, message});
+    return;
+  }
+  if (message.epoch != promised_ || !prepare_) return;
+  statuses_.insert({from, message});
+  LeadIfAll();
+}
+
+void Engine::Impl::LeadIfAll() {
+  if (!prepare_ || decided_ || LeaderOf(*prepare_) != config_.self.id) return;
+  const std::vector<MemberId> column = ColumnOf(prepare_->members);
+  for (MemberId id : column) {
+    if (!statuses_.contains(id)) return;
+  }
+  std::erase_if(statuses_, [&column](const auto& entry) {
+    return std::find(column.begin(), column.end(), entry.first) == column.end();
+  });
+  decided_ = true;
+  membership::Decision decision = membership::Decide(*prepare_, config_.self.shard, statuses_);
+  for (const std::string& violation : decision.violations) {
+    wire::Loss what;
+    what.cause = Code::kInternal;
+    what.text = violation;
+    ready_.notices.push_back({Notice::Kind::kQuorum, promised_, std::move(what), {}});
+  }
+  for (MemberId id : column) {
+    if (id != config_.self.id) SendPeer(id, decision.verdicts);
+  }
+  SendCoordinator(wire::Decided{promised_, config_.self.shard, decision.bounds});
+  verdicts_ = std::move(decision.verdicts);
+  TryInstall();
+}
+
+void Engine::Impl::OnPeer(MemberId from, const wire::ColumnVerdicts& message) {
+  if (message.epoch > promised_) {
+    early_changes_[message.epoch].push_back({from, message});
+    return;
+  }
+  if (message.epoch != promised_ || !prepare_ || verdicts_) return;
+  if (from != LeaderOf(*prepare_)) return;
+  verdicts_ = message;
+  TryInstall();
+}
+
+void Engine::Impl::OnPeer(MemberId from, const wire::AskVerdicts& message) {
+  if (message.epoch == promised_ && verdicts_) SendPeer(from, *verdicts_);
+}
+
+void Engine::Impl::On(const wire::Install& message) {
+  // V10: obeyed only if its epoch id is exactly the one last promised; idempotent.
+  if (message.view.epoch != promised_ || !prepare_) return;
+  install_ = message;
+  TryInstall();
+}
+
+void Engine::Impl::TryInstall() {
+  if (!install_ || !verdicts_) return;
+  const wire::Install install = *std::exchange(install_, std::nullopt);
+  const wire::ColumnVerdicts verdicts = *verdicts_;  // kept: others may ask again
+  InstallEra(install, verdicts);
+}
+
+void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts) {
+  assert(frozen_ && install.view.epoch == promised_);
+  const collective::ViewPtr before = view_;
+  view_ = std::make_shared<const wire::View>(install.view);
+  base_ = nullptr;
+  era_ = view_->era;
+  era_step_ = verdicts.step;
+  root_step_ = 0;
+  frozen_ = false;
+  prepare_.reset();
+  confirmed_.reset();
+  ask_verdicts_at_ = kNever;
+  credit_sent_.clear();
+  credits_.clear();
+  leave_ready_.clear();
+  leave_ready_sent_ = 0;
+  release_sent_ = false;
+  Become(leave_requested_ ? Phase::kLeaving : Phase::kMember, {});
+  std::vector<collective::ViewPtr> attempt_views;
+  for (const wire::View& view : verdicts.views) attempt_views.push_back(std::make_shared<const wire::View>(view));
+  for (const wire::GroupVerdicts& group : verdicts.groups) Group(group.group, 0);
+  for (auto& [key, group] : groups_) {
+    const wire::GroupVerdicts* mine = nullptr;
+    for (const wire::GroupVerdicts& candidate : verdicts.groups) {
+      if (candidate.group == key) mine = &candidate;
+    }
+    group->InstallEra(now_, view_, mine, attempt_views);
+  }
+  SendCoordinator(wire::Installed{view_->epoch});
+  AfterView(before, install.lost);
+}
+
+// What every new view brings, whichever way it came.
+void Engine::Impl::AfterView(const collective::ViewPtr& before, const std::vector<wire::Loss>& lost) {
+  ready_.view_changed = true;
+  for (const wire::Loss& loss : lost) {
+    ready_.notices.push_back({Notice::Kind::kLost, view_->epoch, loss, {}});
+    ++lost_since_step_;
+  }
+  for (const wire::ViewEntry& entry : view_->entries) {
+    wire::Loss who;
+    who.member = entry.card.id;
+    who.replica = entry.card.replica;
+    who.shard = entry.card.shard;
+    who.host = entry.card.host;
+    const wire::ViewEntry* old = before ? before->Find(entry.card.id) : nullptr;
+    if (before && !old) ready_.notices.push_back({Notice::Kind::kJoined, view_->epoch, who, {}});
+    if (old && old->last.kind == wire::Bound::Kind::kNone && entry.last.kind != wire::Bound::Kind::kNone) {
+      ready_.notices.push_back({Notice::Kind::kLeft, view_->epoch, who, {}});
+      ++lost_since_step_;
+    }
+  }
+  ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
+  for (auto& [key, group] : groups_) group->NotifyCallsTo(IsRoot() ? Leavers() : std::vector<MemberId>{});
+  GrantCredits();
+  if (IsRoot()) {
+    for (wire::StepMark& mark : marks_) {
+      mark.era = era_;
+      for (MemberId id : ColumnOf(view_->entries)) {
+        if (id != config_.self.id) SendPeer(id, mark);
+      }
+    }
+    root_step_ = std::max(root_step_, step_);
+  }
+  ReplayHeld();
+}
+
+// F2, F5: data of this era may come; these raw pieces need not.
+void Engine::Impl::GrantCredits() {
+  for (MemberId id : ColumnOf(view_->entries)) {
+    if (id == config_.self.id || !credit_sent_.insert(id).second) continue;
+    wire::Credit credit;
+    credit.era = era_;
+    for (auto& [key, group] : groups_) {
+      std::vector<wire::KeptOp> kept = group->KeptFrom(id);
+      credit.kept.insert(credit.kept.end(), kept.begin(), kept.end());
+    }
+    SendPeer(id, std::move(credit));
+  }
+}
+
+}  // namespace ftar::engine

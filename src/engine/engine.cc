@@ -1,0 +1,419 @@
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "engine/impl.h"
+
+namespace ftar::engine {
+
+Engine::Engine(Config config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+Engine::~Engine() = default;
+void Engine::Step(TimeNs now, const Event& event) { impl_->Step(now, event); }
+Ready Engine::TakeReady() { return impl_->TakeReady(); }
+Phase Engine::phase() const { return impl_->phase_; }
+Status Engine::phase_status() const { return impl_->phase_status_; }
+std::shared_ptr<const wire::View> Engine::view() const {
+  return impl_->phase_ == Phase::kJoining ? nullptr : impl_->view_;
+}
+std::shared_ptr<const wire::View> Engine::group_view(GroupKey group) const { return impl_->GroupView(group); }
+bool Engine::coordinator_up() const { return impl_->coordinator_up_; }
+bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
+bool Engine::changing() const { return impl_->frozen_; }
+wire::Heartbeat Engine::progress() const { return impl_->Progress(); }
+
+std::optional<Engine::GroupInfo> Engine::group_info(GroupKey group) const {
+  const auto found = impl_->groups_.find(group);
+  if (found == impl_->groups_.end()) return std::nullopt;
+  const collective::GroupMachine& machine = *found->second;
+  return GroupInfo{machine.first_seq(),     machine.next_seq(), machine.called_end(), machine.delivered_end(),
+                   impl_->view_ ? impl_->view_->epoch : 0, machine.in_flight(), machine.queued()};
+}
+
+const char* Engine::OpStage(GroupKey group, Seq seq) const {
+  const auto found = impl_->groups_.find(group);
+  return found == impl_->groups_.end() ? "before" : collective::StageName(found->second->StageOf(seq));
+}
+
+GroupKey KeyOf(const std::string& group_name) {
+  uint32_t hash = 2166136261u;  // FNV-1a: stable between builds and machines
+  for (const char c : group_name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+Engine::Impl::Impl(Config config) : config_(std::move(config)) {
+  if (config_.heartbeat_ns <= 0) config_.heartbeat_ns = std::max<TimeNs>(config_.timeout_ns / 10, kMillisecond);
+  config_.group.self = config_.self.id;
+  config_.group.shard = config_.self.shard;
+  if (!config_.solo) return;
+  wire::View view;
+  view.epoch = view.era = MakeEpoch(1, 0);
+  view.entries = {{config_.self, view.epoch, {wire::Bound::Kind::kAlways, 0, 0, {}}, {}}};
+  view_ = std::make_shared<const wire::View>(std::move(view));
+  era_ = promised_ = view_->epoch;
+  phase_ = Phase::kMember;
+  ready_.view_changed = true;
+}
+
+void Engine::Impl::Step(TimeNs now, const Event& event) {
+  now_ = std::max(now, now_);
+  std::visit([this](const auto& concrete) { On(concrete); }, event);
+}
+
+Ready Engine::Impl::TakeReady() {
+  if (phase_ == Phase::kMember || phase_ == Phase::kLeaving) {
+    TryBeginStep();
+    CollectGroups();
+    TendLeaving();
+    CheckDeadlines();
+    Beat();
+  }
+  // What a leaving or evicted member still has in its groups goes to nobody; the runtime ends those operations.
+  ready_.next_deadline = NextDeadline();
+  return std::exchange(ready_, {});
+}
+
+void Engine::Impl::SendPeer(MemberId to, wire::Message message) {
+  assert(to != config_.self.id);
+  ready_.to_peers.push_back({to, std::move(message)});
+}
+
+void Engine::Impl::Become(Phase phase, Status status) {
+  if (phase_ == phase || phase_ == Phase::kLeft || phase_ == Phase::kAborted || phase_ == Phase::kEvicted) return;
+  phase_ = phase;
+  phase_status_ = std::move(status);
+}
+
+// ---- joining -------------------------------------------------------------------------------------------------------------
+
+void Engine::Impl::On(const CoordinatorUp&) {
+  const bool was_down = !coordinator_up_;
+  coordinator_up_ = true;
+  if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving) Introduce();
+  if (was_down && view_) ready_.notices.push_back({Notice::Kind::kCoordinatorUp, view_->epoch, {}, {}});
+}
+
+void Engine::Impl::Introduce() {
+  wire::Hello hello;
+  hello.wire_version = wire::kWireVersion;
+  hello.job = config_.job;
+  hello.card = config_.self;
+  hello.replicas = config_.replicas;
+  hello.shards = config_.shards;
+  hello.min_replicas = config_.min_replicas;
+  hello.agreed_config = config_.agreed_config;
+  hello.report = MakeReport();
+  SendCoordinator(std::move(hello));
+  if (phase_ == Phase::kJoining) {
+    welcomed_ = false;
+  }
+  for (const auto& [peer, evidence] : evidence_) SendCoordinator(evidence);
+  if (leave_requested_) SendCoordinator(wire::LeaveRequest{});
+}
+
+void Engine::Impl::On(const CoordinatorDown&) {
+  if (!std::exchange(coordinator_up_, false)) return;
+  if (view_) ready_.notices.push_back({Notice::Kind::kCoordinatorDown, view_->epoch, {}, {}});
+}
+
+void Engine::Impl::On(const wire::Welcome& message) {
+  welcomed_ = true;
+  AddPeers(message.peers);
+  TellLinksUp();
+}
+
+void Engine::Impl::On(const wire::Connect& message) {
+  AddPeers(message.peers);
+  TellLinksUp();
+}
+
+void Engine::Impl::AddPeers(const std::vector<wire::MemberCard>& peers) {
+  for (const wire::MemberCard& card : peers) {
+    if (card.id == config_.self.id || !wanted_.insert({card.id, card}).second) continue;
+    if (!links_.contains(card.id)) ready_.connect.push_back(card);
+  }
+}
+
+void Engine::Impl::TellLinksUp() {
+  if (phase_ != Phase::kJoining || !welcomed_) return;
+  wire::LinksUp message;
+  for (const auto& [id, card] : wanted_) {
+    if (!links_.contains(id)) return;
+    message.peers.push_back(id);
+  }
+  SendCoordinator(std::move(message));
+}
+
+void Engine::Impl::On(const wire::Rejected& message) {
+  Become(Phase::kRejected, Status(message.code, message.argument, message.text));
+}
+
+void Engine::Impl::On(const LinkIsUp& event) {
+  links_.insert(event.peer);
+  if (const auto found = evidence_.find(event.peer);
+      found != evidence_.end() && found->second.kind == wire::EvidenceKind::kLinkLost) {
+    wire::Evidence restored = found->second;
+    restored.kind = wire::EvidenceKind::kLinkRestored;
+    evidence_.erase(found);
+    SendCoordinator(restored);
+    wire::Loss who;
+    who.member = event.peer;
+    ready_.notices.push_back({Notice::Kind::kLinkUp, view_ ? view_->epoch : 0, std::move(who), {}});
+  }
+  TellLinksUp();
+}
+
+// ---- evidence (design 5) ---------------------------------------------------------------------------------------------------
+
+bool Engine::Impl::Known(MemberId id) const {
+  if (view_ && view_->Find(id)) return true;
+  if (prepare_) {
+    for (const wire::ViewEntry& entry : prepare_->members) {
+      if (entry.card.id == id) return true;
+    }
+  }
+  return wanted_.contains(id);
+}
+
+// The first to know pushes; a coordinator that is away is told when it is back.
+void Engine::Impl::Accuse(wire::Evidence evidence) {
+  if (!Known(evidence.subject)) return;
+  const auto [known, fresh] = evidence_.insert({evidence.subject, evidence});
+  if (!fresh) {
+    if (known->second.kind <= evidence.kind) return;  // nothing stronger than what was told
+    known->second = evidence;
+  }
+  SendCoordinator(std::move(evidence));
+}
+
+void Engine::Impl::On(const LinkIsDown& event) {
+  links_.erase(event.peer);
+  Accuse({wire::EvidenceKind::kLinkLost, event.peer, event.code, 0, event.text});
+  wire::Loss who;
+  who.member = event.peer;
+  who.cause = event.code;
+  who.stage = "link";
+  who.text = event.text;
+  if (Known(event.peer)) ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
+}
+
+void Engine::Impl::On(const PeerExited& event) {
+  links_.erase(event.peer);
+  Accuse({wire::EvidenceKind::kProcessExited, event.peer, Code::kPeer, 0, "its process has exited"});
+}
+
+void Engine::Impl::On(const ReportSelf& event) {
+  SendCoordinator(wire::Evidence{wire::EvidenceKind::kSelfReport, config_.self.id, event.code, 0, event.text});
+}
+
+void Engine::Impl::On(const EvictPeer& event) {
+  SendCoordinator(wire::Evidence{wire::EvidenceKind::kOperator, event.peer, Code::kEvicted, 0, event.text});
+}
+
+void Engine::Impl::On(const wire::Evicted& message) {
+  Notice notice{Notice::Kind::kEvicted, message.epoch, message.reason, {}};
+  Become(Phase::kEvicted, Status(Code::kEvicted, message.reason.text));
+  ready_.notices.push_back(std::move(notice));
+}
+
+void Engine::Impl::On(const wire::LateNotice& message) {
+  ready_.notices.push_back({Notice::Kind::kLate, view_ ? view_->epoch : 0, {}, message});
+}
+
+void Engine::Impl::On(const wire::NoQuorum& message) {
+  quorum_lost_ = true;
+  wire::Loss who;
+  who.cause = Code::kQuorum;
+  who.text = message.text;
+  ready_.notices.push_back({Notice::Kind::kQuorum, view_ ? view_->epoch : 0, std::move(who), {}});
+}
+
+void Engine::Impl::On(const AbortSelf& event) {
+  SendCoordinator(wire::Goodbye{event.code, event.text});  // Q8
+  Become(Phase::kAborted, Status(event.code, event.text));
+}
+
+// ---- dispatch --------------------------------------------------------------------------------------------------------------
+
+namespace {
+template <typename T>
+concept FromCoordinatorOnly = requires(Engine::Impl& impl, const T& message) { impl.On(message); };
+}  // namespace
+
+void Engine::Impl::On(const FromCoordinator& event) {
+  if (phase_ != Phase::kJoining && phase_ != Phase::kMember && phase_ != Phase::kLeaving) return;
+  std::visit(
+      [this](const auto& message) {
+        using T = std::decay_t<decltype(message)>;
+        if constexpr (std::is_same_v<T, wire::Announce>) {
+          OnAnnounceOrder(message);
+        } else if constexpr (FromCoordinatorOnly<T>) {
+          On(message);
+        }  // anything else is not the coordinator's to say
+      },
+      event.message);
+}
+
+void Engine::Impl::On(const FromPeer& event) {
+  if (phase_ != Phase::kJoining && phase_ != Phase::kMember && phase_ != Phase::kLeaving) return;
+  DispatchPeer(event.from, event.message);
+}
+
+namespace {
+template <typename T>
+concept FromPeers = requires(Engine::Impl& impl, MemberId from, const T& message) { impl.OnPeer(from, message); };
+template <typename T>
+concept OfAnEra = requires(const T& message) { message.era; };
+}  // namespace
+
+void Engine::Impl::DispatchPeer(MemberId from, const wire::Message& message) {
+  std::visit(
+      [&](const auto& concrete) {
+        using T = std::decay_t<decltype(concrete)>;
+        if constexpr (OfAnEra<T>) {
+          if (HoldForEra(from, concrete.era, message)) return;
+        }
+        if constexpr (FromPeers<T>) OnPeer(from, concrete);
+      },
+      message);
+}
+
+// F2: what belongs to an era not installed here waits for it; what belongs to an older one is void.
+bool Engine::Impl::HoldForEra(MemberId from, Epoch era, const wire::Message& message) {
+  if (era > era_ || !view_) {
+    held_.push_back({from, message});
+    return true;
+  }
+  return era < era_;
+}
+
+void Engine::Impl::ReplayHeld() {
+  for (Held& held : std::exchange(held_, {})) DispatchPeer(held.from, held.message);
+}
+
+void Engine::Impl::On(const FrameArrived& event) {
+  Group(event.frame.header.group, 0).OnFrame(now_, event.frame);
+}
+
+void Engine::Impl::OnPeer(MemberId from, const wire::Credit& message) {
+  for (auto& [key, group] : groups_) group->OnCredit(now_, from, message.kept);
+  credits_.insert({from, message});
+}
+
+void Engine::Impl::OnPeer(MemberId from, const wire::Want& message) {
+  Group(message.group, 0).OnWant(now_, from, message);
+}
+
+void Engine::Impl::OnPeer(MemberId, const wire::CallNotice& message) {
+  Group(message.group, 0).OnCallNotice(now_, message);
+}
+
+// ---- operations ------------------------------------------------------------------------------------------------------------
+
+// A group exists from its first mention on: a peer's frame may come before the local open.
+collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
+  auto& slot = groups_[key];
+  if (slot) return *slot;
+  collective::GroupConfig config = config_.group;
+  config.key = key;
+  if (window > 0) config.window = window;
+  slot = std::make_unique<collective::GroupMachine>(std::move(config));
+  if (!view_ || phase_ == Phase::kJoining) return *slot;
+  slot->SetPlannedView(now_, view_, base_);
+  for (const auto& [peer, credit] : credits_) slot->OnCredit(now_, peer, credit.kept);
+  if (const wire::ViewEntry* self = view_->Find(config_.self.id); self && self->first.kind == wire::Bound::Kind::kStep) {
+    for (const wire::StepMark& mark : marks_) {
+      if (mark.step >= self->first.step && !slot->knows_first()) slot->LearnFirstAt(now_, FirstStepSeq(key, mark.step));
+    }
+  }
+  if (phase_ == Phase::kLeaving) slot->StandIn();
+  return *slot;
+}
+
+void Engine::Impl::On(const OpenGroup& event) { Group(event.group, event.window); }
+
+void Engine::Impl::On(const StartOp& event) {
+  if (phase_ != Phase::kMember) {
+    ready_.started.push_back({event.handle, event.group, kNoSeq});
+    return;
+  }
+  collective::OpSpec spec = event.spec;
+  spec.strict = spec.strict || strict_;
+  const Seq seq = Group(event.group, 0).Call(now_, spec, step_);
+  ready_.started.push_back({event.handle, event.group, seq});
+}
+
+void Engine::Impl::On(const WorkDone& event) {
+  const auto found = groups_.find(event.group);
+  if (found != groups_.end()) found->second->OnWorkDone(now_, event.id);
+}
+
+void Engine::Impl::On(const Tick&) {}
+
+// Everything the groups have to say since last time, in order.
+void Engine::Impl::CollectGroups() {
+  for (auto& [key, group] : groups_) {
+    for (collective::Todo& todo : group->TakeTodo(now_)) ready_.todo.push_back({key, std::move(todo)});
+    for (auto& want : group->TakeWants()) SendPeer(want.to, want.want);
+    for (wire::CallNotice& notice : group->TakeCallNotices()) {
+      for (MemberId leaver : Leavers()) {
+        if (leaver != config_.self.id) SendPeer(leaver, notice);
+      }
+    }
+    if (const auto seq = group->TakeMismatch()) SendCoordinator(wire::AskPrepare{view_ ? view_->epoch : 0, key, *seq});
+  }
+}
+
+wire::Heartbeat Engine::Impl::Progress() const {
+  wire::Heartbeat beat;
+  beat.installed = view_ ? view_->epoch : 0;
+  for (const auto& [key, group] : groups_) beat.groups.push_back(group->Progress());
+  return beat;
+}
+
+void Engine::Impl::Beat() {
+  if (config_.solo || !config_.group.fault_tolerant || now_ < next_beat_) return;
+  next_beat_ = now_ + config_.heartbeat_ns;
+  if (coordinator_up_) SendCoordinator(Progress());
+}
+
+void Engine::Impl::CheckDeadlines() {
+  for (auto& [key, group] : groups_) {
+    for (MemberId late : group->OverdueMembers(now_)) {
+      Accuse({wire::EvidenceKind::kDeadline, late, Code::kPeer, 0, "an operation's deadline passed without its contribution"});
+    }
+  }
+  if (frozen_ && prepare_ && now_ >= ask_verdicts_at_) {  // V10: a frozen member that hears nothing asks again
+    ask_verdicts_at_ = now_ + config_.heartbeat_ns;
+    const MemberId leader = LeaderOf(*prepare_);
+    if (!verdicts_ && leader != config_.self.id) {
+      SendPeer(leader, MakeStatus());
+      SendPeer(leader, wire::AskVerdicts{promised_});
+    }
+  }
+}
+
+TimeNs Engine::Impl::NextDeadline() const {
+  TimeNs next = kNever;
+  if (phase_ != Phase::kMember && phase_ != Phase::kLeaving) return next;
+  if (!config_.solo && config_.group.fault_tolerant) next = next_beat_;
+  if (frozen_) next = std::min(next, ask_verdicts_at_);
+  for (const auto& [key, group] : groups_) {
+    if (const auto deadline = group->NextOpDeadline()) next = std::min(next, *deadline);
+  }
+  return next;
+}
+
+std::shared_ptr<const wire::View> Engine::Impl::GroupView(GroupKey key) const {
+  if (!view_ || phase_ == Phase::kJoining) return nullptr;
+  const auto found = groups_.find(key);
+  const Seq seq = found == groups_.end() ? 0 : found->second->next_seq();
+  const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step_);
+  const wire::View& source = before ? *base_ : *view_;
+  wire::View out = source;
+  std::erase_if(out.entries, [&](const wire::ViewEntry& entry) {
+    return entry.card.shard != config_.self.shard || !entry.Contains(key, seq, step_);
+  });
+  return std::make_shared<const wire::View>(std::move(out));
+}
+
+}  // namespace ftar::engine

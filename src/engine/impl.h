@@ -1,0 +1,184 @@
+// The inside of Engine: one member's membership side, and its groups. See engine.h for the contract.
+// Files: engine.cc (events in, Ready out, joining, evidence), change.cc (Prepare, Status, verdicts, Install), plan.cc (planned
+// joins and leaves, rules J3 to J5), steps.cc (step marks, rule J4).
+#ifndef FTAR_ENGINE_IMPL_H_
+#define FTAR_ENGINE_IMPL_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collective/group_machine.h"
+#include "engine/engine.h"
+#include "membership/verdict.h"
+
+namespace ftar::engine {
+
+class Engine::Impl {
+ public:
+  explicit Impl(Config config);
+
+  void Step(TimeNs now, const Event& event);
+  Ready TakeReady();
+
+  // engine.cc: one handler an event
+  void On(const CoordinatorUp&);
+  void On(const CoordinatorDown&);
+  void On(const FromCoordinator& event);
+  void On(const FromPeer& event);
+  void On(const FrameArrived& event);
+  void On(const LinkIsUp& event);
+  void On(const LinkIsDown& event);
+  void On(const PeerExited& event);
+  void On(const WorkDone& event);
+  void On(const OpenGroup& event);
+  void On(const StartOp& event);
+  void On(const BeginStep& event);
+  void On(const RequestLeave&);
+  void On(const AbortSelf& event);
+  void On(const ReportSelf& event);
+  void On(const EvictPeer& event);
+  void On(const Tick&);
+
+  // messages from the coordinator
+  void On(const wire::Welcome& message);
+  void On(const wire::Rejected& message);
+  void On(const wire::Connect& message);
+  void On(const wire::Prepare& message);
+  void On(const wire::Install& message);
+  void On(const wire::Propose& message);
+  void On(const wire::Confirm& message);
+  void On(const wire::VoidPlan& message);
+  void On(const wire::Evicted& message);
+  void On(const wire::LateNotice& message);
+  void On(const wire::NoQuorum& message);
+  void OnAnnounceOrder(const wire::Announce& message);
+  // messages from peers
+  void OnPeer(MemberId from, const wire::ColumnStatus& message);
+  void OnPeer(MemberId from, const wire::ColumnVerdicts& message);
+  void OnPeer(MemberId from, const wire::AskVerdicts& message);
+  void OnPeer(MemberId from, const wire::Announce& message);
+  void OnPeer(MemberId from, const wire::Credit& message);
+  void OnPeer(MemberId from, const wire::StepMark& message);
+  void OnPeer(MemberId from, const wire::Want& message);
+  void OnPeer(MemberId from, const wire::CallNotice& message);
+  void OnPeer(MemberId from, const wire::Release& message);
+  void OnPeer(MemberId from, const wire::LeaveReady& message);
+
+  // What the face shows.
+  Config config_;
+  Phase phase_ = Phase::kJoining;
+  Status phase_status_;
+  collective::ViewPtr view_, base_;
+  bool coordinator_up_ = false;
+  bool quorum_lost_ = false;
+  bool frozen_ = false;
+  std::map<GroupKey, std::unique_ptr<collective::GroupMachine>> groups_;
+
+  std::shared_ptr<const wire::View> GroupView(GroupKey group) const;
+  wire::Heartbeat Progress() const;
+
+ private:
+  struct Held {
+    MemberId from;
+    wire::Message message;
+  };
+
+  // engine.cc
+  void Introduce();
+  void SendCoordinator(wire::Message message) { ready_.to_coordinator.push_back(std::move(message)); }
+  void SendPeer(MemberId to, wire::Message message);
+  void Become(Phase phase, Status status);
+  void AddPeers(const std::vector<wire::MemberCard>& peers);
+  void TellLinksUp();
+  void Accuse(wire::Evidence evidence);
+  bool Known(MemberId id) const;
+  void DispatchPeer(MemberId from, const wire::Message& message);
+  bool HoldForEra(MemberId from, Epoch era, const wire::Message& message);
+  void CollectGroups();
+  void Beat();
+  void CheckDeadlines();
+  TimeNs NextDeadline() const;
+  collective::GroupMachine& Group(GroupKey key, Seq window);
+  Seq FirstStepSeq(GroupKey group, uint64_t step) const;
+
+  // change.cc
+  wire::Report MakeReport() const;
+  wire::ColumnStatus MakeStatus();
+  MemberId LeaderOf(const wire::Prepare& prepare) const;
+  std::vector<MemberId> ColumnOf(const std::vector<wire::ViewEntry>& entries) const;
+  void Promise(const wire::Prepare& prepare);
+  void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
+  void LeadIfAll();
+  void TryInstall();
+  void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
+  void AfterView(const collective::ViewPtr& before, const std::vector<wire::Loss>& lost);
+  void GrantCredits();
+  void ReplayHeld();
+
+  // plan.cc
+  MemberId RootOf(const wire::View& view) const;
+  bool IsRoot() const { return view_ && RootOf(*view_) == config_.self.id; }
+  void InstallPlanned(const wire::View& view);
+  std::vector<MemberId> Leavers() const;
+  bool PassedBound(const wire::Bound& bound) const;
+  void TendLeaving();
+
+  // steps.cc
+  void TryBeginStep();
+  void FinishBeginStep(uint64_t step);
+  void AnnounceStep(uint64_t step);
+  StepBegun DescribeStep(uint64_t step, uint64_t previous) const;
+
+  TimeNs now_ = 0;
+  Ready ready_;
+
+  // joining
+  std::map<MemberId, wire::MemberCard> wanted_;  // peers to hold a link to
+  std::set<MemberId> links_;                     // that are up
+  bool welcomed_ = false;
+
+  // promises
+  Epoch promised_ = 0;
+  std::vector<MemberId> promised_members_;
+  std::optional<wire::Prepare> prepare_;         // promised, not installed
+  membership::StatusMap statuses_;               // leader: of prepare_
+  std::map<Epoch, std::vector<Held>> early_changes_;  // Status and verdicts of Prepares not heard yet
+  std::optional<wire::ColumnVerdicts> verdicts_;
+  std::optional<wire::Install> install_;
+  bool decided_ = false;
+  TimeNs ask_verdicts_at_ = kNever;
+
+  // era
+  Epoch era_ = 0;
+  std::set<MemberId> credit_sent_;
+  std::map<MemberId, wire::Credit> credits_;     // received for era_ (F2)
+  std::vector<Held> held_;                       // peer messages of eras not installed yet
+  std::vector<wire::Announce> held_announces_;
+
+  // planned changes
+  std::optional<wire::View> proposed_;           // root: reserved, not announced
+  std::optional<wire::View> confirmed_;          // newcomer: confirmed, not announced
+  std::set<MemberId> leave_ready_;
+  Epoch leave_ready_sent_ = 0;
+  bool leave_requested_ = false, released_ = false, release_sent_ = false;
+
+  // steps; internal step numbers are the user's plus 1, 0 is "no step yet"
+  uint64_t step_ = 0, root_step_ = 0, era_step_ = 0;
+  bool steps_marked_ = false, strict_ = false;
+  std::optional<BeginStep> pending_step_;
+  std::deque<wire::StepMark> marks_;             // the newest few: a newcomer may need one that is past
+  int32_t lost_since_step_ = 0;
+
+  // evidence and beats
+  std::map<MemberId, wire::Evidence> evidence_;  // told again to a coordinator that comes back
+  TimeNs next_beat_ = 0;
+};
+
+}  // namespace ftar::engine
+
+#endif  // FTAR_ENGINE_IMPL_H_

@@ -1,0 +1,200 @@
+// Planned changes: joins and leaves at a boundary, nobody stalls (rules J3 to J5).
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "engine/impl.h"
+
+namespace ftar::engine {
+
+// The member of a column that has been in longest, in list order: never a newcomer that has not entered yet, and the same for
+// all who hold the view.
+MemberId Engine::Impl::RootOf(const wire::View& view) const {
+  const wire::ViewEntry* root = nullptr;
+  for (const wire::ViewEntry& entry : view.entries) {
+    if (entry.card.shard == config_.self.shard && (!root || entry.joined_epoch < root->joined_epoch)) root = &entry;
+  }
+  return root ? root->card.id : MemberId{};
+}
+
+// J3, J4: the earliest boundary that nobody can have passed when it is announced. With step marks: a member begins step t only
+// when it knows that the root has begun t - 1, and the announcement goes before the root's next mark. Without: by the window.
+void Engine::Impl::On(const wire::Propose& message) {
+  if (frozen_ || !view_ || message.view.base != view_->epoch || !IsRoot()) return;
+  if (view_->planned && !PassedBound(view_->boundary)) return;  // one planned view at a time (J3)
+  proposed_ = message.view;
+  wire::Reserved reserved;
+  reserved.epoch = message.view.epoch;
+  reserved.shard = config_.self.shard;
+  reserved.idle = std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) { return entry.second->idle(); });
+  if (steps_marked_) {
+    reserved.earliest.kind = wire::Bound::Kind::kStep;
+    reserved.earliest.step = std::max({step_ + 2, era_step_ + 1, root_step_ + 1});
+  } else {
+    reserved.earliest.kind = wire::Bound::Kind::kSeq;
+    reserved.earliest.default_seq = config_.group.window;
+    for (auto& [key, group] : groups_) {
+      const Seq boundary = group->ReserveBoundary();
+      reserved.earliest.seqs.push_back({key, boundary});
+      group->HoldAcksFor(boundary);
+    }
+  }
+  SendCoordinator(std::move(reserved));
+}
+
+void Engine::Impl::On(const wire::VoidPlan& message) {
+  if (proposed_ && proposed_->epoch == message.epoch) {
+    proposed_.reset();
+    for (auto& [key, group] : groups_) group->LiftHold(now_);
+  }
+  if (confirmed_ && confirmed_->epoch == message.epoch) confirmed_.reset();
+}
+
+// The newcomer holds the view but not the right to act on it: it starts only once it knows that the announcement was made.
+void Engine::Impl::On(const wire::Confirm& message) {
+  if (frozen_ || view_ || message.view.epoch <= promised_) return;
+  promised_ = message.view.epoch;
+  promised_members_.clear();
+  for (const wire::ViewEntry& entry : message.view.entries) promised_members_.push_back(entry.card.id);
+  confirmed_ = message.view;
+  SendCoordinator(wire::Confirmed{message.view.epoch});
+}
+
+// Coordinator to root: put it on the links. Links are first in, first out, so everybody has it before the root's next ack or
+// step mark, without which nobody starts anything at or beyond the boundary (J3).
+void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
+  if (frozen_ || !view_ || message.view.base != view_->epoch || !proposed_ || proposed_->epoch != message.view.epoch) return;
+  proposed_.reset();
+  for (MemberId id : ColumnOf(message.view.entries)) {
+    if (id != config_.self.id) SendPeer(id, message);
+  }
+  SendCoordinator(wire::Announced{message.view.epoch, config_.self.shard});
+  InstallPlanned(message.view);
+}
+
+void Engine::Impl::OnPeer(MemberId, const wire::Announce& message) {
+  // After promising a Prepare no announcement of an older epoch is obeyed (J1).
+  if (frozen_ || message.view.epoch < promised_) return;
+  const bool next = view_ && message.view.base == view_->epoch;
+  const bool entering = !view_ && confirmed_ && confirmed_->epoch == message.view.epoch;
+  if (next || entering) return InstallPlanned(message.view);
+  if (view_ && message.view.epoch > view_->epoch) held_announces_.push_back(message);
+}
+
+void Engine::Impl::InstallPlanned(const wire::View& view) {
+  assert(!frozen_);
+  const collective::ViewPtr before = view_;
+  base_ = view_;
+  view_ = std::make_shared<const wire::View>(view);
+  promised_ = std::max(promised_, view.epoch);
+  promised_members_.clear();
+  for (const wire::ViewEntry& entry : view.entries) promised_members_.push_back(entry.card.id);
+  confirmed_.reset();
+  leave_ready_.clear();
+  leave_ready_sent_ = 0;
+  release_sent_ = false;
+  if (era_ != view_->era) {  // a newcomer enters the era that is running
+    era_ = view_->era;
+    credit_sent_.clear();
+    credits_.clear();
+  }
+  Become(leave_requested_ ? Phase::kLeaving : Phase::kMember, {});
+  for (auto& [key, group] : groups_) group->SetPlannedView(now_, view_, base_);
+  SendCoordinator(wire::Installed{view_->epoch});
+  AfterView(before, {});
+  for (const wire::Announce& held : std::exchange(held_announces_, {})) OnPeer({}, held);
+}
+
+// ---- leaving (J5) ----------------------------------------------------------------------------------------------------------
+
+void Engine::Impl::On(const RequestLeave&) {
+  if (std::exchange(leave_requested_, true) || phase_ != Phase::kMember) return;
+  Become(Phase::kLeaving, {});
+  for (auto& [key, group] : groups_) group->StandIn();
+  if (!config_.solo) SendCoordinator(wire::LeaveRequest{});
+}
+
+std::vector<MemberId> Engine::Impl::Leavers() const {
+  std::vector<MemberId> leavers;
+  if (!view_) return leavers;
+  for (const wire::ViewEntry& entry : view_->entries) {
+    if (entry.card.shard == config_.self.shard && entry.last.kind != wire::Bound::Kind::kNone) leavers.push_back(entry.card.id);
+  }
+  return leavers;
+}
+
+// Everything before the bound is delivered here, so it is stable: all members have it.
+bool Engine::Impl::PassedBound(const wire::Bound& bound) const {
+  if (bound.kind == wire::Bound::Kind::kStep) {
+    for (const wire::StepMark& mark : marks_) {
+      if (mark.step < bound.step) continue;
+      return std::all_of(mark.starts.begin(), mark.starts.end(), [this](const wire::SeqBound& start) {
+        const auto found = groups_.find(start.group);
+        return found == groups_.end() || found->second->delivered_end() >= start.seq;
+      });
+    }
+    return false;
+  }
+  return std::all_of(groups_.begin(), groups_.end(), [&bound](const auto& entry) {
+    Seq end = bound.default_seq;
+    for (const wire::SeqBound& seq : bound.seqs) {
+      if (seq.group == entry.first) end = seq.seq;
+    }
+    // A group that nobody uses has nothing to wait for.
+    return entry.second->delivered_end() >= end || (entry.second->called_end() == 0 && entry.second->idle());
+  });
+}
+
+// The others report to the root when they are past the bound; when all are, the root releases the leaver, and only then it goes.
+void Engine::Impl::TendLeaving() {
+  if (config_.solo) {
+    const bool idle = std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) { return entry.second->idle(); });
+    if (leave_requested_ && idle) Become(Phase::kLeft, {});
+    return;
+  }
+  const std::vector<MemberId> leavers = Leavers();
+  if (frozen_ || leavers.empty()) return;
+  MemberId keeper;  // the root among those who stay
+  std::set<MemberId> staying;
+  const wire::ViewEntry* oldest = nullptr;
+  for (const wire::ViewEntry& entry : view_->entries) {
+    if (entry.card.shard != config_.self.shard || entry.last.kind != wire::Bound::Kind::kNone) continue;
+    staying.insert(entry.card.id);
+    if (!oldest || entry.joined_epoch < oldest->joined_epoch) oldest = &entry;
+  }
+  if (oldest) keeper = oldest->card.id;
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  const bool leaving = self && self->last.kind != wire::Bound::Kind::kNone;
+  const bool passed = PassedBound(view_->Find(leavers.front())->last);
+  if (leaving) {
+    if (passed && (released_ || staying.empty())) {
+      SendCoordinator(wire::Goodbye{Code::kLeft, "left as planned"});
+      Become(Phase::kLeft, {});
+    }
+    return;
+  }
+  if (!passed || leave_ready_sent_ == view_->epoch) {
+    if (!passed || keeper != config_.self.id) return;
+  } else {
+    leave_ready_sent_ = view_->epoch;
+    if (keeper == config_.self.id) {
+      leave_ready_.insert(keeper);
+    } else {
+      SendPeer(keeper, wire::LeaveReady{view_->epoch});
+    }
+  }
+  if (keeper != config_.self.id || release_sent_) return;
+  if (!std::includes(leave_ready_.begin(), leave_ready_.end(), staying.begin(), staying.end())) return;
+  release_sent_ = true;
+  for (MemberId leaver : leavers) SendPeer(leaver, wire::Release{view_->epoch});
+}
+
+void Engine::Impl::OnPeer(MemberId from, const wire::LeaveReady& message) {
+  if (view_ && message.epoch == view_->epoch) leave_ready_.insert(from);
+}
+
+void Engine::Impl::OnPeer(MemberId, const wire::Release& message) {
+  if (view_ && message.epoch == view_->epoch) released_ = true;
+}
+
+}  // namespace ftar::engine

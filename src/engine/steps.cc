@@ -1,0 +1,131 @@
+// Step marks (rule J4). The root of a column tells the others when it begins a step; nobody is more than one step ahead of it.
+// So a boundary two steps beyond the root's is one that nobody has reached, and everybody learns of it in time.
+#include <algorithm>
+#include <utility>
+
+#include "engine/impl.h"
+
+namespace ftar::engine {
+
+namespace {
+constexpr size_t kMarksKept = 4;
+}
+
+void Engine::Impl::On(const BeginStep& event) {
+  pending_step_ = event;
+  TryBeginStep();
+}
+
+Seq Engine::Impl::FirstStepSeq(GroupKey group, uint64_t step) const {
+  for (const wire::StepMark& mark : marks_) {
+    if (mark.step != step) continue;
+    for (const wire::SeqBound& start : mark.starts) {
+      if (start.group == group) return start.seq;
+    }
+  }
+  return 0;
+}
+
+void Engine::Impl::TryBeginStep() {
+  if (!pending_step_ || frozen_ || !view_) return;
+  if (phase_ != Phase::kMember) {
+    ready_.step = StepBegun{Code::kLeft, 0, view_->epoch, 0, 0, 0, -1, 0};
+    pending_step_.reset();
+    return;
+  }
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  const bool entering = step_ == 0 && self && self->first.kind == wire::Bound::Kind::kStep;
+  uint64_t target = step_ + 1;
+  if (entering) {
+    // A newcomer's first step is the first one that the root begins at or after the boundary.
+    const auto mark = std::find_if(marks_.begin(), marks_.end(),
+                                   [self](const wire::StepMark& m) { return m.step >= self->first.step; });
+    if (mark == marks_.end()) return;
+    target = mark->step;
+  }
+  if (pending_step_->step >= 0) {
+    const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
+    if (asked <= step_ || (entering && asked != target)) {
+      ready_.step = StepBegun{Code::kArg, static_cast<int64_t>(target) - 1, view_->epoch, 0, 0, 0, -1, 0};
+      pending_step_.reset();
+      return;
+    }
+    target = asked;
+  }
+  const bool alone = ColumnOf(view_->entries).size() == 1;
+  const bool first_of_all = step_ == 0 && !entering;
+  if (!alone && !IsRoot() && !entering && !first_of_all && root_step_ + 1 < target) return;
+  FinishBeginStep(target);
+}
+
+void Engine::Impl::FinishBeginStep(uint64_t step) {
+  const uint64_t previous = step_ == 0 ? step - 1 : step_;
+  strict_ = pending_step_->strict;
+  pending_step_.reset();
+  step_ = step;
+  steps_marked_ = true;
+  if (IsRoot()) {
+    AnnounceStep(step);
+    root_step_ = step;
+  }
+  ready_.step = DescribeStep(step, previous);
+  lost_since_step_ = 0;
+}
+
+void Engine::Impl::AnnounceStep(uint64_t step) {
+  wire::StepMark mark{era_, step, {}};
+  for (const auto& [key, group] : groups_) mark.starts.push_back({key, group->next_seq()});
+  for (MemberId id : ColumnOf(view_->entries)) {
+    if (id != config_.self.id) SendPeer(id, mark);
+  }
+  marks_.push_back(std::move(mark));
+  if (marks_.size() > kMarksKept) marks_.pop_front();
+}
+
+void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
+  if (from != RootOf(*view_)) return;
+  steps_marked_ = true;
+  root_step_ = std::max(root_step_, message.step);
+  const bool known = std::any_of(marks_.begin(), marks_.end(), [&](const wire::StepMark& m) { return m.step == message.step; });
+  if (!known) {
+    marks_.push_back(message);
+    std::sort(marks_.begin(), marks_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+    if (marks_.size() > kMarksKept) marks_.pop_front();
+  }
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  if (self && self->first.kind == wire::Bound::Kind::kStep && message.step >= self->first.step) {
+    for (auto& [key, group] : groups_) {
+      if (!group->knows_first()) group->LearnFirstAt(now_, FirstStepSeq(key, message.step));
+    }
+  }
+  TryBeginStep();
+}
+
+// J4: the same for every member: who enters at this boundary, and who was here before.
+StepBegun Engine::Impl::DescribeStep(uint64_t step, uint64_t previous) const {
+  StepBegun out;
+  out.step = static_cast<int64_t>(step) - 1;
+  out.epoch = view_->epoch;
+  out.left = lost_since_step_;
+  int rank = 0;
+  const wire::ViewEntry* source = nullptr;
+  for (const wire::ViewEntry& entry : view_->entries) {
+    if (entry.card.shard != config_.self.shard) continue;
+    const bool by_step = entry.first.kind == wire::Bound::Kind::kStep;
+    if ((by_step && entry.first.step > step) || (entry.last.kind == wire::Bound::Kind::kStep && entry.last.step <= step)) {
+      continue;
+    }
+    ++out.participants;
+    if (by_step && entry.first.step > previous) {
+      ++out.joined;
+    } else if (previous > 0 && (!source || entry.joined_epoch < source->joined_epoch)) {
+      source = &entry;
+      out.source = rank;
+    }
+    ++rank;
+  }
+  out.weight_sum = out.participants;
+  return out;
+}
+
+}  // namespace ftar::engine
