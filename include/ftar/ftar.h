@@ -231,8 +231,8 @@ FTAR_API const char *ftarResultString(ftarResult_t result);
 FTAR_API ftarResult_t ftarGetLastError(ftarErrorInfo *info);
 
 /* Sends this process's log lines (no newline, UTF-8) to `fn` instead of standard error; NULL
- * restores that. `fn` may be called from any thread, two at a time, and must call nothing of
- * libftar; a line being written while this returns may still reach the old one. */
+ * restores that. `fn` may be called from any thread and must call nothing of libftar but this. After
+ * return the old one is not entered any more, unless this is called from inside it. */
 FTAR_API ftarResult_t ftarSetLogHandler(void (*fn)(int32_t level, const char *line, void *user),
                                         void *user);
 

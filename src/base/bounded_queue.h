@@ -1,6 +1,6 @@
-// A first-in first-out queue that never grows beyond its capacity, for what arrives faster than its reader reads: events of a
-// job, flight-recorder entries. When full, the oldest entry makes room and is counted.
-// Not synchronised; the owner's lock covers it.
+// A first-in first-out queue that never grows beyond its capacity, for what arrives faster than its
+// reader reads: events of a job, flight-recorder entries. When full, the oldest entry makes room
+// and is counted. Not synchronised; the owner's lock covers it.
 #ifndef FTAR_BASE_BOUNDED_QUEUE_H_
 #define FTAR_BASE_BOUNDED_QUEUE_H_
 

@@ -54,12 +54,14 @@ const Knob* ClosestKnob(std::string_view name) {
 }
 
 // `is_variable`: the user wrote FTAR_NAME, so speak of it that way.
-Status UnknownName(std::string_view written, std::string_view name, bool is_variable, std::string_view where) {
+Status UnknownName(std::string_view written, std::string_view name, bool is_variable,
+                   std::string_view where) {
   std::string text = is_variable ? "unknown variable " : "unknown knob ";
   text += written.substr(0, 64);
   if (!is_variable && !where.empty()) text += " (" + std::string(where) + ")";
   if (const Knob* guess = ClosestKnob(name)) {
-    text += "; did you mean " + (is_variable ? KnobVariable(*guess) : std::string(guess->name)) + "?";
+    text +=
+        "; did you mean " + (is_variable ? KnobVariable(*guess) : std::string(guess->name)) + "?";
   }
   return {Code::kConfig, std::string(written.substr(0, 64)), std::move(text)};
 }
@@ -87,7 +89,8 @@ Config::Config() {
   }
 }
 
-Status Config::Set(Layer layer, std::string_view name, std::string_view text, std::string_view where) {
+Status Config::Set(Layer layer, std::string_view name, std::string_view text,
+                   std::string_view where) {
   const Knob* knob = FindKnob(name);
   if (knob == nullptr) return UnknownName(name, name, false, where);
   Expected<KnobValue> value = ParseKnob(*knob, text);
@@ -108,7 +111,8 @@ Status Config::SetFromEnvironment(std::span<const std::string> entries) {
     if (variable.starts_with(kTestPrefix)) {
       if (kTestHooks) continue;
       return {Code::kConfig, std::string(variable),
-              std::string(variable) + " is set, but this build has no test hooks (FTAR_TEST_HOOKS=OFF)"};
+              std::string(variable) +
+                  " is set, but this build has no test hooks (FTAR_TEST_HOOKS=OFF)"};
     }
     std::string name(variable.substr(kPrefix.size()));
     std::transform(name.begin(), name.end(), name.begin(), Lower);
@@ -137,7 +141,8 @@ int64_t Config::duration_ns(KnobId id) const {
   assert(KnobOf(id).type == KnobType::kDuration);
   const KnobValue& value = Get(id).value;
   if (value.word && value.text == "off") return kNever;
-  if (value.word && id == KnobId::kHeartbeat) return std::max<int64_t>(duration_ns(KnobId::kTimeout) / 10, 1);
+  if (value.word && id == KnobId::kHeartbeat)
+    return std::max<int64_t>(duration_ns(KnobId::kTimeout) / 10, 1);
   return value.number;
 }
 
@@ -170,7 +175,8 @@ Config::Ports Config::ports(KnobId id) const {
 std::string Config::ShownText(KnobId id) const {
   const KnobValue& value = Get(id).value;
   if (KnobOf(id).secret && !value.text.empty()) return "(hidden)";
-  if (id == KnobId::kHeartbeat && value.word) return FormatDuration(duration_ns(id)) + " (timeout / 10)";
+  if (id == KnobId::kHeartbeat && value.word)
+    return FormatDuration(duration_ns(id)) + " (timeout / 10)";
   return value.text;
 }
 
@@ -193,7 +199,8 @@ std::vector<std::string> Config::AgreedList() const {
   return out;
 }
 
-std::string AgreementDifference(std::span<const std::string> here, std::span<const std::string> there) {
+std::string AgreementDifference(std::span<const std::string> here,
+                                std::span<const std::string> there) {
   const auto find = [](std::span<const std::string> list, std::string_view name) -> std::string {
     for (const std::string& entry : list) {
       if (NameOf(entry) == name) return std::string(ValueOf(entry).substr(0, 64));
@@ -204,7 +211,8 @@ std::string AgreementDifference(std::span<const std::string> here, std::span<con
     for (const std::string& entry : list) {
       const std::string_view name = NameOf(entry);
       const std::string ours = find(here, name), theirs = find(there, name);
-      if (ours != theirs) return std::string(name.substr(0, 64)) + ": " + ours + " here, " + theirs + " there";
+      if (ours != theirs)
+        return std::string(name.substr(0, 64)) + ": " + ours + " here, " + theirs + " there";
     }
   }
   return {};

@@ -1,9 +1,9 @@
 // The configuration of one job: a value for each knob, and where it came from.
 //
-// Layers, strongest first: the program (ftarConfigSet, fields of ftarJobConfig), FTAR_* variables, ftar.conf, the default. A
-// weaker layer never overwrites a stronger one, whatever the order of the calls. The process's environment and files are read
-// in config_os.cc; here they arrive as text. An unknown name or a bad value is Code::kConfig naming it.
-// A plain value; not for concurrent writes.
+// Layers, strongest first: the program (ftarConfigSet, fields of ftarJobConfig), FTAR_* variables,
+// ftar.conf, the default. A weaker layer never overwrites a stronger one, whatever the order of the
+// calls. The process's environment and files are read in config_os.cc; here they arrive as text. An
+// unknown name or a bad value is Code::kConfig naming it. A plain value; not for concurrent writes.
 #ifndef FTAR_BASE_CONFIG_H_
 #define FTAR_BASE_CONFIG_H_
 
@@ -27,15 +27,17 @@ class Config {
   Config();  // all defaults
 
   // `where` completes the origin that users see, for example "FTAR_TIMEOUT" or "/etc/ftar.conf:3".
-  Status Set(Layer layer, std::string_view name, std::string_view text, std::string_view where = "");
-  // `entries` are "NAME=value" as in environ; names that do not start with FTAR_ are skipped. FTAR_CONF is not a knob, and
-  // FTAR_TEST_* belongs to the test hooks: known where they are built in, an error elsewhere.
+  Status Set(Layer layer, std::string_view name, std::string_view text,
+             std::string_view where = "");
+  // `entries` are "NAME=value" as in environ; names that do not start with FTAR_ are skipped.
+  // FTAR_CONF is not a knob, and FTAR_TEST_* belongs to the test hooks: known where they are built
+  // in, an error elsewhere.
   Status SetFromEnvironment(std::span<const std::string> entries);
   // Lines "name = value"; # starts a comment line.
   Status SetFromFile(std::string_view file_name, std::string_view text);
 
-  // Typed reading. Each asserts the knob's type. A duration whose word "off" is set is kNever; "auto" is 0 for durations and
-  // bytes and -1 for integers; heartbeat is derived, never 0.
+  // Typed reading. Each asserts the knob's type. A duration whose word "off" is set is kNever;
+  // "auto" is 0 for durations and bytes and -1 for integers; heartbeat is derived, never 0.
   int64_t duration_ns(KnobId id) const;
   int64_t bytes(KnobId id) const;
   int64_t integer(KnobId id) const;
@@ -65,9 +67,10 @@ class Config {
   std::array<Entry, static_cast<size_t>(KnobId::kCount)> entries_;
 };
 
-// The first knob in which two agreed lists differ, for the error at join: "timeout: 10s here, 30s there". Empty if equal. The
-// lists may come from a peer: any content is safe.
-std::string AgreementDifference(std::span<const std::string> here, std::span<const std::string> there);
+// The first knob in which two agreed lists differ, for the error at join: "timeout: 10s here, 30s
+// there". Empty if equal. The lists may come from a peer: any content is safe.
+std::string AgreementDifference(std::span<const std::string> here,
+                                std::span<const std::string> there);
 
 // The variable of a knob: "FTAR_LATE_TIMEOUT".
 std::string KnobVariable(const Knob& knob);

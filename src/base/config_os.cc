@@ -16,7 +16,8 @@ struct FileCloser {
   void operator()(FILE* file) const { fclose(file); }
 };
 
-// The whole file. `missing` is set instead of an error if there is no such file and `missing` is given.
+// The whole file. `missing` is set instead of an error if there is no such file and `missing` is
+// given.
 Expected<std::string> ReadFile(const std::string& path, bool* missing) {
   const std::unique_ptr<FILE, FileCloser> file(fopen(path.c_str(), "re"));
   if (file == nullptr) {
@@ -30,7 +31,8 @@ Expected<std::string> ReadFile(const std::string& path, bool* missing) {
   std::string text(kFileBytesMax + 1, '\0');
   text.resize(fread(text.data(), 1, text.size(), file.get()));
   if (ferror(file.get()) != 0) return Status(Code::kConfig, path, "cannot read " + path);
-  if (text.size() > kFileBytesMax) return Status(Code::kConfig, path, path + " is larger than 1 MiB");
+  if (text.size() > kFileBytesMax)
+    return Status(Code::kConfig, path, path + " is larger than 1 MiB");
   return text;
 }
 
@@ -38,7 +40,8 @@ Expected<std::string> ReadFile(const std::string& path, bool* missing) {
 
 std::vector<std::string> ReadEnvironment() {
   std::vector<std::string> out;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) out.emplace_back(*entry);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    out.emplace_back(*entry);
   return out;
 }
 

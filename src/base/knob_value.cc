@@ -11,9 +11,15 @@ struct Unit {
   std::string_view name;
   int64_t size;
 };
-// Largest first, as formatting wants it; several names for one unit are accepted, the first is written.
-constexpr Unit kDurations[] = {{"h", 3600 * kSecond}, {"min", 60 * kSecond}, {"m", 60 * kSecond}, {"s", kSecond},
-                               {"ms", kMillisecond},  {"us", kMicrosecond},  {"ns", 1}};
+// Largest first, as formatting wants it; several names for one unit are accepted, the first is
+// written.
+constexpr Unit kDurations[] = {{"h", 3600 * kSecond},
+                               {"min", 60 * kSecond},
+                               {"m", 60 * kSecond},
+                               {"s", kSecond},
+                               {"ms", kMillisecond},
+                               {"us", kMicrosecond},
+                               {"ns", 1}};
 constexpr Unit kByteUnits[] = {{"GiB", 1 << 30}, {"G", 1 << 30}, {"MiB", 1 << 20}, {"M", 1 << 20},
                                {"KiB", 1 << 10}, {"K", 1 << 10}, {"B", 1}};
 
@@ -26,7 +32,8 @@ std::string FormatUnits(const Unit (&units)[N], int64_t value, std::string_view 
   return std::to_string(value);
 }
 
-// Splits "1.5s" into a number and a unit and multiplies. False if the text is no such thing or too large.
+// Splits "1.5s" into a number and a unit and multiplies. False if the text is no such thing or too
+// large.
 template <size_t N>
 bool ParseUnits(const Unit (&units)[N], std::string_view text, bool bare_allowed, int64_t* out) {
   double number = 0;
@@ -64,12 +71,14 @@ std::string Accepted(const Knob& knob) {
   const std::string extra = *knob.words ? std::string(", or ") + knob.words : std::string();
   switch (knob.type) {
     case KnobType::kDuration:
-      return "a duration with a unit like 10s, 250ms or 5min, from " + FormatDuration(knob.min) + " to " +
-             FormatDuration(knob.max) + extra;
+      return "a duration with a unit like 10s, 250ms or 5min, from " + FormatDuration(knob.min) +
+             " to " + FormatDuration(knob.max) + extra;
     case KnobType::kBytes:
-      return "a size like 65536, 64KiB or 1MiB, from " + FormatBytes(knob.min) + " to " + FormatBytes(knob.max) + extra;
+      return "a size like 65536, 64KiB or 1MiB, from " + FormatBytes(knob.min) + " to " +
+             FormatBytes(knob.max) + extra;
     case KnobType::kInteger:
-      return "a whole number from " + std::to_string(knob.min) + " to " + std::to_string(knob.max) + extra;
+      return "a whole number from " + std::to_string(knob.min) + " to " + std::to_string(knob.max) +
+             extra;
     case KnobType::kEnum: return std::string("one of ") + knob.words;
     case KnobType::kFlag: return "on or off";
     case KnobType::kPortRange: return "a port or a range like 4000-4100";
@@ -83,9 +92,11 @@ bool ParsePorts(const Knob& knob, std::string_view text, KnobValue* value) {
   const size_t dash = text.find('-');
   if (!ParseInteger(text.substr(0, dash), &value->number)) return false;
   value->last_port = value->number;
-  if (dash != std::string_view::npos && !ParseInteger(text.substr(dash + 1), &value->last_port)) return false;
+  if (dash != std::string_view::npos && !ParseInteger(text.substr(dash + 1), &value->last_port))
+    return false;
   value->text = std::to_string(value->number) + "-" + std::to_string(value->last_port);
-  return value->number >= knob.min && value->last_port <= knob.max && value->number <= value->last_port;
+  return value->number >= knob.min && value->last_port <= knob.max &&
+         value->number <= value->last_port;
 }
 
 bool ParseFlag(std::string_view text, KnobValue* value) {
@@ -146,7 +157,8 @@ Expected<KnobValue> ParseKnob(const Knob& knob, std::string_view text) {
   KnobValue value;
   if (Parse(knob, text, &value)) return value;
   const std::string shown = knob.secret ? "(hidden)" : "'" + std::string(text.substr(0, 64)) + "'";
-  return Status(Code::kConfig, knob.name, std::string(knob.name) + " is " + shown + "; it must be " + Accepted(knob));
+  return Status(Code::kConfig, knob.name,
+                std::string(knob.name) + " is " + shown + "; it must be " + Accepted(knob));
 }
 
 std::string FormatDuration(int64_t ns) { return FormatUnits(kDurations, ns, "0s"); }

@@ -12,10 +12,10 @@
 namespace ftar {
 
 struct KnobValue {
-  int64_t number = 0;    // ns, bytes, integer, 0/1 of a flag, index of an enum's word, first port
-  int64_t last_port = 0; // port ranges only
-  bool word = false;     // the knob's extra word ("auto", "off") was given: `number` is 0
-  std::string text;      // canonical: equal values have equal texts ("1000ms" becomes "1s")
+  int64_t number = 0;     // ns, bytes, integer, 0/1 of a flag, index of an enum's word, first port
+  int64_t last_port = 0;  // port ranges only
+  bool word = false;      // the knob's extra word ("auto", "off") was given: `number` is 0
+  std::string text;       // canonical: equal values have equal texts ("1000ms" becomes "1s")
 };
 
 // The error is Code::kConfig with the knob's name as argument and says what would be accepted.

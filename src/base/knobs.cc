@@ -9,54 +9,72 @@ namespace {
 
 constexpr int64_t kDay = 86'400 * kSecond;
 constexpr int64_t kGiB = int64_t{1} << 30;
-constexpr int64_t kPlaceMax = 65'535;  // replica and shard numbers; also what a frame header can carry
+constexpr int64_t kPlaceMax = 65'535;  // replica and shard numbers
 
 // Short names keep the rows of the table readable.
-constexpr KnobType D = KnobType::kDuration, B = KnobType::kBytes, I = KnobType::kInteger, E = KnobType::kEnum,
-                   F = KnobType::kFlag, S = KnobType::kString, P = KnobType::kPortRange;
+constexpr KnobType D = KnobType::kDuration, B = KnobType::kBytes, I = KnobType::kInteger,
+                   E = KnobType::kEnum, F = KnobType::kFlag, S = KnobType::kString,
+                   P = KnobType::kPortRange;
 constexpr bool kAgreed = true, kOwn = false, kSecret = true, kShown = false;
 using K = KnobId;
 
 constexpr Knob kKnobs[] = {
     {K::kTimeout, "timeout", D, "10s", "", kMillisecond, kDay, kAgreed, kShown,
-     "A member that is silent, or stuck inside an operation, for this long is evicted; also the default time of a wait."},
+     "A member that is silent, or stuck inside an operation, for this long is evicted; also the "
+     "default time of a wait."},
     {K::kLateTimeout, "late_timeout", D, "off", "off", kMillisecond, 30 * kDay, kAgreed, kShown,
-     "A member that is alive but has not entered an operation that others wait in is evicted after this long."},
+     "A member that is alive but has not entered an operation that others wait in is evicted after "
+     "this long."},
     {K::kJoinTimeout, "join_timeout", D, "5min", "", kMillisecond, 30 * kDay, kOwn, kShown,
-     "How long joining may take: reaching the coordinator, waiting for a place that is still held, for the first view."},
+     "How long joining may take: reaching the coordinator, waiting for a place that is still held, "
+     "for the first view."},
     {K::kHeartbeat, "heartbeat", D, "auto", "auto", kMillisecond, kDay, kOwn, kShown,
      "Time between two heartbeats; auto is a tenth of timeout."},
-    {K::kJob, "job", S, "", "", 0, 0, kOwn, kShown, "Name of the job; members of other jobs are refused. Empty: the launcher's job id, else default."},
+    {K::kJob, "job", S, "", "", 0, 0, kOwn, kShown,
+     "Name of the job; members of other jobs are refused. Empty: the launcher's job id, else "
+     "default."},
     {K::kReplica, "replica", I, "auto", "auto", 0, kPlaceMax, kOwn, kShown,
      "Which copy of the model this process belongs to; auto takes it from the launcher's rank."},
-    {K::kShard, "shard", I, "auto", "auto", 0, kPlaceMax, kOwn, kShown, "Index of this process inside its replica."},
+    {K::kShard, "shard", I, "auto", "auto", 0, kPlaceMax, kOwn, kShown,
+     "Index of this process inside its replica."},
     {K::kReplicas, "replicas", I, "auto", "auto", 1, kPlaceMax + 1, kOwn, kShown,
      "How many replicas the first view waits for; auto takes the launcher's world size."},
-    {K::kShards, "shards", I, "auto", "auto", 1, kPlaceMax + 1, kOwn, kShown, "Processes in a replica; auto is 1."},
+    {K::kShards, "shards", I, "auto", "auto", 1, kPlaceMax + 1, kOwn, kShown,
+     "Processes in a replica; auto is 1."},
     {K::kMinReplicas, "min_replicas", I, "auto", "auto", 1, kPlaceMax + 1, kOwn, kShown,
      "Fewer replicas than this do not go on without the others; auto is 1."},
-    {K::kHost, "host", S, "", "", 0, 0, kOwn, kShown, "Name of this host in reports; empty: the system's host name."},
-    {K::kRack, "rack", S, "", "", 0, 0, kOwn, kShown, "Name of this host's rack, for the topology."},
+    {K::kHost, "host", S, "", "", 0, 0, kOwn, kShown,
+     "Name of this host in reports; empty: the system's host name."},
+    {K::kRack, "rack", S, "", "", 0, 0, kOwn, kShown,
+     "Name of this host's rack, for the topology."},
     {K::kCoordinator, "coordinator", S, "", "", 0, 0, kOwn, kShown,
      "HOST:PORT of the coordinator; empty: from the launcher's variables."},
     {K::kToken, "token", S, "", "", 0, 0, kOwn, kSecret,
-     "Secret of the job that every connection must prove to know; without one only loopback is served."},
-    {K::kTokenFile, "token_file", S, "", "", 0, 0, kOwn, kShown, "File that holds the token; its first line counts."},
+     "Secret of the job that every connection must prove to know; without one only loopback is "
+     "served."},
+    {K::kTokenFile, "token_file", S, "", "", 0, 0, kOwn, kShown,
+     "File that holds the token; its first line counts."},
     {K::kTransport, "transport", E, "auto", "auto|shm|tcp", 0, 0, kAgreed, kShown,
      "auto uses shared memory inside a host and tcp between hosts."},
     {K::kInterface, "interface", S, "", "", 0, 0, kOwn, kShown,
-     "Network for data: an interface's name, an address, or a CIDR like 10.0.0.0/8; empty: the route to the coordinator."},
-    {K::kPorts, "ports", P, "", "", 1, 65'535, kOwn, kShown, "Range of ports to listen on, like 4000-4100; empty: any."},
-    {K::kAllowWildcard, "allow_wildcard", F, "off", "", 0, 0, kOwn, kShown, "Permit listening on a wildcard address."},
+     "Network for data: an interface's name, an address, or a CIDR like 10.0.0.0/8; empty: the "
+     "route to the coordinator."},
+    {K::kPorts, "ports", P, "", "", 1, 65'535, kOwn, kShown,
+     "Range of ports to listen on, like 4000-4100; empty: any."},
+    {K::kAllowWildcard, "allow_wildcard", F, "off", "", 0, 0, kOwn, kShown,
+     "Permit listening on a wildcard address."},
     {K::kFt, "ft", F, "on", "", 0, 0, kAgreed, kShown,
-     "off: no fault tolerance at all, an operation is delivered as soon as it is complete; for comparison only."},
-    {K::kPlan, "plan", E, "auto", "auto|oneshot|direct|ring", 0, 0, kAgreed, kShown, "How operations are carried out."},
+     "off: no fault tolerance at all, an operation is delivered as soon as it is complete; for "
+     "comparison only."},
+    {K::kPlan, "plan", E, "auto", "auto|oneshot|direct|ring", 0, 0, kAgreed, kShown,
+     "How operations are carried out."},
     {K::kDeterministic, "deterministic", F, "off", "", 0, 0, kAgreed, kShown,
      "Only plans that add in member order, so that the result's bits do not depend on the plan."},
     {K::kWindow, "window", I, "16", "", 1, 1024, kAgreed, kShown,
      "Operations of a group that may be in flight; more starts are queued."},
     {K::kChunk, "chunk", B, "auto", "auto", 1024, kGiB, kAgreed, kShown,
-     "Bytes of a shard that travel and are reduced as one piece; auto follows the operation's size."},
+     "Bytes of a shard that travel and are reduced as one piece; auto follows the operation's "
+     "size."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the one-shot plan when plan is auto."},
     {K::kCredit, "credit", B, "auto", "auto", 65'536, 64 * kGiB, kAgreed, kShown,
@@ -65,11 +83,15 @@ constexpr Knob kKnobs[] = {
      "Instruction set of the reduction; the result's bits are the same with each."},
     {K::kShmRing, "shm_ring", B, "auto", "auto", 4096, 16 * kGiB, kOwn, kShown,
      "Bytes of the shared-memory ring towards one peer; auto follows the number of members."},
-    {K::kTcpStreams, "tcp_streams", I, "2", "", 1, 16, kOwn, kShown, "TCP connections in a link; the dialling side's value counts."},
+    {K::kTcpStreams, "tcp_streams", I, "2", "", 1, 16, kOwn, kShown,
+     "TCP connections in a link; the dialling side's value counts."},
     {K::kTcpCongestion, "tcp_congestion", S, "auto", "auto", 0, 0, kOwn, kShown,
-     "Congestion control of data connections; auto takes cubic where the system has it, system leaves it alone."},
-    {K::kTcpCrc, "tcp_crc", F, "on", "", 0, 0, kAgreed, kShown, "Check every frame on a TCP link by CRC32C."},
-    {K::kLog, "log", E, "warn", "off|error|warn|info|debug|trace", 0, 0, kOwn, kShown, "How much is logged."},
+     "Congestion control of data connections; auto takes cubic where the system has it, system "
+     "leaves it alone."},
+    {K::kTcpCrc, "tcp_crc", F, "on", "", 0, 0, kAgreed, kShown,
+     "Check every frame on a TCP link by CRC32C."},
+    {K::kLog, "log", E, "warn", "off|error|warn|info|debug|trace", 0, 0, kOwn, kShown,
+     "How much is logged."},
     {K::kLogFile, "log_file", S, "", "", 0, 0, kOwn, kShown,
      "File for log lines; %p becomes the process id; empty: standard error."},
 };

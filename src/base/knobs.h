@@ -1,6 +1,6 @@
-// The table of knobs: everything that can be configured, once. docs/knobs.md, the parser, the FTAR_* variables, ftar.conf and
-// ftarConfigSet all come from this table, so a new knob is one row and one enumerator.
-// Constant data; any thread.
+// The table of knobs: everything that can be configured, once. docs/knobs.md, the parser, the
+// FTAR_* variables, ftar.conf and ftarConfigSet all come from this table, so a new knob is one row
+// and one enumerator. Constant data; any thread.
 #ifndef FTAR_BASE_KNOBS_H_
 #define FTAR_BASE_KNOBS_H_
 
@@ -12,13 +12,40 @@ namespace ftar {
 
 // In the order of the table, which is the order of the documentation.
 enum class KnobId : uint8_t {
-  kTimeout, kLateTimeout, kJoinTimeout, kHeartbeat,
-  kJob, kReplica, kShard, kReplicas, kShards, kMinReplicas, kHost, kRack,
-  kCoordinator, kToken, kTokenFile,
-  kTransport, kInterface, kPorts, kAllowWildcard,
-  kFt, kPlan, kDeterministic, kWindow, kChunk, kOneshotMax, kCredit, kIsa,
-  kShmRing, kTcpStreams, kTcpCongestion, kTcpCrc,
-  kLog, kLogFile, kCount
+  kTimeout,
+  kLateTimeout,
+  kJoinTimeout,
+  kHeartbeat,
+  kJob,
+  kReplica,
+  kShard,
+  kReplicas,
+  kShards,
+  kMinReplicas,
+  kHost,
+  kRack,
+  kCoordinator,
+  kToken,
+  kTokenFile,
+  kTransport,
+  kInterface,
+  kPorts,
+  kAllowWildcard,
+  kFt,
+  kPlan,
+  kDeterministic,
+  kWindow,
+  kChunk,
+  kOneshotMax,
+  kCredit,
+  kIsa,
+  kShmRing,
+  kTcpStreams,
+  kTcpCongestion,
+  kTcpCrc,
+  kLog,
+  kLogFile,
+  kCount
 };
 
 enum class KnobType : uint8_t {
@@ -33,15 +60,17 @@ enum class KnobType : uint8_t {
 
 struct Knob {
   KnobId id;
-  const char* name;          // in ftar.conf and ftarConfigSet; the variable is FTAR_ and the name in capitals
+  const char*
+      name;  // in ftar.conf and ftarConfigSet; the variable is FTAR_ and the name in capitals
   KnobType type;
   const char* default_text;  // parsed by the same parser as everything else
-  // kEnum: all words, "a|b|c". Other types: at most one word accepted beside a value ("auto", "off"), or "".
+  // kEnum: all words, "a|b|c". Other types: at most one word accepted beside a value ("auto",
+  // "off"), or "".
   const char* words;
-  int64_t min, max;          // of the parsed value: ns, bytes or integer
-  bool agreed;               // members of a job must have the same value; checked at join
-  bool secret;               // never shown
-  const char* help;          // one sentence for the documentation
+  int64_t min, max;  // of the parsed value: ns, bytes or integer
+  bool agreed;       // members of a job must have the same value; checked at join
+  bool secret;       // never shown
+  const char* help;  // one sentence for the documentation
 };
 
 std::span<const Knob> Knobs();

@@ -16,9 +16,9 @@ std::string FormatTime(int64_t wall_ns) {
   const std::chrono::hh_mm_ss clock(std::chrono::floor<std::chrono::microseconds>(time - day));
   char out[64];
   snprintf(out, sizeof out, "%04d-%02u-%02uT%02d:%02d:%02d.%06dZ", static_cast<int>(date.year()),
-           static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
-           static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
-           static_cast<int>(clock.subseconds().count()));
+           static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+           static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+           static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
   return out;
 }
 
@@ -45,8 +45,8 @@ LogLevel ParseLogLevel(std::string_view word) {
   return LogLevel::kWarn;
 }
 
-std::string FormatLogLine(LogLevel level, int64_t wall_ns, std::string_view who, std::string_view room,
-                          std::string_view text) {
+std::string FormatLogLine(LogLevel level, int64_t wall_ns, std::string_view who,
+                          std::string_view room, std::string_view text) {
   std::string line = "ftar ";
   line += LogLevelName(level);
   line += ' ';

@@ -1,9 +1,10 @@
 // Status and Expected: how a room reports failure to another room.
 //
-// A Status is one pointer; OK is null, so success costs one word. The codes are the public result codes of
-// include/ftar/ftar.h, grouped by what died (usage, op, link, peer, epoch, group, host): a caller decides by the group, a
-// user reads the text. The first function that decides on an error logs it; everybody else passes it on.
-// Immutable once made; copies share nothing and may be used from any thread.
+// A Status is one pointer; OK is null, so success costs one word. The codes are the public result
+// codes of include/ftar/ftar.h, grouped by what died (usage, op, link, peer, epoch, group, host): a
+// caller decides by the group, a user reads the text. The first function that decides on an error
+// logs it; everybody else passes it on. Immutable once made; copies share nothing and may be used
+// from any thread.
 #ifndef FTAR_BASE_STATUS_H_
 #define FTAR_BASE_STATUS_H_
 
@@ -61,7 +62,8 @@ class [[nodiscard]] Status {
   Status() = default;
   Status(Code code, std::string text)
       : rep_(code == Code::kOk ? nullptr : std::make_unique<Rep>(Rep{code, std::move(text), {}})) {}
-  // `argument` names the argument, knob or peer the error is about; it reaches ftarErrorInfo.argument.
+  // `argument` names the argument, knob or peer the error is about; it reaches
+  // ftarErrorInfo.argument.
   Status(Code code, std::string argument, std::string text)
       : rep_(std::make_unique<Rep>(Rep{code, std::move(text), std::move(argument)})) {}
 
@@ -98,8 +100,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Expected {
  public:
-  Expected(T value) : value_(std::move(value)) {}             // NOLINT: implicit by design
-  Expected(Status status) : status_(std::move(status)) {}     // NOLINT: implicit by design
+  Expected(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
+  Expected(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by design
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -119,8 +121,8 @@ class [[nodiscard]] Expected {
 
 }  // namespace ftar
 
-#define FTAR_RETURN_IF_ERROR(expr)                  \
-  do {                                              \
+#define FTAR_RETURN_IF_ERROR(expr)                                                     \
+  do {                                                                                 \
     if (::ftar::Status ftar_status_ = (expr); !ftar_status_.ok()) return ftar_status_; \
   } while (false)
 

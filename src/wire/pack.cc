@@ -114,7 +114,7 @@ Offset<fb::OpStatus> Pack(Builder& b, const OpStatus& op) {
 
 Offset<fb::GroupStatus> Pack(Builder& b, const GroupStatus& group) {
   return fb::CreateGroupStatus(b, group.group, group.called_end, group.first_seq,
-                               group.delivered_end, PackList(b, group.ops));
+                               group.delivered_end, PackList(b, group.ops), PackList(b, group.failed));
 }
 
 Offset<fb::Verdict> Pack(Builder& b, const Verdict& verdict) {
@@ -227,7 +227,7 @@ Offset<fb::ColumnStatus> Pack(Builder& b, const ColumnStatus& m) {
                                 m.steps_marked, PackList(b, m.groups));
 }
 Offset<fb::ColumnVerdicts> Pack(Builder& b, const ColumnVerdicts& m) {
-  return fb::CreateColumnVerdicts(b, m.epoch, PackList(b, m.views), PackList(b, m.groups));
+  return fb::CreateColumnVerdicts(b, m.epoch, m.step, PackList(b, m.views), PackList(b, m.groups));
 }
 Offset<fb::AskVerdicts> Pack(Builder& b, const AskVerdicts& m) {
   return fb::CreateAskVerdicts(b, m.epoch);

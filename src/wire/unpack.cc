@@ -111,6 +111,7 @@ class Reader {
     out.first_seq = in.first_seq();
     out.delivered_end = in.delivered_end();
     List(in.ops(), out.ops);
+    List(in.failed(), out.failed);
   }
   void Get(const fb::Verdict& in, Verdict& out) {
     out.seq = in.seq();
@@ -235,6 +236,7 @@ class Reader {
   }
   void Get(const fb::ColumnVerdicts& in, ColumnVerdicts& out) {
     out.epoch = in.epoch();
+    out.step = in.step();
     List(in.views(), out.views);
     List(in.groups(), out.groups);
   }

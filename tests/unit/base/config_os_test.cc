@@ -47,7 +47,8 @@ TEST(ReadToken, TakesTheFirstLineOfTheFileUnlessGiven) {
 
 TEST(ReadToken, EmptyFileIsAnError) {
   Config config;
-  ASSERT_TRUE(config.Set(Config::Layer::kProgram, "token_file", WriteFile("ftar_no_token", "\n")).ok());
+  ASSERT_TRUE(
+      config.Set(Config::Layer::kProgram, "token_file", WriteFile("ftar_no_token", "\n")).ok());
   EXPECT_EQ(ReadToken(config).status().argument(), "token_file");
 }
 

@@ -17,7 +17,8 @@ TEST(Knobs, EveryDefaultParsesToItselfAndNamesAreUnique) {
     EXPECT_TRUE(names.insert(knob.name).second) << knob.name;
     const Expected<KnobValue> value = ParseKnob(knob, knob.default_text);
     ASSERT_TRUE(value.ok()) << value.status().ToString();
-    EXPECT_EQ(value->text, knob.default_text) << knob.name << ": write the default in canonical form";
+    EXPECT_EQ(value->text, knob.default_text)
+        << knob.name << ": write the default in canonical form";
     EXPECT_EQ(FindKnob(knob.name), &knob);
     EXPECT_GT(std::string(knob.help).size(), 10u) << knob.name;
   }
@@ -53,7 +54,8 @@ TEST(Config, LayersWinByStrengthNotByOrder) {
   Config config;
   ASSERT_TRUE(config.Set(Layer::kProgram, "plan", "ring").ok());
   ASSERT_TRUE(config.SetFromEnvironment(environment).ok());
-  ASSERT_TRUE(config.SetFromFile("f.conf", "window = 30\nplan = direct\n\n# note\n tcp_streams=4 \n").ok());
+  ASSERT_TRUE(
+      config.SetFromFile("f.conf", "window = 30\nplan = direct\n\n# note\n tcp_streams=4 \n").ok());
   EXPECT_EQ(config.integer(KnobId::kWindow), 20);
   EXPECT_EQ(config.text(KnobId::kPlan), "ring");
   EXPECT_EQ(config.integer(KnobId::kTcpStreams), 4);
@@ -88,12 +90,14 @@ TEST(Config, BadValuesNameTheVariableAndLeaveTheOldValue) {
 
 TEST(Config, FileLineWithoutEqualsIsAnError) {
   Config config;
-  EXPECT_THAT(config.SetFromFile("f.conf", "# fine\nwindow 3").text(), HasSubstr("f.conf:2: expected 'name = value'"));
+  EXPECT_THAT(config.SetFromFile("f.conf", "# fine\nwindow 3").text(),
+              HasSubstr("f.conf:2: expected 'name = value'"));
 }
 
 TEST(Config, TestVariablesNeedTestHooks) {
   Config config;
-  const Status status = config.SetFromEnvironment(std::vector<std::string>{"FTAR_TEST_FAULT=x", "FTAR_CONF=/a"});
+  const Status status =
+      config.SetFromEnvironment(std::vector<std::string>{"FTAR_TEST_FAULT=x", "FTAR_CONF=/a"});
 #ifdef FTAR_TEST_HOOKS
   EXPECT_TRUE(status.ok());
 #else
@@ -123,7 +127,8 @@ TEST(Config, AgreementIsOnValuesNotOnSpelling) {
 }
 
 TEST(Config, AgreementSurvivesForeignLists) {
-  const std::vector<std::string> ours = {"plan=ring"}, odd = {"", "=", "plan"}, more = {"plan=ring", "zeal=high"};
+  const std::vector<std::string> ours = {"plan=ring"}, odd = {"", "=", "plan"},
+                                 more = {"plan=ring", "zeal=high"};
   EXPECT_EQ(AgreementDifference(ours, odd), "plan: ring here,  there");
   EXPECT_EQ(AgreementDifference(ours, more), "zeal: unknown here, high there");
 }

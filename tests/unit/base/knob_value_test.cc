@@ -45,12 +45,14 @@ TEST(ParseKnob, AcceptsWhatUsersWrite) {
 
 TEST(ParseKnob, RefusesTheRestByName) {
   const std::pair<KnobId, const char*> cases[] = {
-      {KnobId::kTimeout, ""},        {KnobId::kTimeout, "10"},      {KnobId::kTimeout, "-1s"},   {KnobId::kTimeout, "off"},
-      {KnobId::kTimeout, "0s"},      {KnobId::kTimeout, "nans"},    {KnobId::kTimeout, "1e9h"},  {KnobId::kTimeout, "1s "},
-      {KnobId::kTimeout, "99999h"},  {KnobId::kChunk, "64KB"},      {KnobId::kChunk, "12"},      {KnobId::kChunk, "1.GiBx"},
-      {KnobId::kWindow, "0"},        {KnobId::kWindow, "1025"},     {KnobId::kWindow, "1x"},     {KnobId::kWindow, ""},
-      {KnobId::kFt, "maybe"},        {KnobId::kPlan, "tree"},       {KnobId::kPlan, ""},         {KnobId::kPlan, "auto|"},
-      {KnobId::kPorts, "0"},         {KnobId::kPorts, "5-4"},       {KnobId::kPorts, "1-70000"}, {KnobId::kPorts, "a-b"},
+      {KnobId::kTimeout, ""},        {KnobId::kTimeout, "10"},    {KnobId::kTimeout, "-1s"},
+      {KnobId::kTimeout, "off"},     {KnobId::kTimeout, "0s"},    {KnobId::kTimeout, "nans"},
+      {KnobId::kTimeout, "1e9h"},    {KnobId::kTimeout, "1s "},   {KnobId::kTimeout, "99999h"},
+      {KnobId::kChunk, "64KB"},      {KnobId::kChunk, "12"},      {KnobId::kChunk, "1.GiBx"},
+      {KnobId::kWindow, "0"},        {KnobId::kWindow, "1025"},   {KnobId::kWindow, "1x"},
+      {KnobId::kWindow, ""},         {KnobId::kFt, "maybe"},      {KnobId::kPlan, "tree"},
+      {KnobId::kPlan, ""},           {KnobId::kPlan, "auto|"},    {KnobId::kPorts, "0"},
+      {KnobId::kPorts, "5-4"},       {KnobId::kPorts, "1-70000"}, {KnobId::kPorts, "a-b"},
       {KnobId::kHost, "evil\nname"}, {KnobId::kTcpStreams, "17"},
   };
   for (const auto& [id, text] : cases) {

@@ -10,21 +10,25 @@ namespace {
 constexpr int64_t kSomeTimeNs = 1'795'163'730'123'456'789;
 
 TEST(FormatLogLine, HasLevelTimeWhoRoomText) {
-  EXPECT_EQ(FormatLogLine(LogLevel::kWarn, kSomeTimeNs, "train/12ab34cd", "membership", "replica 3 is late"),
+  EXPECT_EQ(FormatLogLine(LogLevel::kWarn, kSomeTimeNs, "train/12ab34cd", "membership",
+                          "replica 3 is late"),
             "ftar WARN 2026-11-20T08:35:30.123456Z train/12ab34cd membership: replica 3 is late");
-  EXPECT_EQ(FormatLogLine(LogLevel::kInfo, 0, "j/m", "api", ""), "ftar INFO 1970-01-01T00:00:00.000000Z j/m api: ");
+  EXPECT_EQ(FormatLogLine(LogLevel::kInfo, 0, "j/m", "api", ""),
+            "ftar INFO 1970-01-01T00:00:00.000000Z j/m api: ");
 }
 
 // A peer's text must not be able to forge a second line or drive the terminal.
 TEST(FormatLogLine, IsOneLineWithoutControlCharacters) {
-  const std::string line = FormatLogLine(LogLevel::kError, 0, "j\n/m", "tcp", "refused\r\nftar ERROR forged\x1b[2J");
+  const std::string line =
+      FormatLogLine(LogLevel::kError, 0, "j\n/m", "tcp", "refused\r\nftar ERROR forged\x1b[2J");
   for (const char c : line) EXPECT_GE(static_cast<unsigned char>(c), 0x20);
 }
 
 TEST(Logger, FiltersByLevelAndUsesTheGivenClock) {
   std::vector<std::string> lines;
-  const Logger logger(LogLevel::kInfo, "j/m", [] { return kSomeTimeNs; },
-                      [&](LogLevel, const std::string& line) { lines.push_back(line); });
+  const Logger logger(
+      LogLevel::kInfo, "j/m", [] { return kSomeTimeNs; },
+      [&](LogLevel, const std::string& line) { lines.push_back(line); });
   EXPECT_TRUE(logger.enabled(LogLevel::kError));
   EXPECT_FALSE(logger.enabled(LogLevel::kDebug));
   logger.Debug("runtime", "hidden");

@@ -34,12 +34,13 @@ TEST(Status, SystemNamesTheError) {
 
 // Every error code belongs to exactly one group, which is what callers branch on.
 TEST(Code, GroupsPartitionTheErrors) {
-  const Code codes[] = {Code::kArg,  Code::kVersion, Code::kMismatch, Code::kAbsent, Code::kLink,        Code::kCorrupt,
-                        Code::kPeer, Code::kAuth,    Code::kEvicted,  Code::kLeft,   Code::kCoordinator, Code::kQuorum,
-                        Code::kMemory, Code::kInternal};
+  const Code codes[] = {Code::kArg,     Code::kVersion, Code::kMismatch,    Code::kAbsent,
+                        Code::kLink,    Code::kCorrupt, Code::kPeer,        Code::kAuth,
+                        Code::kEvicted, Code::kLeft,    Code::kCoordinator, Code::kQuorum,
+                        Code::kMemory,  Code::kInternal};
   for (const Code c : codes) {
-    const int groups = IsUsageError(c) + IsOpError(c) + IsLinkError(c) + IsPeerError(c) + IsEpochError(c) +
-                       IsGroupError(c) + IsHostError(c);
+    const int groups = IsUsageError(c) + IsOpError(c) + IsLinkError(c) + IsPeerError(c) +
+                       IsEpochError(c) + IsGroupError(c) + IsHostError(c);
     EXPECT_EQ(groups, 1) << CodeName(c);
   }
 }

@@ -1,0 +1,26 @@
+// The runtime's values as the public structs, field by field. Pure; any thread.
+#ifndef FTAR_API_TRANSLATE_H_
+#define FTAR_API_TRANSLATE_H_
+
+#include "collective/types.h"
+#include "ftar/ftar.h"
+#include "runtime/job.h"
+
+namespace ftar::api {
+
+inline ftarId ToPublic(MemberId id) { return ftarId{id.hi, id.lo}; }
+inline MemberId FromPublic(ftarId id) { return MemberId{id.hi, id.lo}; }
+
+// Overwrites every field of `info` but size and device.
+void FillErrorInfo(const runtime::Culprit& culprit, ftarErrorInfo* info);
+ftarOutcome ToPublic(const collective::Outcome& outcome);
+ftarEvent ToPublic(const runtime::JobEvent& event);
+ftarStepInfo ToPublic(const runtime::StepResult& step);
+ftarMemberInfo ToPublic(const collective::Participant& participant);
+
+// Who is to blame for an operation's end, as far as its outcome knows.
+runtime::Culprit CulpritOf(const collective::Outcome& outcome);
+
+}  // namespace ftar::api
+
+#endif  // FTAR_API_TRANSLATE_H_

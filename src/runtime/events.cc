@@ -1,0 +1,84 @@
+#include "runtime/events.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+namespace ftar::runtime {
+namespace {
+
+// An eventfd's counter never blocks us: a full one is readable already, an empty one is what we want.
+void Raise(int fd) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
+}
+void Lower(int fd) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(fd, &count, sizeof count);
+}
+
+}  // namespace
+
+EventQueue::~EventQueue() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void EventQueue::Push(const JobEvent& event) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool was_empty = queue_.empty();
+  queue_.Push(event);
+  if (was_empty && fd_ >= 0) Raise(fd_);
+  changed_.notify_one();
+}
+
+std::optional<JobEvent> EventQueue::PopLocked() {
+  std::optional<JobEvent> out = queue_.Pop();
+  if (out && queue_.empty() && fd_ >= 0) Lower(fd_);
+  return out;
+}
+
+std::optional<JobEvent> EventQueue::Pop() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return PopLocked();
+}
+
+std::optional<JobEvent> EventQueue::Wait(int64_t timeout_ns) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto ready = [&] { return !queue_.empty() || closed_; };
+  if (timeout_ns < 0) {
+    changed_.wait(lock, ready);
+  } else if (timeout_ns > 0) {
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), ready);
+  }
+  return PopLocked();
+}
+
+Expected<int> EventQueue::Descriptor() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (fd_ < 0) {
+    fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd_ < 0) return Status::System("eventfd", errno);
+    if (!queue_.empty()) Raise(fd_);
+  }
+  return fd_;
+}
+
+void EventQueue::Close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+uint64_t EventQueue::dropped() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return queue_.dropped();
+}
+
+void EventQueue::CloseInForkedChild() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,33 @@
+// How a thread that drives the engine waits: spin, give way, or sleep. A pure decision, made anew after each poll that found
+// nothing, so that it can be tested as a table.
+//
+// The reason for each rule: with a core for every rank of the host, spinning is the fastest way to hear of a byte. With more
+// ranks than cores, whoever spins takes the core from the rank it waits for, so few polls, then sched_yield, then sleep.
+// During a view change those who must act (the coordinator, a leader) need the cores: nobody spins.
+#ifndef FTAR_RUNTIME_WAITING_H_
+#define FTAR_RUNTIME_WAITING_H_
+
+#include "base/ids.h"
+
+namespace ftar::runtime {
+
+enum class WaitStep { kSpin, kYield, kSleep };
+
+struct WaitInputs {
+  int ranks_on_host = 1;
+  int cores = 1;
+  bool changing = false;    // frozen by a Prepare
+  bool user_thread = true;  // false: the progress thread, which never spins
+  TimeNs idle_ns = 0;       // since the last poll that found something
+  int idle_polls = 0;       // polls since then
+};
+
+WaitStep NextWaitStep(const WaitInputs& in);
+
+// How long a sleeping driver may sleep: until `deadline`, the engine's, the devices' and the connection's, whichever is first;
+// never below 0. kNever stays kNever.
+TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection);
+
+}  // namespace ftar::runtime
+
+#endif  // FTAR_RUNTIME_WAITING_H_
