@@ -9,7 +9,7 @@
 namespace ftar::wire {
 namespace {
 
-// Structs take more memory than their tables, at most this factor (measured 4 for the worst honest message).
+// Structs take more memory than their tables, at most this factor (an honest message stays below 5).
 constexpr size_t kExpansionMax = 16;
 constexpr size_t kExpansionSlackBytes = 64 * 1024;
 
