@@ -1,0 +1,103 @@
+#include "perf/buffers.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "perf/case.h"
+#include "perf/types.h"
+
+namespace ftar::perf {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kWindowBytes = 32 << 20;
+constexpr uint64_t kWindowMax = 8;
+
+// Room for `bytes` at any offset of up to one element; the odd line at the end keeps neighbouring
+// buffers from falling on the same cache sets.
+uint64_t StrideOf(uint64_t bytes) { return (bytes + 8 + kPage - 1) / kPage * kPage + 128; }
+
+}  // namespace
+
+Buffers::~Buffers() { Release(); }
+
+bool Buffers::AllocatePlain(uint64_t bytes) {
+  Release();
+  void* memory = mmap(nullptr, std::max(bytes, kPage), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  memory_ = static_cast<char*>(memory);
+  size_ = std::max(bytes, kPage);
+  kind_ = MemoryKind::kPlain;
+  std::memset(memory_, 0, size_);
+  return true;
+}
+
+ftarResult_t Buffers::AllocateFor(ftarJob_t job, MemoryKind kind, uint64_t bytes) {
+  const ftarMemDesc description = FTAR_MEM_DESC_INIT;
+  if (kind == MemoryKind::kLibrary) {
+    Release();
+    void* memory = nullptr;
+    const ftarResult_t result = ftarMemAlloc(job, std::max(bytes, kPage), &description, &memory);
+    if (result != FTAR_OK) return result;
+    memory_ = static_cast<char*>(memory);
+    size_ = std::max(bytes, kPage);
+    std::memset(memory_, 0, size_);
+  } else if (size_ < bytes && !AllocatePlain(bytes)) {
+    return FTAR_ERR_MEMORY;
+  }
+  job_ = job;
+  kind_ = kind;
+  if (kind != MemoryKind::kRegistered) return FTAR_OK;
+  return ftarMemRegister(job, memory_, size_, &description, &registration_);
+}
+
+void Buffers::Release() {
+  if (memory_ == nullptr) return;
+  if (registration_ != nullptr) ftarMemDeregister(registration_);
+  if (kind_ == MemoryKind::kLibrary) {
+    ftarMemFree(job_, memory_);
+  } else {
+    munmap(memory_, size_);
+  }
+  memory_ = nullptr;
+  registration_ = nullptr;
+  size_ = 0;
+}
+
+void Buffers::JobGone() {
+  registration_ = nullptr;
+  if (kind_ != MemoryKind::kLibrary) return;
+  memory_ = nullptr;
+  size_ = 0;
+}
+
+BufferPair Buffers::Carve(int index, uint64_t bytes, uint64_t offset, bool in_place) const {
+  const uint64_t stride = StrideOf(bytes);
+  char* send = memory_ + 2 * stride * index + offset;
+  return {send, in_place ? send : send + stride};
+}
+
+uint64_t Buffers::BytesFor(int window, uint64_t bytes) { return 2 * StrideOf(bytes) * window; }
+
+int WindowFor(const Options& options, uint64_t bytes) {
+  if (options.blocking) return options.aggregate;
+  if (options.window > 0) return std::max(options.window, options.aggregate);
+  const uint64_t fitting = std::clamp<uint64_t>(kWindowBytes / std::max<uint64_t>(bytes, 1), 2, kWindowMax);
+  return std::max(static_cast<int>(fitting), options.aggregate);
+}
+
+uint64_t ArenaBytes(const Options& options, const Schedule& schedule, int members) {
+  uint64_t most = 0;
+  for (const Row& row : schedule.rows()) {
+    const Shape shape = CaseOf(row.kind).shape(row, std::max(members, 1));
+    const uint64_t elements = std::max(shape.send_elements, shape.recv_elements);
+    const uint64_t bytes = elements * TypeOf(row.dtype).bytes;
+    most = std::max(most, Buffers::BytesFor(WindowFor(options, bytes), bytes));
+  }
+  return most;
+}
+
+}  // namespace ftar::perf

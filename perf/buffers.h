@@ -1,0 +1,60 @@
+// The buffers of the operations in flight: one pair for each, carved out of one piece of memory.
+//
+// Purpose: two operations in flight may not share an output, so a window of W needs W pairs; one
+// piece, touched before the job is joined, keeps page faults out of the measurement.
+// Threads: single-threaded.  Ownership: owns its memory; the job must outlive library memory.
+#ifndef FTAR_PERF_BUFFERS_H_
+#define FTAR_PERF_BUFFERS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "perf/options.h"
+#include "perf/schedule.h"
+
+namespace ftar::perf {
+
+struct BufferPair {
+  char* send = nullptr;
+  char* recv = nullptr;  // equal to send when in place
+};
+
+class Buffers {
+ public:
+  Buffers() = default;
+  ~Buffers();
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+
+  // Plain memory; needs no job.
+  bool AllocatePlain(uint64_t bytes);
+  // Memory of the library, or plain memory made known to it.
+  ftarResult_t AllocateFor(ftarJob_t job, MemoryKind kind, uint64_t bytes);
+  // Gives the memory back.  Not while operations are in flight, so after a failure only when the job
+  // is gone.
+  void Release();
+  // The job is destroyed, and its memory with it.
+  void JobGone();
+
+  // The pair of window slot `index` when each buffer has `bytes`, `offset` off its alignment.
+  BufferPair Carve(int index, uint64_t bytes, uint64_t offset, bool in_place) const;
+  static uint64_t BytesFor(int window, uint64_t bytes);
+  uint64_t size() const { return size_; }
+
+ private:
+  char* memory_ = nullptr;
+  uint64_t size_ = 0;
+  ftarJob_t job_ = nullptr;
+  ftarMem_t registration_ = nullptr;
+  MemoryKind kind_ = MemoryKind::kPlain;
+};
+
+// Operations in flight for a row: as asked, else so many that their buffers stay small.
+int WindowFor(const Options& options, uint64_t bytes);
+
+// The most that any row of the schedule needs, with `members` members.
+uint64_t ArenaBytes(const Options& options, const Schedule& schedule, int members);
+
+}  // namespace ftar::perf
+
+#endif  // FTAR_PERF_BUFFERS_H_

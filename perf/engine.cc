@@ -1,0 +1,445 @@
+#include "perf/engine.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <random>
+
+#include "fmt/format.h"
+#include "perf/clock.h"
+#include "perf/types.h"
+#include "perf/verify.h"
+
+namespace ftar::perf {
+namespace {
+
+constexpr int64_t kWaitNs = 500'000'000;
+constexpr size_t kMembersMax = kMaxRanks;
+
+// The wait ended, the operation did not.
+bool LivesOn(ftarResult_t status) {
+  return status == FTAR_IN_PROGRESS || status == FTAR_TIMEOUT || status == FTAR_ERR_QUORUM ||
+         status == FTAR_ERR_COORDINATOR;
+}
+
+// A verdict that all members share and after which the group goes on.
+bool IsVerdict(ftarResult_t status) {
+  return status == FTAR_OK || status == FTAR_ERR_MISMATCH || status == FTAR_ERR_ABSENT;
+}
+
+uint64_t DigestMembers(std::span<const OpMember> members) {
+  XXH64_hash_t hash = 0;
+  for (const OpMember& member : members) {
+    hash = XXH3_64bits_withSeed(&member.id, sizeof member.id, hash);
+    hash = XXH3_64bits_withSeed(&member.weight, sizeof member.weight, hash);
+  }
+  return hash;
+}
+
+}  // namespace
+
+Engine::Engine(const Options& options, const Schedule& schedule, Session* session,
+               Buffers* buffers, BoardSlot* board, Reporter* reporter)
+    : options_(options),
+      schedule_(schedule),
+      session_(session),
+      buffers_(buffers),
+      board_(board),
+      reporter_(reporter),
+      striker_(board) {}
+
+EndRecord Engine::Run() {
+  session_->SendCounters(0);
+  ftarResult_t status = FTAR_OK;
+  std::string text;
+  uint64_t seq = session_->first_seq();
+  layout_ = session_->CurrentLayout();
+  if (seq < schedule_.size() && !schedule_.At(seq).first_of_place) {
+    // A newcomer enters in the middle.
+    status = BeginPlace(seq, schedule_.At(seq));
+    if (status == FTAR_OK) status = PrepareBuffers(schedule_.At(seq));
+    place_from_start_ = false;
+  }
+  for (; status == FTAR_OK && seq < schedule_.size(); ++seq) status = RunOne(seq);
+  if (status == FTAR_OK) status = Drain();
+  // Before anything else is called, which would replace the thread's last error.
+  if (status != FTAR_OK) text = Session::LastError();
+  for (const Flight& flight : flights_) ftarOpRelease(flight.op);
+  session_->SendCounters(last_epoch_);
+  if (status == FTAR_OK && !failure_.empty()) text = failure_;
+  return {status, done_, text};
+}
+
+ftarResult_t Engine::RunOne(uint64_t seq) {
+  const Slot slot = schedule_.At(seq);
+  ftarResult_t status = FTAR_OK;
+  switch (slot.phase) {
+    case Phase::kBarrier:
+      status = BeginPlace(seq, slot);
+      if (status == FTAR_OK) status = RunBarrier(seq, slot);
+      break;
+    case Phase::kShareTime:
+    case Phase::kShareWrong:
+      status = Share(seq, slot);
+      break;
+    case Phase::kTimed:
+      // Operations that start together are started by the first of them.
+      if (slot.index % options_.aggregate != 0 && seq != session_->first_seq()) break;
+      status = BeforeTimed(seq, slot);
+      if (status != FTAR_OK) break;
+      status = Post(seq, slot, options_.aggregate - slot.index % options_.aggregate);
+      break;
+    default:
+      status = Post(seq, slot, 1);
+      break;
+  }
+  while (status == FTAR_OK && flights_.size() >= static_cast<size_t>(window_)) status = WaitOldest();
+  if (status == FTAR_OK && slot.last_of_place) status = EndPlace(slot);
+  return status;
+}
+
+Engine::Flight Engine::NewFlight(uint64_t seq, const Slot& slot) {
+  Flight flight;
+  flight.seq = seq;
+  flight.slot = slot;
+  return flight;
+}
+
+ftarResult_t Engine::BeginPlace(uint64_t seq, const Slot& slot) {
+  const ftarResult_t status = Drain();
+  if (status != FTAR_OK) return status;
+  SetState(RankState::kPreparing, seq);
+  const Row& row = RowOf(slot);
+  case_ = &CaseOf(row.kind);
+  place_round_ = seq;
+  place_from_start_ = true;
+  place_wrong_ = options_.check > 0 || options_.CheckEvery() ? 0 : -1;
+  timed_begin_ns_ = timed_end_ns_ = typical_ns_ = 0;
+  iteration_ns_.clear();
+  return FTAR_OK;
+}
+
+// The barrier's outcome carries an epoch that is the same on all members: it names the view whose
+// ranks own the segments and count the root in this placement.
+ftarResult_t Engine::RunBarrier(uint64_t seq, const Slot& slot) {
+  Flight flight = NewFlight(seq, slot);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_BARRIER;
+  ftarResult_t status = ftarOpStart(session_->group(), &desc, &flight.op);
+  if (status != FTAR_OK) return status;
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  status = WaitFinal(flight.op, seq, &outcome);
+  if (status == FTAR_OK) {
+    layout_ = Layout();
+    layout_.epoch = outcome.epoch;
+    for (const OpMember& member : MembersOf(flight.op)) {
+      if (member.replica == session_->replica()) layout_.my_index = layout_.replicas.size();
+      layout_.replicas.push_back(member.replica);
+    }
+    Deliver(flight, outcome);
+  }
+  ftarOpRelease(flight.op);
+  return status == FTAR_OK ? PrepareBuffers(slot) : status;
+}
+
+// Sizes the window for the row and, unless each operation writes its own input, fills all inputs.
+ftarResult_t Engine::PrepareBuffers(const Slot& slot) {
+  shape_ = case_->shape(RowOf(slot), std::max<int>(layout_.replicas.size(), 1));
+  const uint64_t width = TypeOf(RowOf(slot).dtype).bytes;
+  const uint64_t bytes = std::max(shape_.send_elements, shape_.recv_elements) * width;
+  window_ = WindowFor(options_, bytes);
+  if (buffers_->size() < Buffers::BytesFor(window_, bytes)) {
+    const ftarResult_t status =
+        buffers_->AllocateFor(session_->job(), options_.memory, Buffers::BytesFor(window_, bytes));
+    if (status != FTAR_OK) return status;
+  }
+  Flight flight = NewFlight(place_round_, slot);
+  for (int i = 0; i < window_ && !options_.CheckEvery(); ++i) {
+    flight.buffers = buffers_->Carve(i, bytes, options_.unaligned ? width : 0, slot.in_place);
+    flight.round = place_round_;
+    case_->fill(ContextOf(flight), shape_, flight.buffers.send);
+  }
+  return FTAR_OK;
+}
+
+ftarResult_t Engine::EndPlace(const Slot& slot) {
+  const ftarResult_t status = Drain();
+  if (status != FTAR_OK) return status;
+  RowRecord record;
+  record.row = slot.row;
+  record.in_place = slot.in_place;
+  record.members = static_cast<int32_t>(layout_.replicas.size());
+  record.wrong = place_wrong_;
+  if (place_from_start_) {
+    const int64_t ops = int64_t{options_.iters} * options_.aggregate;
+    record.time_ns = std::max<int64_t>(1, (timed_end_ns_ - timed_begin_ns_) / ops);
+  }
+  if (options_.per_iteration) record.times_ns = iteration_ns_;
+  reporter_->Send(record);
+  return FTAR_OK;
+}
+
+ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
+  const uint64_t width = TypeOf(RowOf(slot).dtype).bytes;
+  const uint64_t bytes = std::max(shape_.send_elements, shape_.recv_elements) * width;
+  while (!flights_.empty() && flights_.size() + batch > static_cast<size_t>(window_)) {
+    const ftarResult_t status = WaitOldest();
+    if (status != FTAR_OK) return status;
+  }
+  std::vector<ftarOpDesc> descs;
+  std::vector<ftarOp_t> ops(batch, nullptr);
+  std::vector<Flight> flights;
+  for (uint64_t i = 0; i < batch; ++i) {
+    Flight flight = NewFlight(seq + i, slot);
+    flight.checked = slot.phase == Phase::kCheck || options_.CheckEvery();
+    flight.round = flight.checked ? seq + i : place_round_;
+    flight.buffers = buffers_->Carve(static_cast<int>((seq + i) % window_), bytes,
+                                     options_.unaligned ? width : 0, slot.in_place);
+    if (flight.checked) case_->fill(ContextOf(flight), shape_, flight.buffers.send);
+    descs.push_back(DescribeOp(flight));
+    flights.push_back(flight);
+  }
+  SetState(RankState::kStarts, seq);
+  if (slot.phase == Phase::kTimed && timed_begin_ns_ == 0) {
+    timed_begin_ns_ = last_done_ns_ = ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
+  }
+  const ftarResult_t status =
+      ftarOpStartMany(session_->group(), descs.data(), sizeof descs[0], batch, ops.data());
+  if (status != FTAR_OK) return status;
+  for (uint64_t i = 0; i < batch; ++i) {
+    flights[i].op = ops[i];
+    flights_.push_back(flights[i]);
+  }
+  if (slot.phase == Phase::kTimed) ArmStrike(slot);
+  // The clock stops when the last timed operation is delivered, before anything else is started.
+  if (slot.phase == Phase::kTimed && slot.index + static_cast<int>(batch) == options_.iters * options_.aggregate) {
+    return Drain();
+  }
+  return FTAR_OK;
+}
+
+ftarResult_t Engine::Drain() {
+  while (!flights_.empty()) {
+    const ftarResult_t status = WaitOldest();
+    if (status != FTAR_OK) return status;
+  }
+  return FTAR_OK;
+}
+
+ftarResult_t Engine::WaitOldest() {
+  const Flight flight = flights_.front();
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  const ftarResult_t status = WaitFinal(flight.op, flight.seq, &outcome);
+  if (!IsVerdict(status)) return status;
+  if (flight.slot.phase == Phase::kTimed) NoteTime();
+  flights_.pop_front();
+  Deliver(flight, outcome);
+  ftarOpRelease(flight.op);
+  return FTAR_OK;
+}
+
+void Engine::NoteTime() {
+  timed_end_ns_ = ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
+  const int64_t took_ns = timed_end_ns_ - last_done_ns_;
+  last_done_ns_ = timed_end_ns_;
+  if (options_.per_iteration) iteration_ns_.push_back(took_ns);
+}
+
+ftarResult_t Engine::WaitFinal(ftarOp_t op, uint64_t seq, ftarOutcome* outcome) {
+  SetState(RankState::kWaits, seq);
+  // Under a foreign launcher nobody else watches for a hang.
+  const int64_t give_up_ns = NowNs() + options_.hang_timeout_s * int64_t{1'000'000'000};
+  while (true) {
+    const ftarResult_t status = ftarOpWait(op, kWaitNs, outcome);
+    if (!LivesOn(status)) return status;
+    if (options_.role.index < 0 && NowNs() > give_up_ns) return FTAR_TIMEOUT;
+    // Quorum and coordinator answer at once; asking again in a moment is enough.
+    if (status != FTAR_TIMEOUT) SleepNs(10'000'000);
+  }
+}
+
+void Engine::Deliver(const Flight& flight, const ftarOutcome& outcome) {
+  ++done_;
+  board_->delivered.store(done_, std::memory_order_relaxed);
+  const int64_t took_ns = outcome.delivered_ns - outcome.start_ns;
+  typical_ns_ = typical_ns_ == 0 ? took_ns : (3 * typical_ns_ + took_ns) / 4;
+  if (flight.checked || flight.slot.phase == Phase::kBarrier || outcome.status != FTAR_OK) {
+    OpRecord record;
+    record.seq = outcome.seq;
+    record.epoch = outcome.epoch;
+    record.status = outcome.status;
+    record.attempts = outcome.attempts;
+    record.bytes_resent = outcome.bytes_resent;
+    record.start_ns = outcome.start_ns;
+    record.delivered_ns = outcome.delivered_ns;
+    SetState(RankState::kVerifying, flight.seq);
+    record.wrong = Check(flight, outcome, &record);
+    wrong_total_ += record.wrong;
+    if (place_wrong_ >= 0) place_wrong_ += static_cast<int64_t>(record.wrong);
+    reporter_->Send(record);
+  }
+  if (outcome.epoch != last_epoch_) {
+    last_epoch_ = outcome.epoch;
+    session_->SendCounters(last_epoch_);
+  }
+}
+
+uint64_t Engine::Check(const Flight& flight, const ftarOutcome& outcome, OpRecord* record) {
+  const std::vector<OpMember> members = MembersOf(flight.op);
+  record->who = DigestMembers(members);
+  double weight_sum = 0;
+  for (const OpMember& member : members) {
+    weight_sum += member.weight;
+    if (member.weight > 0) record->participants.push_back(member.replica);
+  }
+  if (outcome.status != FTAR_OK) {
+    if (failure_.empty()) failure_ = fmt::format("operation {}: {}", flight.seq, ftarResultString(outcome.status));
+    return 0;
+  }
+  uint64_t wrong = 0;
+  // What the outcome says of itself must agree with the list of participants.
+  if (outcome.seq != flight.seq || weight_sum != outcome.weight_sum ||
+      record->participants.size() != static_cast<size_t>(outcome.participants)) {
+    ++wrong;
+  }
+  if (!flight.checked) return wrong;
+  const Row& row = RowOf(flight.slot);
+  const OpContext context = ContextOf(flight);
+  wrong += case_->count_wrong(context, shape_, members, flight.buffers.recv);
+  const uint64_t width = TypeOf(row.dtype).bytes;
+  if (!flight.slot.in_place) {
+    // Out of place the input is never touched.
+    const ftarRedop_t redop = CollectiveOf(row.kind).reduces ? row.redop : FTAR_SUM;
+    wrong += CountWrong(InputTile(row.dtype, redop, context.my_replica, flight.round), 0,
+                        shape_.send_elements, flight.buffers.send);
+  }
+  if (case_->same_output) {
+    record->digest = XXH3_64bits(flight.buffers.recv, shape_.recv_elements * width);
+  }
+  return wrong;
+}
+
+std::vector<OpMember> Engine::MembersOf(ftarOp_t op) const {
+  std::vector<ftarMemberInfo> infos(kMembersMax);
+  size_t n = 0;
+  std::vector<OpMember> members;
+  if (ftarOpParticipants(op, infos.data(), sizeof infos[0], infos.size(), &n) != FTAR_OK) return members;
+  for (size_t i = 0; i < std::min(n, infos.size()); ++i) {
+    members.push_back({infos[i].id, infos[i].replica, infos[i].weight});
+  }
+  return members;
+}
+
+OpContext Engine::ContextOf(const Flight& flight) const {
+  return {&RowOf(flight.slot), &layout_, session_->replica(), flight.round, flight.slot.in_place};
+}
+
+ftarOpDesc Engine::DescribeOp(const Flight& flight) const {
+  const Row& row = RowOf(flight.slot);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = row.kind;
+  if (row.kind == FTAR_BARRIER) return desc;
+  desc.dtype = row.dtype;
+  if (CollectiveOf(row.kind).reduces) desc.redop = row.redop;
+  desc.send = flight.buffers.send;
+  desc.recv = flight.buffers.recv;
+  desc.count = shape_.count;
+  if (row.kind == FTAR_BROADCAST) desc.root = row.root;
+  if (row.kind != FTAR_ALLREDUCE) desc.epoch = layout_.epoch;
+  if (row.redop == FTAR_WAVG && CollectiveOf(row.kind).reduces) desc.weight = WeightOf(session_->replica());
+  return desc;
+}
+
+// What the ranks of a foreign launcher tell each other: the time first, then the wrong elements.
+ftarResult_t Engine::Share(uint64_t seq, const Slot& slot) {
+  ftarResult_t status = Drain();
+  if (status != FTAR_OK) return status;
+  double time_ns = static_cast<double>(timed_end_ns_ - timed_begin_ns_);
+  auto wrong = static_cast<uint64_t>(std::max<int64_t>(place_wrong_, 0));
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.count = 1;
+  if (slot.phase == Phase::kShareTime) {
+    constexpr ftarRedop_t kOps[] = {FTAR_AVG, FTAR_AVG, FTAR_MIN, FTAR_MAX};
+    desc.dtype = FTAR_F64;
+    desc.redop = kOps[static_cast<int>(options_.average)];
+    // "Rank 0's time" is an average in which nobody else counts.
+    if (options_.average == Average::kRank0) desc.weight = layout_.my_index == 0 ? 1 : 0;
+    desc.send = desc.recv = &time_ns;
+  } else {
+    desc.dtype = FTAR_U64;
+    desc.send = desc.recv = &wrong;
+  }
+  ftarOp_t op = nullptr;
+  status = ftarOpStart(session_->group(), &desc, &op);
+  if (status != FTAR_OK) return status;
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  status = WaitFinal(op, seq, &outcome);
+  ftarOpRelease(op);
+  if (status == FTAR_OK) ++done_;
+  // Nobody counts when rank 0 has just gone; then each keeps its own time.
+  if (status == FTAR_ERR_ABSENT) status = FTAR_OK;
+  timed_end_ns_ = timed_begin_ns_ + static_cast<int64_t>(time_ns);
+  if (slot.phase == Phase::kShareWrong && place_wrong_ >= 0) {
+    wrong_total_ += wrong - static_cast<uint64_t>(place_wrong_);
+    place_wrong_ = static_cast<int64_t>(wrong);
+  }
+  return status;
+}
+
+ftarResult_t Engine::BeforeTimed(uint64_t seq, const Slot& slot) {
+  board_->iteration.store(slot.iteration, std::memory_order_relaxed);
+  if (slot.index % options_.aggregate != 0) return FTAR_OK;
+  int newcomer = options_.role.world;
+  for (const FaultSpec& fault : options_.faults) {
+    if (fault.kind == FaultKind::kStart) ++newcomer;  // takes a place in the count, and no more
+    if (fault.kind == FaultKind::kJoin) {
+      const uint64_t end = schedule_.iterations();
+      // A newcomer takes its time to start; the run waits for it near its end rather than miss it.
+      const uint64_t hold = std::max(fault.iteration, end > 32 ? end - 32 : 0);
+      if (slot.iteration == hold) {
+        const ftarResult_t status = Hold(seq, newcomer);
+        if (status != FTAR_OK) return status;
+      }
+      ++newcomer;
+    }
+    if (!IsVictim(fault) || fault.iteration != slot.iteration) continue;
+    if (fault.kind == FaultKind::kDelay) {
+      SetState(RankState::kSleeping, seq);
+      board_->strike_ns.store(NowNs(), std::memory_order_release);
+      SleepNs(fault.delay_ms * 1'000'000);
+    } else if (fault.kind == FaultKind::kLeave) {
+      board_->strike_ns.store(NowNs(), std::memory_order_release);
+      SetState(RankState::kLeaving, seq);
+      // What is in flight ends as usual, after the leave.
+      ftarResult_t status = session_->Leave();
+      if (status == FTAR_OK) status = Drain();
+      return status == FTAR_OK ? FTAR_ERR_LEFT : status;
+    }
+  }
+  return FTAR_OK;
+}
+
+ftarResult_t Engine::Hold(uint64_t seq, int newcomer) {
+  const ftarResult_t status = Drain();
+  if (status != FTAR_OK) return status;
+  SetState(RankState::kHolding, seq);
+  while (!session_->HasReplica(newcomer)) SleepNs(1'000'000);
+  return FTAR_OK;
+}
+
+void Engine::ArmStrike(const Slot& slot) {
+  if (!options_.fault_stage.empty()) return;  // the library's hook strikes
+  for (const FaultSpec& fault : options_.faults) {
+    if (!IsVictim(fault) || fault.iteration != slot.iteration || !StrikesBySignal(fault.kind)) continue;
+    std::mt19937_64 random(options_.seed);
+    const double part = std::uniform_real_distribution<double>(0, 1)(random);
+    striker_.Arm(fault.kind, static_cast<int64_t>(part * static_cast<double>(typical_ns_)));
+  }
+}
+
+void Engine::SetState(RankState state, uint64_t seq) {
+  board_->seq.store(seq, std::memory_order_relaxed);
+  board_->state.store(static_cast<int32_t>(state), std::memory_order_relaxed);
+}
+
+}  // namespace ftar::perf

@@ -1,0 +1,99 @@
+// The engine: runs the schedule's operations on one rank, times them, checks them and strikes.
+//
+// Purpose: everything between "this rank is in the job" and "this rank is done", without knowing who
+// started it or who reads its records.
+// Threads: Run belongs to the main thread; a strike happens on the Striker's.
+// Ownership: borrows all it is given.
+#ifndef FTAR_PERF_ENGINE_H_
+#define FTAR_PERF_ENGINE_H_
+
+#include <deque>
+#include <vector>
+
+#include "perf/board.h"
+#include "perf/buffers.h"
+#include "perf/case.h"
+#include "perf/reporter.h"
+#include "perf/schedule.h"
+#include "perf/session.h"
+
+namespace ftar::perf {
+
+class Engine {
+ public:
+  Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
+         BoardSlot* board, Reporter* reporter);
+
+  // Runs from the session's first operation to the schedule's end, or until this member is out.
+  EndRecord Run();
+  // Wrong elements on this rank, or on all ranks where they were shared.
+  uint64_t wrong() const { return wrong_total_; }
+
+ private:
+  struct Flight {
+    ftarOp_t op = nullptr;
+    uint64_t seq = 0;
+    Slot slot;
+    BufferPair buffers;
+    uint64_t round = 0;
+    bool checked = false;
+  };
+
+  static Flight NewFlight(uint64_t seq, const Slot& slot);
+
+  // Each answers FTAR_OK, or why this member cannot go on.
+  ftarResult_t RunOne(uint64_t seq);
+  ftarResult_t BeginPlace(uint64_t seq, const Slot& slot);
+  ftarResult_t PrepareBuffers(const Slot& slot);
+  ftarResult_t EndPlace(const Slot& slot);
+  ftarResult_t RunBarrier(uint64_t seq, const Slot& slot);
+  ftarResult_t Share(uint64_t seq, const Slot& slot);
+  ftarResult_t Post(uint64_t seq, const Slot& slot, uint64_t batch);
+  ftarResult_t WaitOldest();
+  ftarResult_t Drain();
+  ftarResult_t BeforeTimed(uint64_t seq, const Slot& slot);
+  ftarResult_t Hold(uint64_t seq, int newcomer);
+
+  // Waits until the status is final; shows on the board what it waits for.
+  ftarResult_t WaitFinal(ftarOp_t op, uint64_t seq, ftarOutcome* outcome);
+  void Deliver(const Flight& flight, const ftarOutcome& outcome);
+  uint64_t Check(const Flight& flight, const ftarOutcome& outcome, OpRecord* record);
+  std::vector<OpMember> MembersOf(ftarOp_t op) const;
+  OpContext ContextOf(const Flight& flight) const;
+  ftarOpDesc DescribeOp(const Flight& flight) const;
+  void ArmStrike(const Slot& slot);
+  void NoteTime();
+  void SetState(RankState state, uint64_t seq);
+  const Row& RowOf(const Slot& slot) const { return schedule_.rows()[slot.row]; }
+  bool IsVictim(const FaultSpec& fault) const { return fault.rank == session_->replica(); }
+
+  const Options& options_;
+  const Schedule& schedule_;
+  Session* session_;
+  Buffers* buffers_;
+  BoardSlot* board_;
+  Reporter* reporter_;
+  Striker striker_;
+
+  std::deque<Flight> flights_;
+  uint64_t done_ = 0;          // operations delivered
+  uint64_t last_epoch_ = 0;    // of the last delivered operation
+  uint64_t wrong_total_ = 0;
+  std::string failure_;        // of an operation whose verdict was not OK
+
+  // The row and placement in progress.
+  const Case* case_ = nullptr;
+  Shape shape_;
+  Layout layout_;
+  int window_ = 1;
+  uint64_t place_round_ = 0;
+  bool place_from_start_ = false;
+  int64_t timed_begin_ns_ = 0, timed_end_ns_ = 0, last_done_ns_ = 0;
+  int64_t typical_ns_ = 0;     // one operation of this placement, for the moment of a strike
+  int64_t place_wrong_ = -1;
+  std::vector<int64_t> iteration_ns_;
+};
+
+}  // namespace ftar::perf
+
+#endif  // FTAR_PERF_ENGINE_H_

@@ -1,0 +1,173 @@
+#include "perf/judge.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fmt/format.h"
+
+namespace ftar::perf {
+namespace {
+
+using nlohmann::json;
+
+double Milliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+// Which event at a survivor says that this fault was noticed.
+ftarEventType_t NoticeOf(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kLeave: return FTAR_EVENT_MEMBER_LEFT;
+    case FaultKind::kJoin: return FTAR_EVENT_MEMBER_JOINED;
+    case FaultKind::kDelay: return FTAR_EVENT_LATE;
+    case FaultKind::kReset: return FTAR_EVENT_LINK_DOWN;
+    default: return FTAR_EVENT_MEMBER_LOST;
+  }
+}
+
+const EventRecord* FirstEvent(const History& history, ftarEventType_t type, int replica, int64_t from_ns) {
+  for (const EventRecord& event : history.events) {
+    const bool about = replica < 0 || event.replica == replica;
+    if (event.type == type && about && event.time_ns >= from_ns) return &event;
+  }
+  return nullptr;
+}
+
+const OpRecord* FirstDelivery(const History& history, int64_t from_ns) {
+  for (const OpRecord& op : history.ops) {
+    if (op.delivered_ns >= from_ns) return &op;
+  }
+  return nullptr;
+}
+
+// The longest gap between deliveries that overlaps [struck, end].
+int64_t LongestGap(const History& history, int64_t struck_ns, int64_t end_ns) {
+  int64_t longest = 0;
+  for (size_t i = 1; i < history.ops.size(); ++i) {
+    const int64_t begin = history.ops[i - 1].delivered_ns, end = history.ops[i].delivered_ns;
+    if (end >= struck_ns && begin <= end_ns) longest = std::max(longest, end - begin);
+  }
+  return longest;
+}
+
+// Differences of a counter between the last record before the strike and the end of the change.
+uint64_t CounterChange(const History& history, int index, int64_t struck_ns, int64_t until_ns) {
+  if (history.counters.empty()) return 0;
+  uint64_t before = history.counters.front().values[index], after = before;
+  for (const CountersRecord& record : history.counters) {
+    if (record.time_ns < struck_ns) before = record.values[index];
+    after = record.values[index];
+    if (record.time_ns >= until_ns) break;
+  }
+  return after - before;
+}
+
+// Somebody who was there when the fault struck, is not its victim, and went on afterwards.
+bool Survives(const History& history, int rank, int victim, int64_t struck_ns) {
+  if (rank == victim || history.ops.empty()) return false;
+  return history.ops.front().delivered_ns < struck_ns && history.ops.back().delivered_ns >= struck_ns;
+}
+
+int ParticipantsBefore(const History& history, int64_t struck_ns) {
+  int count = 0;
+  for (const OpRecord& op : history.ops) {
+    if (op.delivered_ns < struck_ns) count = static_cast<int>(op.participants.size());
+  }
+  return count;
+}
+
+// The first other number of participants after the strike; as before when it never changes.
+int ParticipantsAfter(const History& history, int64_t struck_ns, int before) {
+  for (const OpRecord& op : history.ops) {
+    const auto count = static_cast<int>(op.participants.size());
+    if (op.delivered_ns >= struck_ns && op.status == FTAR_OK && count != before) return count;
+  }
+  return before;
+}
+
+void Earliest(std::optional<double>* value, double ms) { *value = std::min(value->value_or(ms), ms); }
+void Latest(std::optional<double>* value, double ms) { *value = std::max(value->value_or(ms), ms); }
+
+void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* result) {
+  const EventRecord* notice = FirstEvent(history, NoticeOf(result->fault.kind),
+                                         result->fault.kind == FaultKind::kReset ? -1 : result->rank, struck_ns);
+  int64_t settled_ns = struck_ns;
+  if (notice != nullptr) {
+    if (result->noticed.empty()) result->noticed = notice->text;
+    Earliest(&result->detect_ms, Milliseconds(notice->time_ns - struck_ns));
+    settled_ns = notice->time_ns;
+  }
+  const EventRecord* view = FirstEvent(history, FTAR_EVENT_VIEW, -1, struck_ns);
+  if (view != nullptr) {
+    Latest(&result->decide_ms, Milliseconds(view->time_ns - struck_ns));
+    settled_ns = view->time_ns;
+  }
+  const OpRecord* finished = FirstDelivery(history, settled_ns);
+  int64_t end_ns = settled_ns;
+  if (finished != nullptr) {
+    end_ns = finished->delivered_ns;
+    Latest(&result->finish_ms, Milliseconds(end_ns - struck_ns));
+  }
+  Latest(&result->stall_ms, Milliseconds(LongestGap(history, struck_ns, end_ns)));
+  const auto change = [&](int index) { return CounterChange(history, index, struck_ns, end_ns); };
+  result->bytes_resent += change(kBytesResent);
+  result->links_opened += change(kLinksOpened);
+  result->links_closed += change(kLinksClosed);
+  result->links_kept += change(kLinksKept);
+}
+
+json OrNull(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+
+std::string OrDash(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3f}", *value) : "-";
+}
+
+}  // namespace
+
+FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns,
+                       const std::map<int, History>& histories, bool agreed) {
+  FaultResult result;
+  result.fault = fault;
+  result.rank = victim;
+  result.agreed = agreed;
+  if (struck_ns == 0) return result;
+  bool first = true;
+  for (const auto& [rank, history] : histories) {
+    if (!Survives(history, rank, victim, struck_ns)) continue;
+    if (first) {
+      result.participants_before = ParticipantsBefore(history, struck_ns);
+      result.participants_after = ParticipantsAfter(history, struck_ns, result.participants_before);
+      first = false;
+    }
+    JudgeSurvivor(history, struck_ns, &result);
+  }
+  return result;
+}
+
+std::string FormatFault(const FaultResult& r) {
+  return fmt::format(
+      "# Fault {}: rank {} detect {} ms, decide {} ms, finish {} ms, stall {} ms, participants {} -> {}, "
+      "bytes resent {}, links opened {} closed {} kept {}, survivors {}{}{}",
+      ToString(r.fault), r.rank, OrDash(r.detect_ms), OrDash(r.decide_ms), OrDash(r.finish_ms),
+      OrDash(r.stall_ms), r.participants_before, r.participants_after, r.bytes_resent, r.links_opened,
+      r.links_closed, r.links_kept, r.agreed ? "agreed" : "DISAGREED", r.noticed.empty() ? "" : "; noticed: ",
+      r.noticed);
+}
+
+json FaultJson(const FaultResult& r) {
+  return {{"kind", FaultName(r.fault.kind)},
+          {"rank", r.rank},
+          {"iteration", r.fault.iteration},
+          {"detect_ms", OrNull(r.detect_ms)},
+          {"decide_ms", OrNull(r.decide_ms)},
+          {"finish_ms", OrNull(r.finish_ms)},
+          {"stall_ms", OrNull(r.stall_ms)},
+          {"participants_before", r.participants_before},
+          {"participants_after", r.participants_after},
+          {"bytes_resent", r.bytes_resent},
+          {"links_opened", r.links_opened},
+          {"links_closed", r.links_closed},
+          {"links_kept", r.links_kept},
+          {"agreed", r.agreed},
+          {"noticed", r.noticed}};
+}
+
+}  // namespace ftar::perf

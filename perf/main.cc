@@ -1,0 +1,20 @@
+// ftar-perf: measures libftar's collectives and proves their results, with nccl-tests' flags and table.
+#include <cstdio>
+
+#include "perf/launcher.h"
+#include "perf/options.h"
+#include "perf/rank.h"
+
+int main(int argc, char** argv) {
+  const ftar::perf::ParseResult parsed = ftar::perf::ParseOptions(argc, argv);
+  if (!parsed.run) {
+    std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+    return parsed.exit_code;
+  }
+  const ftar::perf::Options& options = parsed.options;
+  // A process that the launcher started has a rank already, whatever else its command line says.
+  if (options.role.index < 0 && options.ranks > 0) {
+    return ftar::perf::RunLauncher(options, {argv + 1, argv + argc});
+  }
+  return ftar::perf::RunRank(options);
+}

@@ -1,0 +1,252 @@
+#include "perf/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "perf/board.h"
+#include "fmt/format.h"
+#include "perf/types.h"
+
+namespace ftar::perf {
+namespace {
+
+constexpr size_t kMaxSizes = 4096;
+
+// The raw text of options whose meaning is checked after parsing.
+struct Raw {
+  std::string begin = "32M", end = "32M", step = "1M", sizes, resident = "0";
+  double factor = 1;
+  std::string types = "float", ops = "sum", collectives = "allreduce", memory = "plain";
+  std::string fault_tolerance = "on", placement = "both";
+  std::vector<std::string> faults, knobs;
+  int average = 1, root = 0, threads = 1, gpus = 1, blocking = 0, per_iteration = 0;
+  int cpu_time = 0, timestamps = 0, unaligned = 0, skip_in_place = 0;
+};
+
+void AddSizeFlags(CLI::App* app, Raw* raw) {
+  app->add_option("-b,--minbytes", raw->begin, "smallest size (32M; K, M, G are binary)");
+  app->add_option("-e,--maxbytes", raw->end, "largest size (32M)");
+  app->add_option("-i,--stepbytes", raw->step, "step between sizes (1M)");
+  app->add_option("-f,--stepfactor", raw->factor, "factor between sizes; overrides -i");
+  app->add_option("--sizes", raw->sizes, "an explicit list of sizes instead of -b, -e, -i, -f");
+  app->add_option("-d,--datatype", raw->types, "types: a list or 'all' (float)");
+  app->add_option("-o,--op", raw->ops, "operators: a list or 'all' (sum)");
+  app->add_option("--collective", raw->collectives,
+                  "allreduce, reduce_scatter, all_gather, broadcast, barrier: a list or 'all'");
+  app->add_option("-r,--root", raw->root, "root of a broadcast (0)");
+}
+
+void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
+  app->add_option("--iters", options->iters, "timed iterations a row (20)");
+  app->add_option("-w,--warmup_iters", options->warmup, "untimed operations before them (1)");
+  app->add_option("-m,--agg_iters", options->aggregate, "operations started together (1)");
+  app->add_option("-c,--check", options->check, "checked operations a row, 0: none (1)");
+  app->add_flag("--check-every", options->check_every, "check every operation");
+  app->add_option("-N,--run_cycles", options->cycles, "times to run all rows (1)");
+  app->add_option("-z,--blocking", raw->blocking, "1: wait for each operation (0)");
+  app->add_option("--window", options->window, "operations in flight (0: by size)");
+  app->add_option("-a,--average", raw->average, "printed time: 0 rank 0, 1 mean, 2 min, 3 max");
+  app->add_option("-T,--hang-timeout", options->hang_timeout_s,
+                  "seconds without progress that count as a hang (60)");
+  app->add_option("-I,--per_iter", raw->per_iteration, "1: time each iteration (0)");
+  app->add_option("-C,--report_cputime", raw->cpu_time, "1: report CPU time (0)");
+  app->add_option("-S,--report_timestamps", raw->timestamps, "1: a time of day in each row (0)");
+  app->add_option("-u,--unalign", raw->unaligned, "1: buffers one element off alignment (0)");
+  app->add_option("-K,--skip_inplace", raw->skip_in_place, "1: no in-place column (0)");
+  app->add_option("--placement", raw->placement, "both, in or out of place");
+  app->add_option("--memory", raw->memory, "plain, library or registered buffers");
+  app->add_option("--min-bw", options->min_bandwidth, "GB/s below 0.9 of which the run fails");
+  app->add_option("-t,--nthreads", raw->threads, "accepted for nccl-tests' sake: only 1");
+  app->add_option("-g,--ngpus", raw->gpus, "accepted for nccl-tests' sake: only 1");
+}
+
+void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
+  app->add_option("-n,--ranks", options->ranks, "start this many local ranks");
+  app->add_option("--transport", options->transport, "auto, shm or tcp");
+  app->add_option("--plan", options->plan, "auto, one-shot, direct or ring");
+  app->add_option("--ft", raw->fault_tolerance, "on or off");
+  app->add_option("--timeout", options->timeout, "the library's timeout, e.g. 1s");
+  app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE");
+  app->add_option("-J,--json", options->json_path, "write the results to this file as well");
+  app->add_flag("-v,--verbose", options->verbose, "print events as they come");
+}
+
+void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
+  app->add_option("--fault", raw->faults,
+                  "kill:R@I stop:R@I leave:R@I join@I reset:R@I drop:R@I delay:R@I:MS "
+                  "corrupt:R@I; may be given several times");
+  app->add_option("--fault-stage", options->fault_stage,
+                  "strike at this stage: before, sending, reducing, gathering, stability, between");
+  app->add_option("--fault-chunk", options->fault_chunk, "and at this chunk (0)");
+  app->add_option("--seed", options->seed, "of the random moments of strikes (1)");
+  app->add_option("--victim-resident", raw->resident, "memory that a victim touches first");
+  app->add_flag("--victim-child", options->victim_child, "a victim forks a child that lives on");
+}
+
+void AddHiddenFlags(CLI::App* app, RankRole* role) {
+  app->add_option("--rank-index", role->index)->group("");
+  app->add_option("--rank-world", role->world)->group("");
+  app->add_option("--rank-report-fd", role->report_fd)->group("");
+  app->add_option("--rank-board-fd", role->board_fd)->group("");
+  app->add_option("--rank-first-ns", role->first_ns)->group("");
+  app->add_flag("--rank-newcomer", role->newcomer)->group("");
+  app->add_flag("--rank-bystander", role->bystander)->group("");
+}
+
+std::string ReadSizes(const Raw& raw, Options* options) {
+  if (!raw.sizes.empty()) {
+    for (std::string_view text : Split(raw.sizes, ',')) {
+      const auto size = ParseSize(text);
+      if (!size) return fmt::format("--sizes: '{}' is not a size", text);
+      options->sizes.push_back(*size);
+    }
+    return "";
+  }
+  const auto begin = ParseSize(raw.begin);
+  const auto end = ParseSize(raw.end);
+  const auto step = ParseSize(raw.step);
+  if (!begin) return fmt::format("-b: '{}' is not a size", raw.begin);
+  if (!end) return fmt::format("-e: '{}' is not a size", raw.end);
+  if (!step) return fmt::format("-i: '{}' is not a size", raw.step);
+  if (*begin > *end) return fmt::format("-b {} is larger than -e {}", raw.begin, raw.end);
+  options->sizes = SizeSeries(*begin, *end, *step, raw.factor);
+  if (options->sizes.empty()) return "-i and -f: this step reaches no end";
+  return "";
+}
+
+std::string ReadLists(const Raw& raw, Options* options) {
+  const auto types = ParseTypes(raw.types);
+  const auto ops = ParseOps(raw.ops);
+  const auto collectives = ParseCollectives(raw.collectives);
+  const auto resident = ParseSize(raw.resident);
+  if (!types) return fmt::format("-d: '{}' names an unknown type", raw.types);
+  if (!ops) return fmt::format("-o: '{}' names an unknown operator", raw.ops);
+  if (!collectives) return fmt::format("--collective: '{}' is unknown", raw.collectives);
+  if (!resident) return fmt::format("--victim-resident: '{}' is not a size", raw.resident);
+  options->types = *types;
+  options->ops = *ops;
+  options->collectives = *collectives;
+  options->victim_resident_bytes = *resident;
+  for (const std::string& text : raw.faults) {
+    const auto fault = ParseFault(text);
+    if (!fault) return fmt::format("--fault: '{}' is not KIND:RANK@ITERATION", text);
+    options->faults.push_back(*fault);
+  }
+  for (const std::string& text : raw.knobs) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) return fmt::format("--set: '{}' is not NAME=VALUE", text);
+    options->knobs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return "";
+}
+
+std::string ReadChoices(const Raw& raw, Options* options) {
+  if (raw.fault_tolerance != "on" && raw.fault_tolerance != "off") return "--ft is on or off";
+  options->fault_tolerance = raw.fault_tolerance == "on";
+  if (raw.average < 0 || raw.average > 3) return "-a is 0, 1, 2 or 3";
+  options->average = static_cast<Average>(raw.average);
+  if (raw.memory == "library") {
+    options->memory = MemoryKind::kLibrary;
+  } else if (raw.memory == "registered") {
+    options->memory = MemoryKind::kRegistered;
+  } else if (raw.memory != "plain") {
+    return "--memory is plain, library or registered";
+  }
+  if (raw.placement != "both" && raw.placement != "in" && raw.placement != "out") {
+    return "--placement is both, in or out";
+  }
+  options->out_of_place = raw.placement != "in";
+  options->in_place = raw.placement != "out" && raw.skip_in_place == 0;
+  options->root = raw.root;
+  options->blocking = raw.blocking != 0;
+  options->per_iteration = raw.per_iteration != 0;
+  options->cpu_time = raw.cpu_time != 0;
+  options->timestamps = raw.timestamps != 0;
+  options->unaligned = raw.unaligned != 0;
+  return "";
+}
+
+std::string CheckRanges(const Raw& raw, const Options& options) {
+  if (raw.threads != 1 || raw.gpus != 1) return "-t and -g: a rank is a process; use -n";
+  if (options.ranks < 0 || options.ranks > kMaxRanks / 2) {
+    return fmt::format("-n is 1 to {}", kMaxRanks / 2);
+  }
+  if (options.iters < 1 || options.warmup < 0 || options.aggregate < 1 || options.cycles < 1) {
+    return "--iters, -m and -N are at least 1, -w at least 0";
+  }
+  if (options.check < 0 || options.window < 0 || options.hang_timeout_s < 1) {
+    return "-c and --window are at least 0, -T at least 1";
+  }
+  if (options.root < 0) return "-r is at least 0";
+  const int world = options.role.index >= 0 ? options.role.world : options.ranks;
+  for (const FaultSpec& fault : options.faults) {
+    if (world == 0) return "--fault needs -n: only ftar-perf's own launcher can judge it";
+    if (fault.rank >= kMaxRanks) return fmt::format("--fault: rank {} is too large", fault.rank);
+  }
+  return "";
+}
+
+std::string Finish(const Raw& raw, Options* options) {
+  for (const auto& error : {ReadSizes(raw, options), ReadLists(raw, options),
+                            ReadChoices(raw, options), CheckRanges(raw, *options)}) {
+    if (!error.empty()) return error;
+  }
+  // The same variable that nccl-tests reads.
+  const char* bandwidth = std::getenv("NCCL_TESTS_MIN_BW");
+  if (bandwidth != nullptr && options->min_bandwidth == 0) {
+    options->min_bandwidth = std::atof(bandwidth);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<uint64_t> SizeSeries(uint64_t begin, uint64_t end, uint64_t step, double factor) {
+  std::vector<uint64_t> sizes;
+  uint64_t size = begin;
+  while (size <= end) {
+    if (sizes.size() == kMaxSizes) return {};
+    sizes.push_back(size);
+    if (begin == end) break;
+    uint64_t next = size + step;
+    // From 0 a factor leads nowhere, so the series goes on with one byte.
+    if (factor > 1) next = size == 0 ? 1 : static_cast<uint64_t>(static_cast<double>(size) * factor);
+    if (factor > 1 && next <= size) next = size + 1;
+    if (next <= size) return {};
+    size = next;
+  }
+  return sizes;
+}
+
+ParseResult ParseOptions(int argc, const char* const* argv) {
+  ParseResult result;
+  Raw raw;
+  CLI::App app("ftar-perf: measures and checks libftar's collectives, with nccl-tests' table",
+               "ftar-perf");
+  AddSizeFlags(&app, &raw);
+  AddRunFlags(&app, &raw, &result.options);
+  AddLibraryFlags(&app, &raw, &result.options);
+  AddFaultFlags(&app, &raw, &result.options);
+  AddHiddenFlags(&app, &result.options.role);
+  app.add_option("command", result.options.command, "after '--': a program to start instead");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    result.text = app.help();
+    return result;
+  } catch (const CLI::Error& error) {
+    result.text = std::string("ftar-perf: ") + error.what() + "\n";
+    result.exit_code = kExitUsage;
+    return result;
+  }
+  const std::string error = Finish(raw, &result.options);
+  if (!error.empty()) {
+    result.text = "ftar-perf: " + error + "\n";
+    result.exit_code = kExitUsage;
+    return result;
+  }
+  result.run = true;
+  return result;
+}
+
+}  // namespace ftar::perf

@@ -1,0 +1,103 @@
+// Everything that the command line of ftar-perf can ask for.
+//
+// Purpose: parsing and checking in one place; engine and launcher read plain values.
+// Threads: plain data.  Ownership: an Options owns its strings.
+#ifndef FTAR_PERF_OPTIONS_H_
+#define FTAR_PERF_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perf/fault.h"
+#include "ftar/ftar.h"
+
+namespace ftar::perf {
+
+// How the times of the ranks become the one that is printed (-a of nccl-tests).
+enum class Average { kRank0, kMean, kMin, kMax };
+
+enum class MemoryKind { kPlain, kLibrary, kRegistered };
+
+// What a process started by the launcher is told; a user never types these.
+struct RankRole {
+  int index = -1;       // -1: not started by ftar-perf's launcher
+  int world = 0;
+  int report_fd = -1;   // JSON lines to the launcher
+  int board_fd = -1;
+  bool newcomer = false;   // joins a job that is running
+  bool bystander = false;  // does everything that a newcomer does, except join
+  int64_t first_ns = 0;    // when the launcher started it
+};
+
+struct Options {
+  int ranks = 0;  // -n; 0: this process is one rank of somebody else's launcher
+  std::vector<std::string> command;  // after "--": started instead of ftar-perf itself
+  std::vector<ftarKind_t> collectives;
+  std::vector<ftarDtype_t> types;
+  std::vector<ftarRedop_t> ops;
+  std::vector<uint64_t> sizes;  // bytes, in the order of the rows
+  int32_t root = 0;
+
+  int iters = 20;
+  int warmup = 1;
+  int aggregate = 1;
+  int check = 1;     // operations checked per row and placement; 0: none
+  bool check_every = false;  // every operation is checked; implied by a fault
+  int cycles = 1;
+  bool blocking = false;
+  int window = 0;    // operations in flight; 0: chosen by size
+  Average average = Average::kMean;
+  int hang_timeout_s = 60;
+  bool per_iteration = false;
+  bool cpu_time = false;
+  bool timestamps = false;
+  bool unaligned = false;
+  bool in_place = true;
+  bool out_of_place = true;
+  MemoryKind memory = MemoryKind::kPlain;
+  double min_bandwidth = 0;  // GB/s; the run fails below 0.9 of it
+
+  std::string transport = "auto";
+  std::string plan = "auto";
+  bool fault_tolerance = true;
+  std::string timeout;  // the library's knob, as text; empty: its default
+  std::vector<std::pair<std::string, std::string>> knobs;  // --set NAME=VALUE
+
+  std::vector<FaultSpec> faults;
+  std::string fault_stage;  // empty: strike at a random moment inside the iteration
+  int fault_chunk = 0;
+  uint64_t seed = 1;
+  uint64_t victim_resident_bytes = 0;
+  bool victim_child = false;
+
+  std::string json_path;
+  bool verbose = false;
+  RankRole role;
+
+  bool CheckEvery() const { return check_every || !faults.empty(); }
+};
+
+struct ParseResult {
+  bool run = false;   // false: print `text` and exit with `exit_code`
+  int exit_code = 0;
+  std::string text;
+  Options options;
+};
+
+ParseResult ParseOptions(int argc, const char* const* argv);
+
+// The sizes of -b, -e, -i and -f; empty when they can reach no end.
+std::vector<uint64_t> SizeSeries(uint64_t begin, uint64_t end, uint64_t step, double factor);
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitWrong = 1;   // wrong elements, disagreement, an operation that failed
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitHang = 3;
+inline constexpr int kExitLost = 4;    // a process died that should not have
+inline constexpr int kExitLibrary = 5; // the library refused a call
+
+}  // namespace ftar::perf
+
+#endif  // FTAR_PERF_OPTIONS_H_

@@ -1,0 +1,147 @@
+#include "perf/rank.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "fmt/format.h"
+#include "perf/board.h"
+#include "perf/clock.h"
+#include "perf/engine.h"
+
+namespace ftar::perf {
+namespace {
+
+bool IsVictim(const Options& options) {
+  for (const FaultSpec& fault : options.faults) {
+    if (fault.rank >= 0 && fault.rank == options.role.index) return true;
+  }
+  return false;
+}
+
+// Memory that the kernel must take apart when the victim dies, like that of a trainer.
+void* MakeResident(uint64_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  madvise(memory, bytes, MADV_NOHUGEPAGE);  // small pages take longest to free
+  for (uint64_t i = 0; i < bytes; i += 4096) static_cast<volatile char*>(memory)[i] = 1;
+  return memory;
+}
+
+// A child that outlives its parent with all its descriptors, like a data loader's worker.
+void ForkChild(BoardSlot* slot) {
+  const pid_t child = fork();
+  if (child == 0) {
+    while (true) pause();
+  }
+  slot->child_pid.store(child);
+}
+
+// The board of a run without launcher: nobody else reads it.
+struct Station {
+  std::unique_ptr<Board> board;
+  std::unique_ptr<Reporter> reporter;
+  DirectReporter* direct = nullptr;
+};
+
+Station MakeStation(const Options& options, const Schedule& schedule) {
+  Station station;
+  if (options.role.index >= 0) {
+    station.board = Board::Open(options.role.board_fd);
+    station.reporter = std::make_unique<PipeReporter>(options.role.report_fd);
+  } else {
+    station.board = Board::Create();
+    auto direct = std::make_unique<DirectReporter>(options, schedule);
+    station.direct = direct.get();
+    station.reporter = std::move(direct);
+  }
+  return station;
+}
+
+int Fail(Reporter* reporter, ftarResult_t status, const std::string& what) {
+  const std::string text = fmt::format("{}: {}", what, Session::LastError());
+  std::fprintf(stderr, "ftar-perf: %s\n", text.c_str());
+  reporter->Send(EndRecord{status, 0, text});
+  return kExitLibrary;
+}
+
+// A victim that is out, and a rank that has left as planned, have ended as they should; whether that
+// was to be expected is for the launcher to say.
+int ExitCode(const EndRecord& end, uint64_t wrong) {
+  if (wrong > 0) return kExitWrong;
+  if (end.status == FTAR_ERR_EVICTED || end.status == FTAR_ERR_LEFT) return kExitOk;
+  if (end.status == FTAR_TIMEOUT) return kExitHang;
+  return end.status == FTAR_OK && end.text.empty() ? kExitOk : kExitLibrary;
+}
+
+// The control of a join: everything up to the join, and nothing after it.
+int StandBy(BoardSlot* slot) {
+  slot->state.store(static_cast<int32_t>(RankState::kDone));
+  while (true) pause();
+}
+
+int RunMember(const Options& options, const Schedule& schedule, const Station& station,
+              Session* session, Buffers* buffers) {
+  Reporter* reporter = station.reporter.get();
+  BoardSlot* slot = &station.board->slot(std::max(options.role.index, 0));
+  slot->state.store(static_cast<int32_t>(RankState::kJoining));
+  ftarResult_t status = session->Join();
+  if (status != FTAR_OK) return Fail(reporter, status, "join");
+  status = session->Enter(options.window);
+  if (status != FTAR_OK) return Fail(reporter, status, "wait until ready");
+  if (options.victim_child && IsVictim(options)) ForkChild(slot);
+  if (station.direct != nullptr) station.direct->SetPrinting(session->Info().my_rank == 0);
+  if (options.memory != MemoryKind::kPlain) {
+    status = buffers->AllocateFor(session->job(), options.memory,
+                                  ArenaBytes(options, schedule, session->Info().members));
+    if (status != FTAR_OK) return Fail(reporter, status, "allocate buffers");
+  }
+  Engine engine(options, schedule, session, buffers, slot, reporter);
+  const EndRecord end = engine.Run();
+  if (end.status == FTAR_OK) {
+    slot->state.store(static_cast<int32_t>(RankState::kLeaving));
+    session->Leave();
+  }
+  slot->state.store(static_cast<int32_t>(RankState::kDone));
+  reporter->Send(end);
+  if (station.direct != nullptr && !station.direct->Finish()) return kExitWrong;
+  if (end.status != FTAR_OK && station.direct != nullptr) {
+    std::fprintf(stderr, "ftar-perf: %s\n", end.text.c_str());
+  }
+  return ExitCode(end, engine.wrong());
+}
+
+}  // namespace
+
+int RunRank(const Options& options) {
+  const bool direct = options.role.index < 0;
+  const Schedule schedule(options, direct);
+  Station station = MakeStation(options, schedule);
+  if (station.board == nullptr) {
+    std::fprintf(stderr, "ftar-perf: no memory for the board\n");
+    return kExitLibrary;
+  }
+  Buffers buffers;
+  const int members = options.role.world > 0 ? options.role.world : 1;
+  if (!buffers.AllocatePlain(ArenaBytes(options, schedule, members))) {
+    std::fprintf(stderr, "ftar-perf: no memory for the buffers\n");
+    return kExitLibrary;
+  }
+  if (options.role.bystander) return StandBy(&station.board->slot(options.role.index));
+  void* resident = IsVictim(options) ? MakeResident(options.victim_resident_bytes) : nullptr;
+  int code = 0;
+  {
+    Session session(options, station.reporter.get());
+    code = RunMember(options, schedule, station, &session, &buffers);
+  }
+  buffers.JobGone();
+  if (resident != nullptr) munmap(resident, options.victim_resident_bytes);
+  return code;
+}
+
+}  // namespace ftar::perf

@@ -1,0 +1,254 @@
+#include "perf/table.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <time.h>
+#include <unistd.h>
+
+#include "fmt/format.h"
+#include "perf/case.h"
+#include "perf/stats.h"
+#include "perf/types.h"
+
+namespace ftar::perf {
+namespace {
+
+using nlohmann::json;
+
+std::string FormatTime(double us) {
+  if (us >= 10000) return fmt::format("{:7.0f}", us);
+  return fmt::format("{:7.{}f}", us, us >= 100 ? 1 : 2);
+}
+
+std::string FormatPlace(const std::optional<PlaceResult>& place) {
+  if (!place) return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "-", "-", "-", "-");
+  const std::string wrong = place->wrong < 0 ? "N/A" : fmt::format("{}", place->wrong);
+  if (place->time_us <= 0) return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "-", "-", "-", wrong);
+  return fmt::format("  {}  {:6.2f}  {:6.2f}  {:>6}", FormatTime(place->time_us),
+                     place->algorithm_bandwidth, place->bus_bandwidth, wrong);
+}
+
+std::string TimeOfDay(int64_t seconds) {
+  const time_t when = seconds;
+  tm local{};
+  localtime_r(&when, &local);
+  char text[32];
+  strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+// Never overwrites: NAME, then NAME.1, NAME.2, as nccl-tests does.  -1 when none can be made.
+int OpenNew(const std::string& path, std::string* taken) {
+  for (int i = 0; i < 1000; ++i) {
+    *taken = i == 0 ? path : fmt::format("{}.{}", path, i);
+    const int fd = open(taken->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+bool WriteAll(int fd, const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = write(fd, text.data() + done, text.size() - done);
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+json PlaceJson(const PlaceResult& place, bool cpu_time) {
+  json j = {{cpu_time ? "cpu_time" : "time", place.time_us},
+            {"alg_bw", place.algorithm_bandwidth},
+            {"bus_bw", place.bus_bandwidth}};
+  j["nwrong"] = place.wrong < 0 ? json("N/A") : json(place.wrong);
+  return j;
+}
+
+json PerIterationJson(const std::vector<double>& times_us) {
+  const double mean = Mean(times_us), deviation = Deviation(times_us);
+  return {{"min_us", Quantile(times_us, 0)},    {"max_us", Quantile(times_us, 1)},
+          {"avg_us", mean},                     {"p50_us", Quantile(times_us, 0.5)},
+          {"p95_us", Quantile(times_us, 0.95)}, {"p99_us", Quantile(times_us, 0.99)},
+          {"stdev_us", deviation},              {"cv_pct", mean > 0 ? 100 * deviation / mean : 0},
+          {"times_us", times_us}};
+}
+
+double CombineTimes(const std::vector<double>& times, Average average) {
+  switch (average) {
+    case Average::kRank0: return times.front();
+    case Average::kMin: return *std::min_element(times.begin(), times.end());
+    case Average::kMax: return *std::max_element(times.begin(), times.end());
+    case Average::kMean: break;
+  }
+  return Mean(times);
+}
+
+}  // namespace
+
+PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Average average) {
+  PlaceResult result;
+  std::vector<double> times;
+  int32_t members = 1;
+  for (const RowRecord& record : records) {
+    if (record.time_ns > 0) times.push_back(static_cast<double>(record.time_ns) / 1000);
+    if (record.wrong >= 0) result.wrong = std::max<int64_t>(result.wrong, 0) + record.wrong;
+    members = std::max(members, record.members);
+    for (size_t i = 0; i < record.times_ns.size(); ++i) {
+      if (result.times_us.size() <= i) result.times_us.push_back(0);
+      result.times_us[i] = std::max(result.times_us[i], static_cast<double>(record.times_ns[i]) / 1000);
+    }
+  }
+  if (times.empty()) return result;
+  const Case& kind = CaseOf(row.kind);
+  result.time_us = CombineTimes(times, average);
+  result.algorithm_bandwidth =
+      static_cast<double>(kind.shape(row, members).bytes) / (result.time_us * 1000);
+  result.bus_bandwidth = result.algorithm_bandwidth * kind.bus_factor(members);
+  return result;
+}
+
+std::string FormatRow(const Row& row, uint64_t count, uint64_t bytes,
+                      const std::optional<PlaceResult>& out_of_place,
+                      const std::optional<PlaceResult>& in_place) {
+  const CollectiveInfo& collective = CollectiveOf(row.kind);
+  return fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:>6}{}{}", bytes, count,
+                     collective.typed ? TypeOf(row.dtype).name : "none",
+                     collective.reduces ? OpOf(row.redop).name : "none", row.root,
+                     FormatPlace(out_of_place), FormatPlace(in_place));
+}
+
+Table::Table(const Options& options, const Schedule& schedule, std::FILE* out)
+    : options_(options), schedule_(schedule), out_(out), started_s_(time(nullptr)) {}
+
+Table::~Table() = default;
+
+void Table::Header(const std::vector<HelloRecord>& ranks) {
+  ranks_ = ranks;
+  if (out_ == nullptr) return;
+  const uint32_t version = ftarGetVersion();
+  const auto [low, high] = std::minmax_element(options_.sizes.begin(), options_.sizes.end());
+  fmt::print(out_, "# ftar-perf version {}.{}.{}\n", version / 10000, version / 100 % 100, version % 100);
+  fmt::print(out_, "# nRanks {} minBytes {} maxBytes {} sizes: {} warmup iters: {} iters: {} agg iters: {} "
+             "validation: {} transport: {} plan: {} ft: {}\n#\n# Using devices\n",
+             ranks.size(), *low, *high, options_.sizes.size(), options_.warmup, options_.iters,
+             options_.aggregate, options_.check, options_.transport, options_.plan,
+             options_.fault_tolerance ? "on" : "off");
+  for (const HelloRecord& rank : ranks) {
+    fmt::print(out_, "#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [host memory]\n", rank.rank,
+               rank.pid, rank.host);
+  }
+  std::fflush(out_);
+}
+
+void Table::PrintTitles(ftarKind_t kind) {
+  if (kind_ == kind) return;
+  if (kind_) fmt::print(out_, "#\n# Collective test concluded: {}\n", CollectiveOf(*kind_).title);
+  kind_ = kind;
+  fmt::print(out_, "#\n# Collective test starting: {}\n#\n", CollectiveOf(kind).title);
+  fmt::print(out_, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:^31}  {:^31}\n", "", "", "", "", "",
+             "out-of-place", "in-place");
+  fmt::print(out_, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
+  for (int i = 0; i < 2; ++i) {
+    fmt::print(out_, "  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong");
+  }
+  fmt::print(out_, "\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
+  for (int i = 0; i < 2; ++i) {
+    fmt::print(out_, "  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
+  }
+  fmt::print(out_, "\n");
+}
+
+void Table::Add(const std::vector<RowRecord>& records) {
+  const size_t index = records.front().row;
+  Entry& entry = entries_[index];
+  const PlaceResult result = Combine(schedule_.rows()[index], records, options_.average);
+  (records.front().in_place ? entry.in_place : entry.out_of_place) = result;
+  for (const RowRecord& record : records) entry.members = std::max(entry.members, record.members);
+  const bool complete = entry.out_of_place.has_value() == options_.out_of_place &&
+                        entry.in_place.has_value() == options_.in_place;
+  if (complete && out_ != nullptr) PrintRow(index, entry);
+}
+
+void Table::PrintRow(size_t index, const Entry& entry) {
+  const Row& row = schedule_.rows()[index];
+  PrintTitles(row.kind);
+  const Shape shape = CaseOf(row.kind).shape(row, std::max(entry.members, 1));
+  fmt::print(out_, "{}{}\n",
+             FormatRow(row, shape.count, shape.bytes, entry.out_of_place, entry.in_place),
+             options_.timestamps ? "  " + TimeOfDay(time(nullptr)) : "");
+  std::fflush(out_);
+}
+
+double Table::average_bus_bandwidth() const {
+  std::vector<double> all;
+  for (const auto& [index, entry] : entries_) {
+    for (const auto& place : {entry.out_of_place, entry.in_place}) {
+      if (place && place->time_us > 0) all.push_back(place->bus_bandwidth);
+    }
+  }
+  return Mean(all);
+}
+
+bool Table::bandwidth_ok() const { return average_bus_bandwidth() >= 0.9 * options_.min_bandwidth; }
+
+void Table::Footer(uint64_t wrong, const std::vector<std::string>& errors, const json& extra) {
+  if (out_ != nullptr) {
+    fmt::print(out_, "# Out of bounds values : {} {}\n", wrong, wrong == 0 ? "OK" : "FAILED");
+    fmt::print(out_, "# Avg bus bandwidth    : {:.4f}{}\n#\n", average_bus_bandwidth(),
+               bandwidth_ok() ? "" : " FAILED");
+    if (kind_) fmt::print(out_, "# Collective test concluded: {}\n", CollectiveOf(*kind_).title);
+    for (const std::string& error : errors) fmt::print(out_, "# ERROR: {}\n", error);
+    std::fflush(out_);
+  }
+  if (options_.json_path.empty()) return;
+  json document = ToJson(wrong, errors);
+  document.update(extra);
+  const int fd = OpenNew(options_.json_path, &json_path_);
+  if (fd < 0 || !WriteAll(fd, document.dump(2) + "\n")) {
+    std::fprintf(stderr, "ftar-perf: cannot write %s\n", json_path_.c_str());
+  }
+  if (fd >= 0) close(fd);
+}
+
+json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const {
+  json devices = json::array(), results = json::array();
+  for (const HelloRecord& rank : ranks_) {
+    devices.push_back({{"rank", rank.rank}, {"group", 0}, {"pid", rank.pid}, {"hostname", rank.host},
+                       {"device", 0}, {"device_info", "host memory"}});
+  }
+  for (const auto& [index, entry] : entries_) {
+    const Row& row = schedule_.rows()[index];
+    const Shape shape = CaseOf(row.kind).shape(row, std::max(entry.members, 1));
+    json j = {{"size", shape.bytes}, {"count", shape.count}, {"type", TypeOf(row.dtype).name},
+              {"redop", CollectiveOf(row.kind).reduces ? OpOf(row.redop).name : "none"},
+              {"root", row.root}, {"members", entry.members}, {"actual_iterations", options_.iters},
+              {"experiment_name", CollectiveOf(row.kind).title}};
+    const std::pair<const char*, const std::optional<PlaceResult>*> places[] = {
+        {"out_of_place", &entry.out_of_place}, {"in_place", &entry.in_place}};
+    for (const auto& [name, place] : places) {
+      if (!*place) continue;
+      j[name] = PlaceJson(**place, options_.cpu_time);
+      if (options_.per_iteration) j[std::string(name) + "_per_iter"] = PerIterationJson((*place)->times_us);
+    }
+    results.push_back(j);
+  }
+  const auto [low, high] = std::minmax_element(options_.sizes.begin(), options_.sizes.end());
+  return {{"version", fmt::format("{}", ftarGetVersion())},
+          {"start_time", TimeOfDay(started_s_)},
+          {"config", {{"nranks", ranks_.size()}, {"minimum_bytes", *low}, {"maximum_bytes", *high},
+                      {"warmup_iters", options_.warmup}, {"iterations", options_.iters},
+                      {"aggregated_iterations", options_.aggregate}, {"validation", options_.check},
+                      {"blocking", options_.blocking ? "true" : "false"},
+                      {"transport", options_.transport}, {"plan", options_.plan},
+                      {"ft", options_.fault_tolerance ? "on" : "off"}, {"devices", devices}}},
+          {"results", results},
+          {"out_of_bounds", {{"count", wrong}, {"okay", wrong == 0 ? "true" : "false"}}},
+          {"average_bus_bandwidth",
+           {{"bandwidth", average_bus_bandwidth()}, {"okay", bandwidth_ok() ? "true" : "false"}}},
+          {"end_time", TimeOfDay(time(nullptr))},
+          {"errors", errors}};
+}
+
+}  // namespace ftar::perf
