@@ -155,8 +155,6 @@ void PrintParticipants(const Run& run) {
   }
 }
 
-// ---- the checks
-
 class Checks {
  public:
   void That(bool holds, const std::string& what) {
@@ -296,9 +294,11 @@ void CheckEnds(const Run& run, Checks* checks) {
 
 }  // namespace
 
-bool Report(const Run& run) {
+bool Report(const Run& run, bool complete) {
+  if (run.steps().empty()) return false;
   PrintTimeline(run);
   PrintParticipants(run);
+  if (!complete) return false;
   const Json* finished = run.trainers().back()->Find("finished");
   if (finished)
     printf("\nThe model goes on from 16 letters of the text:\n  %s\n",

@@ -7,8 +7,9 @@
 
 namespace demo {
 
-// True if every check holds. The run must have been played to its end.
-bool Report(const Run& run);
+// True if every check holds. A run that was not played to its end is shown, not checked, and the
+// answer is false.
+bool Report(const Run& run, bool complete);
 
 }  // namespace demo
 
