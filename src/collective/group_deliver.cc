@@ -115,8 +115,9 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.slowest = op.last_arrival;
   for (size_t i = 0; i < op.members.size(); ++i) {
     const wire::ViewEntry* entry = op.view->Find(op.members[i]);
-    // Who only listens (a broadcast's other members) sends no weight; each counts as itself.
-    const double weight = std::isnan(op.weights[i]) ? 1 : op.weights[i];
+    // Who only listens (a broadcast's other members) sends no weight: each counts once, whatever it says of itself.
+    const bool listens = op.spec.kind == plan::Kind::kBroadcast && op.members[i] != op.spec.root;
+    const double weight = listens || std::isnan(op.weights[i]) ? 1 : op.weights[i];
     outcome.members.push_back({op.members[i], static_cast<int32_t>(i), entry ? entry->card.replica : -1,
                                entry ? entry->card.shard : -1, weight});
     if (weight > 0) {

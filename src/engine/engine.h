@@ -2,6 +2,7 @@
 // this. Input is Step(now, event); output is TakeReady(), which lists what to do, in order, and when to call again.
 //
 // Contract for the driver, written here because it is part of the protocol:
+//  - take note of `started` first: `todo` names operations by the seq given there;
 //  - carry out `todo` in order and answer each kWork by WorkDone, before or after the next event, in any order;
 //  - peer frames on one link arrive in order, each once, as long as the link is up (transport.h);
 //  - a frame of a peer that `revoke` named is never delivered afterwards;

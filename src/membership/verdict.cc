@@ -173,7 +173,8 @@ class Table {
       decision_->violations.push_back("operation " + std::to_string(facts.seq) + " was delivered by " +
                                       ToString(facts.delivered.front()) + ", yet not all survivors are complete");
     }
-    if (Salvage(facts, &verdict) || Disagree(facts, &verdict) || RootGone(facts, &verdict)) return verdict;
+    // Before salvage: a broadcast may be final at those who agree with its root while another member called something else.
+    if (Disagree(facts, &verdict) || Salvage(facts, &verdict) || RootGone(facts, &verdict)) return verdict;
     verdict.kind = VerdictKind::kRetry;
     const OpStatus* oldest = nullptr;
     for (const auto& [id, op] : facts.reports) {
