@@ -16,16 +16,25 @@ namespace ftar::perf {
 inline constexpr int kMaxRanks = 256;
 
 enum class RankState : int32_t {
-  kStarting, kJoining, kPreparing, kStarts, kWaits, kVerifying, kHolding, kSleeping, kLeaving, kDone
+  kStarting,
+  kJoining,
+  kPreparing,
+  kStarts,
+  kWaits,
+  kVerifying,
+  kHolding,
+  kSleeping,
+  kLeaving,
+  kDone
 };
 
 struct alignas(64) BoardSlot {
   std::atomic<int32_t> state{0};
-  std::atomic<int32_t> child_pid{0};    // of a forked child that must be ended with the run
-  std::atomic<uint64_t> iteration{0};   // timed iterations begun
-  std::atomic<uint64_t> seq{0};         // the operation that state speaks of
-  std::atomic<uint64_t> delivered{0};   // operations delivered to this rank
-  std::atomic<int64_t> strike_ns{0};    // when the fault struck, 0 before
+  std::atomic<int32_t> child_pid{0};   // of a forked child that must be ended with the run
+  std::atomic<uint64_t> iteration{0};  // timed iterations begun
+  std::atomic<uint64_t> seq{0};        // the operation that state speaks of
+  std::atomic<uint64_t> delivered{0};  // operations delivered to this rank
+  std::atomic<int64_t> strike_ns{0};   // when the fault struck, 0 before
 };
 
 std::string DescribeState(const BoardSlot& slot);

@@ -85,7 +85,8 @@ uint64_t Buffers::BytesFor(int window, uint64_t bytes) { return 2 * StrideOf(byt
 int WindowFor(const Options& options, uint64_t bytes) {
   if (options.blocking) return options.aggregate;
   if (options.window > 0) return std::max(options.window, options.aggregate);
-  const uint64_t fitting = std::clamp<uint64_t>(kWindowBytes / std::max<uint64_t>(bytes, 1), 2, kWindowMax);
+  const uint64_t fitting =
+      std::clamp<uint64_t>(kWindowBytes / std::max<uint64_t>(bytes, 1), 2, kWindowMax);
   return std::max(static_cast<int>(fitting), options.aggregate);
 }
 

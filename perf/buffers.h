@@ -30,8 +30,8 @@ class Buffers {
   bool AllocatePlain(uint64_t bytes);
   // Memory of the library, or plain memory made known to it.
   ftarResult_t AllocateFor(ftarJob_t job, MemoryKind kind, uint64_t bytes);
-  // Gives the memory back.  Not while operations are in flight, so after a failure only when the job
-  // is gone.
+  // Gives the memory back.  Not while operations are in flight, so after a failure only when the
+  // job is gone.
   void Release();
   // The job is destroyed, and its memory with it.
   void JobGone();

@@ -16,10 +16,10 @@
 namespace ftar::perf {
 
 struct Shape {
-  uint64_t count = 0;          // what the descriptor says
+  uint64_t count = 0;  // what the descriptor says
   uint64_t send_elements = 0;
   uint64_t recv_elements = 0;
-  uint64_t bytes = 0;          // what the table says and bandwidth counts
+  uint64_t bytes = 0;  // what the table says and bandwidth counts
 };
 
 // A member as ftarOpParticipants reports it.
@@ -41,7 +41,7 @@ struct OpContext {
   const Row* row = nullptr;
   const Layout* layout = nullptr;
   int32_t my_replica = 0;
-  uint64_t round = 0;    // inputs differ from round to round
+  uint64_t round = 0;  // inputs differ from round to round
   bool in_place = false;
 };
 

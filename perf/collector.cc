@@ -13,11 +13,13 @@ constexpr size_t kDisagreementsMax = 20;
 }  // namespace
 
 std::string Difference(const OpRecord& left, const OpRecord& right) {
-  if (left.status != right.status) return fmt::format("status {} and {}", left.status, right.status);
+  if (left.status != right.status)
+    return fmt::format("status {} and {}", left.status, right.status);
   if (left.participants != right.participants) {
     return fmt::format("participants {} and {}", left.participants, right.participants);
   }
-  if (left.epoch != right.epoch) return fmt::format("epoch {:#x} and {:#x}", left.epoch, right.epoch);
+  if (left.epoch != right.epoch)
+    return fmt::format("epoch {:#x} and {:#x}", left.epoch, right.epoch);
   if (left.who != right.who) return "incarnations or weights of the participants";
   if (left.digest != right.digest) {
     return fmt::format("result digest {:016x} and {:016x}", left.digest, right.digest);
@@ -109,18 +111,21 @@ std::vector<std::string> Collector::Complaints() const {
     const OpRecord& op = first.record;
     const bool broadcast = schedule_.rows()[schedule_.At(seq).row].kind == FTAR_BROADCAST;
     if (op.status != FTAR_OK && !(broadcast && root_may_go)) {
-      complaints.push_back(fmt::format("operation {} ended in {}", seq, ftarResultString(op.status)));
+      complaints.push_back(
+          fmt::format("operation {} ended in {}", seq, ftarResultString(op.status)));
     } else if (op.status == FTAR_OK && options_.faults.empty() && op.participants.size() != world) {
-      complaints.push_back(fmt::format("operation {} had participants {} of {}", seq, op.participants, world));
+      complaints.push_back(
+          fmt::format("operation {} had participants {} of {}", seq, op.participants, world));
     }
     if (complaints.size() >= kDisagreementsMax) break;
   }
   if (first_.empty() || options_.faults.empty()) return complaints;
   const std::vector<int32_t>& last = first_.rbegin()->second.record.participants;
   for (const FaultSpec& fault : options_.faults) {
-    if (RemovesVictim(fault.kind) && std::find(last.begin(), last.end(), fault.rank) != last.end()) {
-      complaints.push_back(fmt::format("rank {} was to go by {}, and is in the last operation", fault.rank,
-                                       ToString(fault)));
+    if (RemovesVictim(fault.kind) &&
+        std::find(last.begin(), last.end(), fault.rank) != last.end()) {
+      complaints.push_back(fmt::format("rank {} was to go by {}, and is in the last operation",
+                                       fault.rank, ToString(fault)));
     }
   }
   for (const auto& [rank, history] : histories_) {

@@ -38,8 +38,8 @@ uint64_t DigestMembers(std::span<const OpMember> members) {
 
 }  // namespace
 
-Engine::Engine(const Options& options, const Schedule& schedule, Session* session,
-               Buffers* buffers, BoardSlot* board, Reporter* reporter)
+Engine::Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
+               BoardSlot* board, Reporter* reporter)
     : options_(options),
       schedule_(schedule),
       session_(session),
@@ -79,9 +79,7 @@ ftarResult_t Engine::RunOne(uint64_t seq) {
       if (status == FTAR_OK) status = RunBarrier(seq, slot);
       break;
     case Phase::kShareTime:
-    case Phase::kShareWrong:
-      status = Share(seq, slot);
-      break;
+    case Phase::kShareWrong: status = Share(seq, slot); break;
     case Phase::kTimed:
       // Operations that start together are started by the first of them.
       if (slot.index % options_.aggregate != 0 && seq != session_->first_seq()) break;
@@ -89,11 +87,10 @@ ftarResult_t Engine::RunOne(uint64_t seq) {
       if (status != FTAR_OK) break;
       status = Post(seq, slot, options_.aggregate - slot.index % options_.aggregate);
       break;
-    default:
-      status = Post(seq, slot, 1);
-      break;
+    default: status = Post(seq, slot, 1); break;
   }
-  while (status == FTAR_OK && flights_.size() >= static_cast<size_t>(window_)) status = WaitOldest();
+  while (status == FTAR_OK && flights_.size() >= static_cast<size_t>(window_))
+    status = WaitOldest();
   if (status == FTAR_OK && slot.last_of_place) status = EndPlace(slot);
   return status;
 }
@@ -201,7 +198,8 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
   }
   SetState(RankState::kStarts, seq);
   if (slot.phase == Phase::kTimed && timed_begin_ns_ == 0) {
-    timed_begin_ns_ = last_done_ns_ = ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
+    timed_begin_ns_ = last_done_ns_ =
+        ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
   }
   const ftarResult_t status =
       ftarOpStartMany(session_->group(), descs.data(), sizeof descs[0], batch, ops.data());
@@ -212,7 +210,8 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
   }
   if (slot.phase == Phase::kTimed) ArmStrike(slot);
   // The clock stops when the last timed operation is delivered, before anything else is started.
-  if (slot.phase == Phase::kTimed && slot.index + static_cast<int>(batch) == options_.iters * options_.aggregate) {
+  if (slot.phase == Phase::kTimed &&
+      slot.index + static_cast<int>(batch) == options_.iters * options_.aggregate) {
     return Drain();
   }
   return FTAR_OK;
@@ -293,7 +292,8 @@ uint64_t Engine::Check(const Flight& flight, const ftarOutcome& outcome, OpRecor
     if (member.weight > 0) record->participants.push_back(member.replica);
   }
   if (outcome.status != FTAR_OK) {
-    if (failure_.empty()) failure_ = fmt::format("operation {}: {}", flight.seq, ftarResultString(outcome.status));
+    if (failure_.empty())
+      failure_ = fmt::format("operation {}: {}", flight.seq, ftarResultString(outcome.status));
     return 0;
   }
   uint64_t wrong = 0;
@@ -323,7 +323,8 @@ std::vector<OpMember> Engine::MembersOf(ftarOp_t op) const {
   std::vector<ftarMemberInfo> infos(kMembersMax);
   size_t n = 0;
   std::vector<OpMember> members;
-  if (ftarOpParticipants(op, infos.data(), sizeof infos[0], infos.size(), &n) != FTAR_OK) return members;
+  if (ftarOpParticipants(op, infos.data(), sizeof infos[0], infos.size(), &n) != FTAR_OK)
+    return members;
   for (size_t i = 0; i < std::min(n, infos.size()); ++i) {
     members.push_back({infos[i].id, infos[i].replica, infos[i].weight});
   }
@@ -346,7 +347,8 @@ ftarOpDesc Engine::DescribeOp(const Flight& flight) const {
   desc.count = shape_.count;
   if (row.kind == FTAR_BROADCAST) desc.root = row.root;
   if (row.kind != FTAR_ALLREDUCE) desc.epoch = layout_.epoch;
-  if (row.redop == FTAR_WAVG && CollectiveOf(row.kind).reduces) desc.weight = WeightOf(session_->replica());
+  if (row.redop == FTAR_WAVG && CollectiveOf(row.kind).reduces)
+    desc.weight = WeightOf(session_->replica());
   return desc;
 }
 
@@ -430,7 +432,8 @@ ftarResult_t Engine::Hold(uint64_t seq, int newcomer) {
 void Engine::ArmStrike(const Slot& slot) {
   if (!options_.fault_stage.empty()) return;  // the library's hook strikes
   for (const FaultSpec& fault : options_.faults) {
-    if (!IsVictim(fault) || fault.iteration != slot.iteration || !StrikesBySignal(fault.kind)) continue;
+    if (!IsVictim(fault) || fault.iteration != slot.iteration || !StrikesBySignal(fault.kind))
+      continue;
     std::mt19937_64 random(options_.seed);
     const double part = std::uniform_real_distribution<double>(0, 1)(random);
     striker_.Arm(fault.kind, static_cast<int64_t>(part * static_cast<double>(typical_ns_)));

@@ -1,9 +1,8 @@
 // The engine: runs the schedule's operations on one rank, times them, checks them and strikes.
 //
-// Purpose: everything between "this rank is in the job" and "this rank is done", without knowing who
-// started it or who reads its records.
-// Threads: Run belongs to the main thread; a strike happens on the Striker's.
-// Ownership: borrows all it is given.
+// Purpose: everything between "this rank is in the job" and "this rank is done", without knowing
+// who started it or who reads its records. Threads: Run belongs to the main thread; a strike
+// happens on the Striker's. Ownership: borrows all it is given.
 #ifndef FTAR_PERF_ENGINE_H_
 #define FTAR_PERF_ENGINE_H_
 
@@ -76,10 +75,10 @@ class Engine {
   Striker striker_;
 
   std::deque<Flight> flights_;
-  uint64_t done_ = 0;          // operations delivered
-  uint64_t last_epoch_ = 0;    // of the last delivered operation
+  uint64_t done_ = 0;        // operations delivered
+  uint64_t last_epoch_ = 0;  // of the last delivered operation
   uint64_t wrong_total_ = 0;
-  std::string failure_;        // of an operation whose verdict was not OK
+  std::string failure_;  // of an operation whose verdict was not OK
 
   // The row and placement in progress.
   const Case* case_ = nullptr;
@@ -89,7 +88,7 @@ class Engine {
   uint64_t place_round_ = 0;
   bool place_from_start_ = false;
   int64_t timed_begin_ns_ = 0, timed_end_ns_ = 0, last_done_ns_ = 0;
-  int64_t typical_ns_ = 0;     // one operation of this placement, for the moment of a strike
+  int64_t typical_ns_ = 0;  // one operation of this placement, for the moment of a strike
   int64_t place_wrong_ = -1;
   std::vector<int64_t> iteration_ns_;
 };

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <chrono>
 
+#include "fmt/format.h"
 #include "perf/board.h"
 #include "perf/clock.h"
-#include "fmt/format.h"
 #include "perf/types.h"
 
 namespace ftar::perf {
@@ -22,11 +22,11 @@ struct KindName {
 };
 
 constexpr std::array kKinds = {
-    KindName{FaultKind::kKill, "kill", true},   KindName{FaultKind::kStop, "stop", true},
-    KindName{FaultKind::kLeave, "leave", true}, KindName{FaultKind::kJoin, "join", false},
+    KindName{FaultKind::kKill, "kill", true},    KindName{FaultKind::kStop, "stop", true},
+    KindName{FaultKind::kLeave, "leave", true},  KindName{FaultKind::kJoin, "join", false},
     KindName{FaultKind::kStart, "start", false}, KindName{FaultKind::kReset, "reset", true},
-    KindName{FaultKind::kDelay, "delay", true}, KindName{FaultKind::kCorrupt, "corrupt", true},
-    KindName{FaultKind::kDrop, "drop", true},   KindName{FaultKind::kExit, "exit", true},
+    KindName{FaultKind::kDelay, "delay", true},  KindName{FaultKind::kCorrupt, "corrupt", true},
+    KindName{FaultKind::kDrop, "drop", true},    KindName{FaultKind::kExit, "exit", true},
 };
 
 template <typename Int>
@@ -72,7 +72,9 @@ std::string ToString(const FaultSpec& fault) {
   return text;
 }
 
-bool StrikesBySignal(FaultKind kind) { return kind == FaultKind::kKill || kind == FaultKind::kStop; }
+bool StrikesBySignal(FaultKind kind) {
+  return kind == FaultKind::kKill || kind == FaultKind::kStop;
+}
 
 bool StrikesByHook(FaultKind kind) {
   return kind == FaultKind::kReset || kind == FaultKind::kCorrupt || kind == FaultKind::kDrop ||
@@ -85,7 +87,9 @@ bool RemovesVictim(FaultKind kind) {
 }
 
 std::string HookText(const FaultSpec& fault, uint64_t seq, std::string_view stage, int chunk) {
-  return fmt::format("{}@seq={},stage={},chunk={}", FaultName(fault.kind), seq, stage, chunk);
+  std::string text = fmt::format("{}@seq={},stage={}", FaultName(fault.kind), seq, stage);
+  if (chunk >= 0) text += fmt::format(",chunk={}", chunk);
+  return text;
 }
 
 Striker::Striker(BoardSlot* slot) : slot_(slot), thread_([this] { Main(); }) {}

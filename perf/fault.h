@@ -21,11 +21,22 @@ namespace ftar::perf {
 struct BoardSlot;
 
 // kStart is the control of kJoin: the same program starts and does everything except join.
-enum class FaultKind { kKill, kStop, kLeave, kJoin, kStart, kReset, kDelay, kCorrupt, kDrop, kExit };
+enum class FaultKind {
+  kKill,
+  kStop,
+  kLeave,
+  kJoin,
+  kStart,
+  kReset,
+  kDelay,
+  kCorrupt,
+  kDrop,
+  kExit
+};
 
 struct FaultSpec {
   FaultKind kind = FaultKind::kKill;
-  int rank = -1;           // the victim; -1 for join and start, whose rank is chosen by the launcher
+  int rank = -1;  // the victim; -1 for join and start, whose rank is chosen by the launcher
   uint64_t iteration = 0;  // counted over all timed iterations of the run
   int64_t delay_ms = 0;    // of kDelay
 };
@@ -36,14 +47,16 @@ std::string_view FaultName(FaultKind kind);
 std::optional<FaultSpec> ParseFault(std::string_view text);
 std::string ToString(const FaultSpec& fault);
 
-// True when the rank raises the signal itself, false when the launcher or the library's test hook acts.
+// True when the rank raises the signal itself, false when the launcher or the library's test hook
+// acts.
 bool StrikesBySignal(FaultKind kind);
 // True for faults that the library's test hook injects.
 bool StrikesByHook(FaultKind kind);
 // True when the victim is expected to be out of the group afterwards.
 bool RemovesVictim(FaultKind kind);
 
-// The hook's text for this fault at this operation: `kill@seq=7,stage=sending,chunk=1`.
+// The hook's text for this fault at this operation: `kill@seq=7,stage=sending,chunk=1`; without the
+// chunk when it is negative.
 std::string HookText(const FaultSpec& fault, uint64_t seq, std::string_view stage, int chunk);
 
 // Raises a signal in its own process after a delay, so that it lands in the middle of an operation.

@@ -23,7 +23,8 @@ ftarEventType_t NoticeOf(FaultKind kind) {
   }
 }
 
-const EventRecord* FirstEvent(const History& history, ftarEventType_t type, int replica, int64_t from_ns) {
+const EventRecord* FirstEvent(const History& history, ftarEventType_t type, int replica,
+                              int64_t from_ns) {
   for (const EventRecord& event : history.events) {
     const bool about = replica < 0 || event.replica == replica;
     if (event.type == type && about && event.time_ns >= from_ns) return &event;
@@ -63,7 +64,8 @@ uint64_t CounterChange(const History& history, int index, int64_t struck_ns, int
 // Somebody who was there when the fault struck, is not its victim, and went on afterwards.
 bool Survives(const History& history, int rank, int victim, int64_t struck_ns) {
   if (rank == victim || history.ops.empty()) return false;
-  return history.ops.front().delivered_ns < struck_ns && history.ops.back().delivered_ns >= struck_ns;
+  return history.ops.front().delivered_ns < struck_ns &&
+         history.ops.back().delivered_ns >= struck_ns;
 }
 
 int ParticipantsBefore(const History& history, int64_t struck_ns) {
@@ -83,12 +85,15 @@ int ParticipantsAfter(const History& history, int64_t struck_ns, int before) {
   return before;
 }
 
-void Earliest(std::optional<double>* value, double ms) { *value = std::min(value->value_or(ms), ms); }
+void Earliest(std::optional<double>* value, double ms) {
+  *value = std::min(value->value_or(ms), ms);
+}
 void Latest(std::optional<double>* value, double ms) { *value = std::max(value->value_or(ms), ms); }
 
 void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* result) {
-  const EventRecord* notice = FirstEvent(history, NoticeOf(result->fault.kind),
-                                         result->fault.kind == FaultKind::kReset ? -1 : result->rank, struck_ns);
+  const EventRecord* notice =
+      FirstEvent(history, NoticeOf(result->fault.kind),
+                 result->fault.kind == FaultKind::kReset ? -1 : result->rank, struck_ns);
   int64_t settled_ns = struck_ns;
   if (notice != nullptr) {
     if (result->noticed.empty()) result->noticed = notice->text;
@@ -144,12 +149,13 @@ FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns,
 
 std::string FormatFault(const FaultResult& r) {
   return fmt::format(
-      "# Fault {}: rank {} detect {} ms, decide {} ms, finish {} ms, stall {} ms, participants {} -> {}, "
+      "# Fault {}: rank {} detect {} ms, decide {} ms, finish {} ms, stall {} ms, participants {} "
+      "-> {}, "
       "bytes resent {}, links opened {} closed {} kept {}, survivors {}{}{}",
       ToString(r.fault), r.rank, OrDash(r.detect_ms), OrDash(r.decide_ms), OrDash(r.finish_ms),
-      OrDash(r.stall_ms), r.participants_before, r.participants_after, r.bytes_resent, r.links_opened,
-      r.links_closed, r.links_kept, r.agreed ? "agreed" : "DISAGREED", r.noticed.empty() ? "" : "; noticed: ",
-      r.noticed);
+      OrDash(r.stall_ms), r.participants_before, r.participants_after, r.bytes_resent,
+      r.links_opened, r.links_closed, r.links_kept, r.agreed ? "agreed" : "DISAGREED",
+      r.noticed.empty() ? "" : "; noticed: ", r.noticed);
 }
 
 json FaultJson(const FaultResult& r) {

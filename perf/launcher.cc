@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ struct Child {
   bool exited = false;
   int wait_status = 0;
   int64_t exit_ns = 0;
+  int64_t stop_ns = 0;      // when it was first seen stopped
   int64_t progress_ns = 0;  // when its board slot last changed
   uint64_t signature = 0;   // of what the slot showed then
 };
@@ -51,6 +53,7 @@ class Launcher {
 
   ~Launcher() {
     EndAll();
+    if (signal_fd_ >= 0) close(signal_fd_);
     for (auto& [index, child] : children_) {
       if (child.fd >= 0) close(child.fd);
     }
@@ -74,6 +77,7 @@ class Launcher {
   int Conclude();
   std::vector<std::string> DeathComplaints() const;
   nlohmann::json JudgeAll(bool agreed);
+  int64_t HookStruckNs(const FaultSpec& fault) const;
   const FaultSpec* FaultOf(int index) const;
   bool MayDie(int index) const;
 
@@ -85,6 +89,7 @@ class Launcher {
   Coordinator coordinator_;
   std::unique_ptr<Board> board_;
   std::string token_;
+  int signal_fd_ = -1;
   std::map<int, Child> children_;
   std::vector<bool> newcomers_started_;  // by fault
   std::vector<int64_t> started_ns_;      // by fault: when its newcomer was started
@@ -107,12 +112,19 @@ bool Launcher::MayDie(int index) const {
 std::string Launcher::Start() {
   board_ = Board::Create();
   if (board_ == nullptr) return "no memory for the board";
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signal_fd_ < 0) return "no descriptor for signals";
   token_ = RandomToken();
   const std::string error = coordinator_.Start(token_, kCoordinatorTimeoutS);
   if (!error.empty()) return error;
   for (int i = 0; i < options_.ranks; ++i) {
     collector_.OnStart(i, true);
-    if (!StartRank(i, false, false)) return fmt::format("cannot start rank {}: {}", i, std::strerror(errno));
+    if (!StartRank(i, false, false))
+      return fmt::format("cannot start rank {}: {}", i, std::strerror(errno));
   }
   newcomers_started_.assign(options_.faults.size(), false);
   started_ns_.assign(options_.faults.size(), 0);
@@ -141,7 +153,8 @@ bool Launcher::StartRank(int index, bool newcomer, bool bystander) {
   if (fault != nullptr && (!options_.fault_stage.empty() || StrikesByHook(fault->kind))) {
     const std::string stage = options_.fault_stage.empty() ? "sending" : options_.fault_stage;
     request.environment.emplace_back(
-        "FTAR_TEST_FAULT", HookText(*fault, schedule_.SeqOf(fault->iteration), stage, options_.fault_chunk));
+        "FTAR_TEST_FAULT",
+        HookText(*fault, schedule_.SeqOf(fault->iteration), stage, options_.fault_chunk));
   }
   request.keep = {write_fd, board_->fd()};
   child.pid = Spawn(request);
@@ -157,13 +170,18 @@ bool Launcher::StartRank(int index, bool newcomer, bool bystander) {
 void Launcher::Pump(int timeout_ms) {
   std::vector<pollfd> entries;
   std::vector<Child*> owners;
+  // A child's end wakes this loop at once, so that its time is known.
+  signalfd_siginfo info;
+  while (read(signal_fd_, &info, sizeof info) > 0) {
+  }
   for (auto& [index, child] : children_) {
     if (child.fd < 0) continue;
     entries.push_back({child.fd, POLLIN, 0});
     owners.push_back(&child);
   }
+  entries.push_back({signal_fd_, POLLIN, 0});
   if (poll(entries.data(), entries.size(), timeout_ms) <= 0) return;
-  for (size_t i = 0; i < entries.size(); ++i) {
+  for (size_t i = 0; i < owners.size(); ++i) {
     if (entries[i].revents != 0) ReadLines(owners[i]);
   }
 }
@@ -182,8 +200,8 @@ void Launcher::OnLine(Child* child, const std::string& line) {
   if (!record) return;
   if (const auto* event = std::get_if<EventRecord>(&*record)) {
     if (options_.verbose) {
-      fmt::print("# event at rank {}: type {} epoch {:#x} about replica {}: {}\n", child->index, event->type,
-                 event->epoch, event->replica, event->text);
+      fmt::print("# event at rank {}: type {} epoch {:#x} about replica {}: {}\n", child->index,
+                 event->type, event->epoch, event->replica, event->text);
     }
     WakeStopped(*event);
   }
@@ -194,11 +212,16 @@ void Launcher::Reap() {
   for (auto& [index, child] : children_) {
     if (child.exited) continue;
     int status = 0;
-    if (waitpid(child.pid, &status, WNOHANG) != child.pid) continue;
+    if (waitpid(child.pid, &status, WNOHANG | WUNTRACED) != child.pid) continue;
+    if (WIFSTOPPED(status)) {
+      if (child.stop_ns == 0) child.stop_ns = NowNs();
+      continue;
+    }
     child.exited = true;
     child.wait_status = status;
     child.exit_ns = NowNs();
-    // What it wrote before its end is in the pipe; a forked child of it may hold the other end open.
+    // What it wrote before its end is in the pipe; a forked child of it may hold the other end
+    // open.
     while (child.fd >= 0) {
       pollfd entry{child.fd, POLLIN, 0};
       if (poll(&entry, 1, 0) <= 0) break;
@@ -210,7 +233,8 @@ void Launcher::Reap() {
   }
 }
 
-// A stopped victim goes on once a survivor says that it is out: a late store of its must hurt nobody.
+// A stopped victim goes on once a survivor says that it is out: a late store of its must hurt
+// nobody.
 void Launcher::WakeStopped(const EventRecord& event) {
   if (event.type != FTAR_EVENT_MEMBER_LOST) return;
   const FaultSpec* fault = FaultOf(event.replica);
@@ -298,20 +322,46 @@ std::vector<std::string> Launcher::DeathComplaints() const {
       complaints.push_back(fmt::format("hang: rank {} was {}, no news for {:.1f} s", index, state,
                                        static_cast<double>(NowNs() - child.progress_ns) / 1e9));
     } else if (WIFSIGNALED(status)) {
-      complaints.push_back(fmt::format("rank {} died of signal {} while {}", index, WTERMSIG(status), state));
+      complaints.push_back(
+          fmt::format("rank {} died of signal {} while {}", index, WTERMSIG(status), state));
     } else if (WEXITSTATUS(status) != kExitOk && WEXITSTATUS(status) != kExitWrong) {
-      complaints.push_back(fmt::format("rank {} ended with exit code {} while {}", index, WEXITSTATUS(status), state));
+      complaints.push_back(fmt::format("rank {} ended with exit code {} while {}", index,
+                                       WEXITSTATUS(status), state));
     }
     const auto it = collector_.histories().find(index);
     if (it == collector_.histories().end() || !it->second.end) continue;
     const EndRecord& end = *it->second.end;
     const FaultSpec* fault = FaultOf(index);
-    const bool leaves = fault != nullptr && fault->kind == FaultKind::kLeave && end.status == FTAR_ERR_LEFT;
+    const bool leaves =
+        fault != nullptr && fault->kind == FaultKind::kLeave && end.status == FTAR_ERR_LEFT;
     if (end.status != FTAR_OK && !leaves) {
-      complaints.push_back(fmt::format("rank {}: {} {}", index, ftarResultString(end.status), end.text));
+      complaints.push_back(
+          fmt::format("rank {}: {} {}", index, ftarResultString(end.status), end.text));
     }
   }
   return complaints;
+}
+
+// The library's hook leaves no time behind.  A death or a stop is seen from here, perhaps after a
+// survivor saw it; of a silent strike only the last delivery before it is known, which is early.
+int64_t Launcher::HookStruckNs(const FaultSpec& fault) const {
+  const auto child = children_.find(fault.rank);
+  if (child == children_.end()) return 0;
+  int64_t seen_ns = fault.kind == FaultKind::kStop ? child->second.stop_ns : child->second.exit_ns;
+  const bool silent = fault.kind != FaultKind::kStop && fault.kind != FaultKind::kKill &&
+                      fault.kind != FaultKind::kExit;
+  const uint64_t seq = schedule_.SeqOf(fault.iteration);
+  int64_t before_ns = 0;
+  for (const auto& [rank, history] : collector_.histories()) {
+    for (const OpRecord& op : history.ops) {
+      if (op.seq < seq) before_ns = std::max(before_ns, op.delivered_ns);
+    }
+    for (const EventRecord& event : history.events) {
+      if (event.type != FTAR_EVENT_MEMBER_LOST || event.replica != fault.rank) continue;
+      seen_ns = std::min(seen_ns, event.time_ns);
+    }
+  }
+  return silent ? before_ns : seen_ns;
 }
 
 nlohmann::json Launcher::JudgeAll(bool agreed) {
@@ -322,9 +372,7 @@ nlohmann::json Launcher::JudgeAll(bool agreed) {
     const bool starts = fault.kind == FaultKind::kJoin || fault.kind == FaultKind::kStart;
     const int victim = starts ? newcomer++ : fault.rank;
     int64_t struck_ns = starts ? started_ns_[i] : board_->slot(victim).strike_ns.load();
-    const auto child = children_.find(victim);
-    // A strike by the library's hook is known by the death of its victim only.
-    if (struck_ns == 0 && child != children_.end()) struck_ns = child->second.exit_ns;
+    if (struck_ns == 0 && !starts) struck_ns = HookStruckNs(fault);
     const FaultResult result = JudgeFault(fault, victim, struck_ns, collector_.histories(), agreed);
     fmt::print("{}\n", FormatFault(result));
     all.push_back(FaultJson(result));
@@ -363,9 +411,10 @@ int Launcher::Run() {
     Pump(10);
     Reap();
     StartNewcomers();
-    const bool originals_done = std::all_of(children_.begin(), children_.end(), [&](const auto& entry) {
-      return entry.second.exited || entry.second.bystander || MayDie(entry.first);
-    });
+    const bool originals_done =
+        std::all_of(children_.begin(), children_.end(), [&](const auto& entry) {
+          return entry.second.exited || entry.second.bystander || MayDie(entry.first);
+        });
     if (originals_done && originals_done_ns_ == 0) originals_done_ns_ = NowNs();
     if (Finished() || Hangs() || FailsEarly()) break;
   }
@@ -387,8 +436,11 @@ int RunCommand(const Options& options) {
     const std::string rank = std::to_string(i), world = std::to_string(options.ranks);
     SpawnRequest request;
     request.arguments = options.command;
-    request.environment = {{"FTAR_COORDINATOR", coordinator.address()}, {"FTAR_TOKEN", token},
-                           {"RANK", rank}, {"LOCAL_RANK", rank}, {"WORLD_SIZE", world},
+    request.environment = {{"FTAR_COORDINATOR", coordinator.address()},
+                           {"FTAR_TOKEN", token},
+                           {"RANK", rank},
+                           {"LOCAL_RANK", rank},
+                           {"WORLD_SIZE", world},
                            {"LOCAL_WORLD_SIZE", world}};
     children.push_back(Spawn(request));
   }

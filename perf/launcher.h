@@ -14,7 +14,8 @@
 
 namespace ftar::perf {
 
-// Runs the job of `options`; `arguments` is this process's own command line, which the ranks get too.
+// Runs the job of `options`; `arguments` is this process's own command line, which the ranks get
+// too.
 int RunLauncher(const Options& options, const std::vector<std::string>& arguments);
 
 }  // namespace ftar::perf

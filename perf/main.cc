@@ -1,4 +1,5 @@
-// ftar-perf: measures libftar's collectives and proves their results, with nccl-tests' flags and table.
+// ftar-perf: measures libftar's collectives and proves their results, with nccl-tests' flags and
+// table.
 #include <cstdio>
 
 #include "perf/launcher.h"

@@ -27,12 +27,14 @@ Narrow NarrowOf(ftarDtype_t dtype) {
 
 uint32_t EncodeNarrow(const Narrow& format, double value) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
-  const uint32_t sign = std::signbit(value) ? 1U << (format.exponent_bits + format.fraction_bits) : 0;
+  const uint32_t sign =
+      std::signbit(value) ? 1U << (format.exponent_bits + format.fraction_bits) : 0;
   const uint32_t top = (1U << format.exponent_bits) - 1;
   const uint32_t all_ones = (top << format.fraction_bits) | ((1U << format.fraction_bits) - 1);
   const uint32_t infinity = top << format.fraction_bits;
   const double size = std::fabs(value);
-  if (std::isnan(value)) return sign | (format.has_infinity ? infinity | 1U << (format.fraction_bits - 1) : all_ones);
+  if (std::isnan(value))
+    return sign | (format.has_infinity ? infinity | 1U << (format.fraction_bits - 1) : all_ones);
   if (size == 0) return sign;
   // The distance between neighbours is fixed by the exponent, and below the normal range constant.
   const int exponent = std::max(std::isinf(size) ? 1024 : std::ilogb(size), 1 - bias);

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "perf/board.h"
 #include "fmt/format.h"
+#include "perf/board.h"
 #include "perf/types.h"
 
 namespace ftar::perf {
@@ -63,7 +63,7 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
 void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("-n,--ranks", options->ranks, "start this many local ranks");
   app->add_option("--transport", options->transport, "auto, shm or tcp");
-  app->add_option("--plan", options->plan, "auto, one-shot, direct or ring");
+  app->add_option("--plan", options->plan, "auto, oneshot, direct or ring");
   app->add_option("--ft", raw->fault_tolerance, "on or off");
   app->add_option("--timeout", options->timeout, "the library's timeout, e.g. 1s");
   app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE");
@@ -77,7 +77,7 @@ void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
                   "corrupt:R@I; may be given several times");
   app->add_option("--fault-stage", options->fault_stage,
                   "strike at this stage: before, sending, reducing, gathering, stability, between");
-  app->add_option("--fault-chunk", options->fault_chunk, "and at this chunk (0)");
+  app->add_option("--fault-chunk", options->fault_chunk, "and at this chunk (the first)");
   app->add_option("--seed", options->seed, "of the random moments of strikes (1)");
   app->add_option("--victim-resident", raw->resident, "memory that a victim touches first");
   app->add_flag("--victim-child", options->victim_child, "a victim forks a child that lives on");
@@ -157,6 +157,8 @@ std::string ReadChoices(const Raw& raw, Options* options) {
   }
   options->out_of_place = raw.placement != "in";
   options->in_place = raw.placement != "out" && raw.skip_in_place == 0;
+  // The table of results and the descriptor write it with a hyphen, the knob without.
+  if (options->plan == "one-shot") options->plan = "oneshot";
   options->root = raw.root;
   options->blocking = raw.blocking != 0;
   options->per_iteration = raw.per_iteration != 0;
@@ -210,7 +212,8 @@ std::vector<uint64_t> SizeSeries(uint64_t begin, uint64_t end, uint64_t step, do
     if (begin == end) break;
     uint64_t next = size + step;
     // From 0 a factor leads nowhere, so the series goes on with one byte.
-    if (factor > 1) next = size == 0 ? 1 : static_cast<uint64_t>(static_cast<double>(size) * factor);
+    if (factor > 1)
+      next = size == 0 ? 1 : static_cast<uint64_t>(static_cast<double>(size) * factor);
     if (factor > 1 && next <= size) next = size + 1;
     if (next <= size) return {};
     size = next;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "perf/fault.h"
 #include "ftar/ftar.h"
+#include "perf/fault.h"
 
 namespace ftar::perf {
 
@@ -22,9 +22,9 @@ enum class MemoryKind { kPlain, kLibrary, kRegistered };
 
 // What a process started by the launcher is told; a user never types these.
 struct RankRole {
-  int index = -1;       // -1: not started by ftar-perf's launcher
+  int index = -1;  // -1: not started by ftar-perf's launcher
   int world = 0;
-  int report_fd = -1;   // JSON lines to the launcher
+  int report_fd = -1;  // JSON lines to the launcher
   int board_fd = -1;
   bool newcomer = false;   // joins a job that is running
   bool bystander = false;  // does everything that a newcomer does, except join
@@ -32,7 +32,7 @@ struct RankRole {
 };
 
 struct Options {
-  int ranks = 0;  // -n; 0: this process is one rank of somebody else's launcher
+  int ranks = 0;                     // -n; 0: this process is one rank of somebody else's launcher
   std::vector<std::string> command;  // after "--": started instead of ftar-perf itself
   std::vector<ftarKind_t> collectives;
   std::vector<ftarDtype_t> types;
@@ -43,11 +43,11 @@ struct Options {
   int iters = 20;
   int warmup = 1;
   int aggregate = 1;
-  int check = 1;     // operations checked per row and placement; 0: none
+  int check = 1;             // operations checked per row and placement; 0: none
   bool check_every = false;  // every operation is checked; implied by a fault
   int cycles = 1;
   bool blocking = false;
-  int window = 0;    // operations in flight; 0: chosen by size
+  int window = 0;  // operations in flight; 0: chosen by size
   Average average = Average::kMean;
   int hang_timeout_s = 60;
   bool per_iteration = false;
@@ -67,7 +67,7 @@ struct Options {
 
   std::vector<FaultSpec> faults;
   std::string fault_stage;  // empty: strike at a random moment inside the iteration
-  int fault_chunk = 0;
+  int fault_chunk = -1;     // -1: the first that comes
   uint64_t seed = 1;
   uint64_t victim_resident_bytes = 0;
   bool victim_child = false;
@@ -80,7 +80,7 @@ struct Options {
 };
 
 struct ParseResult {
-  bool run = false;   // false: print `text` and exit with `exit_code`
+  bool run = false;  // false: print `text` and exit with `exit_code`
   int exit_code = 0;
   std::string text;
   Options options;
@@ -92,11 +92,11 @@ ParseResult ParseOptions(int argc, const char* const* argv);
 std::vector<uint64_t> SizeSeries(uint64_t begin, uint64_t end, uint64_t step, double factor);
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitWrong = 1;   // wrong elements, disagreement, an operation that failed
+inline constexpr int kExitWrong = 1;  // wrong elements, disagreement, an operation that failed
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitHang = 3;
-inline constexpr int kExitLost = 4;    // a process died that should not have
-inline constexpr int kExitLibrary = 5; // the library refused a call
+inline constexpr int kExitLost = 4;     // a process died that should not have
+inline constexpr int kExitLibrary = 5;  // the library refused a call
 
 }  // namespace ftar::perf
 

@@ -22,12 +22,16 @@ namespace {
 // Runs in the child, between fork and exec; this process has one thread, so allocation is safe.
 [[noreturn]] void Become(const SpawnRequest& request, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   if (getppid() != parent) _exit(127);  // the launcher died before the line above
   for (const auto& [name, value] : request.environment) setenv(name.c_str(), value.c_str(), 1);
   for (int fd : request.keep) fcntl(fd, F_SETFD, 0);
   if (request.stdout_fd >= 0) dup2(request.stdout_fd, STDOUT_FILENO);
   std::vector<char*> argv;
-  for (const std::string& argument : request.arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : request.arguments)
+    argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   fmt::print(stderr, "ftar-perf: cannot start {}: {}\n", argv[0], std::strerror(errno));

@@ -15,8 +15,8 @@ namespace ftar::perf {
 struct SpawnRequest {
   std::vector<std::string> arguments;  // the program first; sought in PATH
   std::vector<std::pair<std::string, std::string>> environment;  // added to this process's own
-  std::vector<int> keep;               // descriptors that the child inherits
-  int stdout_fd = -1;                  // becomes the child's standard output; -1: shared
+  std::vector<int> keep;  // descriptors that the child inherits
+  int stdout_fd = -1;     // becomes the child's standard output; -1: shared
 };
 
 // The new process is killed when this one dies.  -1 and errno on failure.

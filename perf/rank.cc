@@ -70,8 +70,8 @@ int Fail(Reporter* reporter, ftarResult_t status, const std::string& what) {
   return kExitLibrary;
 }
 
-// A victim that is out, and a rank that has left as planned, have ended as they should; whether that
-// was to be expected is for the launcher to say.
+// A victim that is out, and a rank that has left as planned, have ended as they should; whether
+// that was to be expected is for the launcher to say.
 int ExitCode(const EndRecord& end, uint64_t wrong) {
   if (wrong > 0) return kExitWrong;
   if (end.status == FTAR_ERR_EVICTED || end.status == FTAR_ERR_LEFT) return kExitOk;

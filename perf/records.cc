@@ -8,19 +8,28 @@ namespace {
 using nlohmann::json;
 
 json ToJson(const HelloRecord& r) {
-  return {{"t", "hello"},   {"pid", r.pid},           {"host", r.host},   {"rank", r.rank},
-          {"members", r.members}, {"first_seq", r.first_seq}, {"epoch", r.epoch}, {"ns", r.time_ns}};
+  return {{"t", "hello"},     {"pid", r.pid},         {"host", r.host},
+          {"rank", r.rank},   {"members", r.members}, {"first_seq", r.first_seq},
+          {"epoch", r.epoch}, {"ns", r.time_ns}};
 }
 
 json ToJson(const OpRecord& r) {
-  return {{"t", "op"},           {"seq", r.seq},       {"epoch", r.epoch},
-          {"status", r.status},  {"parts", r.participants}, {"who", r.who},
-          {"digest", r.digest},  {"wrong", r.wrong},   {"attempts", r.attempts},
-          {"resent", r.bytes_resent}, {"start", r.start_ns}, {"ns", r.delivered_ns}};
+  return {{"t", "op"},
+          {"seq", r.seq},
+          {"epoch", r.epoch},
+          {"status", r.status},
+          {"parts", r.participants},
+          {"who", r.who},
+          {"digest", r.digest},
+          {"wrong", r.wrong},
+          {"attempts", r.attempts},
+          {"resent", r.bytes_resent},
+          {"start", r.start_ns},
+          {"ns", r.delivered_ns}};
 }
 
 json ToJson(const EventRecord& r) {
-  return {{"t", "event"},   {"type", r.type},       {"cause", r.cause}, {"epoch", r.epoch},
+  return {{"t", "event"},    {"type", r.type},       {"cause", r.cause}, {"epoch", r.epoch},
           {"ns", r.time_ns}, {"replica", r.replica}, {"text", r.text}};
 }
 

@@ -29,8 +29,8 @@ struct OpRecord {
   uint64_t seq = 0, epoch = 0;
   int32_t status = 0;
   std::vector<int32_t> participants;  // replicas with weight > 0, in member order
-  uint64_t who = 0;      // a digest of the participants' incarnations and weights
-  uint64_t digest = 0;   // of the result; 0 where members get different bytes
+  uint64_t who = 0;                   // a digest of the participants' incarnations and weights
+  uint64_t digest = 0;                // of the result; 0 where members get different bytes
   uint64_t wrong = 0;
   int32_t attempts = 0;
   uint64_t bytes_resent = 0;
@@ -50,8 +50,8 @@ struct EventRecord {
 struct RowRecord {
   uint64_t row = 0;
   bool in_place = false;
-  int64_t time_ns = 0;    // per operation; 0: this rank entered in the middle
-  int64_t wrong = -1;     // -1: unchecked
+  int64_t time_ns = 0;  // per operation; 0: this rank entered in the middle
+  int64_t wrong = -1;   // -1: unchecked
   int32_t members = 0;
   std::vector<int64_t> times_ns;  // per iteration, only with -I
 };

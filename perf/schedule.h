@@ -32,16 +32,16 @@ struct Slot {
   size_t row = 0;
   bool in_place = false;
   Phase phase = Phase::kBarrier;
-  int index = 0;            // within the phase
+  int index = 0;  // within the phase
   bool first_of_place = false;
   bool last_of_place = false;
-  uint64_t iteration = 0;   // of timed operations: counted over the run, else the next one's
+  uint64_t iteration = 0;  // of timed operations: counted over the run, else the next one's
 };
 
 class Schedule {
  public:
-  // With `share`, each placement ends with operations that exchange the times and the wrong elements
-  // of the ranks, for a run that has no launcher to do so.
+  // With `share`, each placement ends with operations that exchange the times and the wrong
+  // elements of the ranks, for a run that has no launcher to do so.
   Schedule(const Options& options, bool share);
 
   uint64_t size() const { return per_place_ * places_ * rows_.size(); }

@@ -22,8 +22,10 @@ Session::~Session() {
 
 ftarResult_t Session::Configure(ftarConfig_t config) {
   const std::pair<std::string, std::string> own[] = {
-      {"transport", options_.transport}, {"plan", options_.plan},
-      {"ft", options_.fault_tolerance ? "on" : "off"}, {"timeout", options_.timeout}};
+      {"transport", options_.transport},
+      {"plan", options_.plan},
+      {"ft", options_.fault_tolerance ? "on" : "off"},
+      {"timeout", options_.timeout}};
   for (const auto& [name, value] : own) {
     // A choice that is left to the library is not set, so that its environment keeps its say.
     if (value.empty() || value == "auto" || (name == "ft" && value == "on")) continue;
@@ -75,7 +77,8 @@ ftarResult_t Session::Enter(int window) {
   if (replica_ < 0 && layout.my_index >= 0) replica_ = layout.replicas[layout.my_index];
   char host[64] = {};
   gethostname(host, sizeof host - 1);
-  reporter_->Send(HelloRecord{getpid(), host, info.my_rank, info.members, first_seq_, info.epoch, NowNs()});
+  reporter_->Send(
+      HelloRecord{getpid(), host, info.my_rank, info.members, first_seq_, info.epoch, NowNs()});
   return FTAR_OK;
 }
 
@@ -97,7 +100,8 @@ Layout Session::CurrentLayout() const {
   layout.my_index = info.my_rank;
   for (int32_t rank = 0; rank < info.members; ++rank) {
     ftarMemberInfo member = FTAR_MEMBER_INFO_INIT;
-    if (ftarViewGetMember(view, rank, &member) == FTAR_OK) layout.replicas.push_back(member.replica);
+    if (ftarViewGetMember(view, rank, &member) == FTAR_OK)
+      layout.replicas.push_back(member.replica);
   }
   ftarViewRelease(view);
   return layout;

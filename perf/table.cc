@@ -1,10 +1,10 @@
 #include "perf/table.h"
 
-#include <algorithm>
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <time.h>
 #include <unistd.h>
+#include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "fmt/format.h"
 #include "perf/case.h"
@@ -68,10 +68,14 @@ json PlaceJson(const PlaceResult& place, bool cpu_time) {
 
 json PerIterationJson(const std::vector<double>& times_us) {
   const double mean = Mean(times_us), deviation = Deviation(times_us);
-  return {{"min_us", Quantile(times_us, 0)},    {"max_us", Quantile(times_us, 1)},
-          {"avg_us", mean},                     {"p50_us", Quantile(times_us, 0.5)},
-          {"p95_us", Quantile(times_us, 0.95)}, {"p99_us", Quantile(times_us, 0.99)},
-          {"stdev_us", deviation},              {"cv_pct", mean > 0 ? 100 * deviation / mean : 0},
+  return {{"min_us", Quantile(times_us, 0)},
+          {"max_us", Quantile(times_us, 1)},
+          {"avg_us", mean},
+          {"p50_us", Quantile(times_us, 0.5)},
+          {"p95_us", Quantile(times_us, 0.95)},
+          {"p99_us", Quantile(times_us, 0.99)},
+          {"stdev_us", deviation},
+          {"cv_pct", mean > 0 ? 100 * deviation / mean : 0},
           {"times_us", times_us}};
 }
 
@@ -97,7 +101,8 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
     members = std::max(members, record.members);
     for (size_t i = 0; i < record.times_ns.size(); ++i) {
       if (result.times_us.size() <= i) result.times_us.push_back(0);
-      result.times_us[i] = std::max(result.times_us[i], static_cast<double>(record.times_ns[i]) / 1000);
+      result.times_us[i] =
+          std::max(result.times_us[i], static_cast<double>(record.times_ns[i]) / 1000);
     }
   }
   if (times.empty()) return result;
@@ -129,15 +134,18 @@ void Table::Header(const std::vector<HelloRecord>& ranks) {
   if (out_ == nullptr) return;
   const uint32_t version = ftarGetVersion();
   const auto [low, high] = std::minmax_element(options_.sizes.begin(), options_.sizes.end());
-  fmt::print(out_, "# ftar-perf version {}.{}.{}\n", version / 10000, version / 100 % 100, version % 100);
-  fmt::print(out_, "# nRanks {} minBytes {} maxBytes {} sizes: {} warmup iters: {} iters: {} agg iters: {} "
-             "validation: {} transport: {} plan: {} ft: {}\n#\n# Using devices\n",
-             ranks.size(), *low, *high, options_.sizes.size(), options_.warmup, options_.iters,
-             options_.aggregate, options_.check, options_.transport, options_.plan,
-             options_.fault_tolerance ? "on" : "off");
+  fmt::print(out_, "# ftar-perf version {}.{}.{}\n", version / 10000, version / 100 % 100,
+             version % 100);
+  fmt::print(
+      out_,
+      "# nRanks {} minBytes {} maxBytes {} sizes: {} warmup iters: {} iters: {} agg iters: {} "
+      "validation: {} transport: {} plan: {} ft: {}\n#\n# Using devices\n",
+      ranks.size(), *low, *high, options_.sizes.size(), options_.warmup, options_.iters,
+      options_.aggregate, options_.check, options_.transport, options_.plan,
+      options_.fault_tolerance ? "on" : "off");
   for (const HelloRecord& rank : ranks) {
-    fmt::print(out_, "#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [host memory]\n", rank.rank,
-               rank.pid, rank.host);
+    fmt::print(out_, "#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [host memory]\n",
+               rank.rank, rank.pid, rank.host);
   }
   std::fflush(out_);
 }
@@ -149,7 +157,8 @@ void Table::PrintTitles(ftarKind_t kind) {
   fmt::print(out_, "#\n# Collective test starting: {}\n#\n", CollectiveOf(kind).title);
   fmt::print(out_, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:^31}  {:^31}\n", "", "", "", "", "",
              "out-of-place", "in-place");
-  fmt::print(out_, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");
+  fmt::print(out_, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop",
+             "root");
   for (int i = 0; i < 2; ++i) {
     fmt::print(out_, "  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong");
   }
@@ -215,34 +224,50 @@ void Table::Footer(uint64_t wrong, const std::vector<std::string>& errors, const
 json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const {
   json devices = json::array(), results = json::array();
   for (const HelloRecord& rank : ranks_) {
-    devices.push_back({{"rank", rank.rank}, {"group", 0}, {"pid", rank.pid}, {"hostname", rank.host},
-                       {"device", 0}, {"device_info", "host memory"}});
+    devices.push_back({{"rank", rank.rank},
+                       {"group", 0},
+                       {"pid", rank.pid},
+                       {"hostname", rank.host},
+                       {"device", 0},
+                       {"device_info", "host memory"}});
   }
   for (const auto& [index, entry] : entries_) {
     const Row& row = schedule_.rows()[index];
     const Shape shape = CaseOf(row.kind).shape(row, std::max(entry.members, 1));
-    json j = {{"size", shape.bytes}, {"count", shape.count}, {"type", TypeOf(row.dtype).name},
+    json j = {{"size", shape.bytes},
+              {"count", shape.count},
+              {"type", TypeOf(row.dtype).name},
               {"redop", CollectiveOf(row.kind).reduces ? OpOf(row.redop).name : "none"},
-              {"root", row.root}, {"members", entry.members}, {"actual_iterations", options_.iters},
+              {"root", row.root},
+              {"members", entry.members},
+              {"actual_iterations", options_.iters},
               {"experiment_name", CollectiveOf(row.kind).title}};
     const std::pair<const char*, const std::optional<PlaceResult>*> places[] = {
         {"out_of_place", &entry.out_of_place}, {"in_place", &entry.in_place}};
     for (const auto& [name, place] : places) {
       if (!*place) continue;
       j[name] = PlaceJson(**place, options_.cpu_time);
-      if (options_.per_iteration) j[std::string(name) + "_per_iter"] = PerIterationJson((*place)->times_us);
+      if (options_.per_iteration)
+        j[std::string(name) + "_per_iter"] = PerIterationJson((*place)->times_us);
     }
     results.push_back(j);
   }
   const auto [low, high] = std::minmax_element(options_.sizes.begin(), options_.sizes.end());
   return {{"version", fmt::format("{}", ftarGetVersion())},
           {"start_time", TimeOfDay(started_s_)},
-          {"config", {{"nranks", ranks_.size()}, {"minimum_bytes", *low}, {"maximum_bytes", *high},
-                      {"warmup_iters", options_.warmup}, {"iterations", options_.iters},
-                      {"aggregated_iterations", options_.aggregate}, {"validation", options_.check},
-                      {"blocking", options_.blocking ? "true" : "false"},
-                      {"transport", options_.transport}, {"plan", options_.plan},
-                      {"ft", options_.fault_tolerance ? "on" : "off"}, {"devices", devices}}},
+          {"config",
+           {{"nranks", ranks_.size()},
+            {"minimum_bytes", *low},
+            {"maximum_bytes", *high},
+            {"warmup_iters", options_.warmup},
+            {"iterations", options_.iters},
+            {"aggregated_iterations", options_.aggregate},
+            {"validation", options_.check},
+            {"blocking", options_.blocking ? "true" : "false"},
+            {"transport", options_.transport},
+            {"plan", options_.plan},
+            {"ft", options_.fault_tolerance ? "on" : "off"},
+            {"devices", devices}}},
           {"results", results},
           {"out_of_bounds", {{"count", wrong}, {"okay", wrong == 0 ? "true" : "false"}}},
           {"average_bus_bandwidth",

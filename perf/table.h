@@ -1,8 +1,8 @@
 // The table of nccl-tests and its JSON file.
 //
-// Purpose: turns the records of all ranks for one half of a row into printed text, and keeps what the
-// JSON file needs.
-// Threads: single-threaded.  Ownership: owns its results; borrows options and schedule.
+// Purpose: turns the records of all ranks for one half of a row into printed text, and keeps what
+// the JSON file needs. Threads: single-threaded.  Ownership: owns its results; borrows options and
+// schedule.
 #ifndef FTAR_PERF_TABLE_H_
 #define FTAR_PERF_TABLE_H_
 
@@ -25,7 +25,7 @@ struct PlaceResult {
   double time_us = 0;
   double algorithm_bandwidth = 0;  // GB/s
   double bus_bandwidth = 0;
-  int64_t wrong = -1;  // -1: unchecked
+  int64_t wrong = -1;            // -1: unchecked
   std::vector<double> times_us;  // per iteration, the slowest rank's
 };
 

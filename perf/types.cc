@@ -129,9 +129,12 @@ std::optional<uint64_t> ParseSize(std::string_view text) {
   if (rest != end) {
     if (end - rest != 1) return std::nullopt;
     switch (*rest) {
-      case 'K': case 'k': shift = 10; break;
-      case 'M': case 'm': shift = 20; break;
-      case 'G': case 'g': shift = 30; break;
+      case 'K':
+      case 'k': shift = 10; break;
+      case 'M':
+      case 'm': shift = 20; break;
+      case 'G':
+      case 'g': shift = 30; break;
       default: return std::nullopt;
     }
   }

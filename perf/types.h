@@ -1,4 +1,5 @@
-// Names and sizes of the library's data types, operators and collectives, as nccl-tests prints them.
+// Names and sizes of the library's data types, operators and collectives, as nccl-tests prints
+// them.
 //
 // Purpose: one table each, so that the command line, the report and the verification agree.
 // Threads: everything here is constant.  Ownership: nothing is owned.

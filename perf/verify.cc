@@ -98,7 +98,8 @@ uint64_t ReduceIntegers(const TypeInfo& type, ftarRedop_t redop,
     }
   }
   if (redop != FTAR_AVG || count == 0) return total;
-  if (is_signed) return static_cast<uint64_t>(static_cast<int64_t>(total) / static_cast<int64_t>(count));
+  if (is_signed)
+    return static_cast<uint64_t>(static_cast<int64_t>(total) / static_cast<int64_t>(count));
   return total / count;
 }
 
@@ -121,7 +122,8 @@ Tile InputTile(ftarDtype_t dtype, ftarRedop_t redop, int32_t replica, uint64_t r
   const TypeInfo& type = TypeOf(dtype);
   Tile tile{type.bytes, std::vector<std::byte>(kPeriod * type.bytes)};
   for (size_t i = 0; i < kPeriod; ++i) {
-    PutValue(type, redop, replica, RandomBits(replica, round, i), tile.bytes.data() + i * type.bytes);
+    PutValue(type, redop, replica, RandomBits(replica, round, i),
+             tile.bytes.data() + i * type.bytes);
   }
   return tile;
 }

@@ -32,7 +32,8 @@ struct Participant {
   double weight = 1;
 };
 
-// The weight that a replica gives to a weighted average: differs between neighbours, exact in any type.
+// The weight that a replica gives to a weighted average: differs between neighbours, exact in any
+// type.
 double WeightOf(int32_t replica);
 
 Tile InputTile(ftarDtype_t dtype, ftarRedop_t redop, int32_t replica, uint64_t round);

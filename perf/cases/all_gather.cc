@@ -34,7 +34,8 @@ uint64_t Wrong(const OpContext& context, const Shape& shape, std::span<const OpM
     });
     // A segment whose owner is gone is zero (rule F7).
     if (!present) std::fill(tile.bytes.begin(), tile.bytes.end(), std::byte{0});
-    wrong += CountWrong(tile, 0, shape.count, static_cast<const std::byte*>(recv) + i * segment_bytes);
+    wrong +=
+        CountWrong(tile, 0, shape.count, static_cast<const std::byte*>(recv) + i * segment_bytes);
   }
   return wrong;
 }

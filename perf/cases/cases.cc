@@ -4,8 +4,8 @@
 namespace ftar::perf {
 
 const Case& CaseOf(ftarKind_t kind) {
-  for (const Case* candidate : {&kAllReduceCase, &kReduceScatterCase, &kAllGatherCase,
-                                &kBroadcastCase}) {
+  for (const Case* candidate :
+       {&kAllReduceCase, &kReduceScatterCase, &kAllGatherCase, &kBroadcastCase}) {
     if (candidate->kind == kind) return *candidate;
   }
   return kBarrierCase;

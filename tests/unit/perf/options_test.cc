@@ -1,0 +1,105 @@
+#include "perf/options.h"
+
+#include <gtest/gtest.h>
+
+#include "perf/types.h"
+
+namespace ftar::perf {
+namespace {
+
+ParseResult Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "ftar-perf");
+  return ParseOptions(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(Options, DefaultsAreThoseOfNcclTests) {
+  const ParseResult result = Parse({});
+  ASSERT_TRUE(result.run) << result.text;
+  const Options& options = result.options;
+  EXPECT_EQ(options.sizes, (std::vector<uint64_t>{32 << 20}));
+  EXPECT_EQ(options.types, (std::vector<ftarDtype_t>{FTAR_F32}));
+  EXPECT_EQ(options.ops, (std::vector<ftarRedop_t>{FTAR_SUM}));
+  EXPECT_EQ(options.iters, 20);
+  EXPECT_EQ(options.warmup, 1);
+  EXPECT_EQ(options.check, 1);
+  EXPECT_EQ(options.average, Average::kMean);
+  EXPECT_FALSE(options.CheckEvery());
+}
+
+TEST(Options, ReadsAFaultRun) {
+  const ParseResult result =
+      Parse({"-n", "4", "-b", "8", "-e", "1M", "-f", "2", "--fault", "kill:2@40", "--fault",
+             "join@60", "--timeout", "1s", "--ft", "on", "-z", "1"});
+  ASSERT_TRUE(result.run) << result.text;
+  EXPECT_EQ(result.options.ranks, 4);
+  EXPECT_EQ(result.options.sizes.size(), 18u);
+  EXPECT_EQ(result.options.sizes.back(), 1u << 20);
+  ASSERT_EQ(result.options.faults.size(), 2u);
+  EXPECT_EQ(result.options.faults[1].kind, FaultKind::kJoin);
+  EXPECT_TRUE(result.options.CheckEvery());
+  EXPECT_TRUE(result.options.blocking);
+}
+
+TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
+  const std::vector<std::pair<std::vector<const char*>, const char*>> cases = {
+      {{"-b", "x"}, "-b"},
+      {{"-b", "2M", "-e", "1M"}, "-b"},
+      {{"-d", "float,quad"}, "quad"},
+      {{"-o", "xor"}, "xor"},
+      {{"--collective", "alltoall"}, "alltoall"},
+      {{"-n", "4", "--fault", "kill:2"}, "kill:2"},
+      {{"--fault", "kill:2@4"}, "-n"},
+      {{"--set", "chunk"}, "chunk"},
+      {{"--ft", "maybe"}, "--ft"},
+      {{"-a", "4"}, "-a"},
+      {{"-t", "2"}, "-t"},
+      {{"-n", "-1"}, "-n"},
+      {{"--iters", "0"}, "--iters"},
+      {{"--placement", "over"}, "--placement"},
+      {{"--memory", "gold"}, "--memory"},
+      {{"--sizes", "1,2,z"}, "z"},
+      {{"-b", "0", "-e", "10", "-i", "0"}, "-i"},
+      {{"--no-such-flag"}, "no-such-flag"},
+  };
+  for (const auto& [arguments, name] : cases) {
+    const ParseResult result = Parse(arguments);
+    EXPECT_FALSE(result.run) << name;
+    EXPECT_EQ(result.exit_code, kExitUsage) << name;
+    EXPECT_NE(result.text.find(name), std::string::npos) << result.text;
+  }
+}
+
+TEST(Options, HelpIsNoError) {
+  const ParseResult result = Parse({"--help"});
+  EXPECT_FALSE(result.run);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.text.find("--fault"), std::string::npos);
+  EXPECT_EQ(result.text.find("--rank-index"), std::string::npos);
+}
+
+TEST(Options, ACommandFollowsTheDashes) {
+  const ParseResult result = Parse({"-n", "2", "--", "./trainer", "--steps", "3"});
+  ASSERT_TRUE(result.run) << result.text;
+  EXPECT_EQ(result.options.command, (std::vector<std::string>{"./trainer", "--steps", "3"}));
+}
+
+TEST(SizeSeries, StepsFactorsAndZero) {
+  EXPECT_EQ(SizeSeries(8, 8, 0, 1), (std::vector<uint64_t>{8}));
+  EXPECT_EQ(SizeSeries(0, 4, 2, 1), (std::vector<uint64_t>{0, 2, 4}));
+  EXPECT_EQ(SizeSeries(0, 8, 1, 2), (std::vector<uint64_t>{0, 1, 2, 4, 8}));
+  EXPECT_EQ(SizeSeries(1, 3, 1, 1.1), (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_TRUE(SizeSeries(0, 8, 0, 1).empty());
+}
+
+TEST(ParseSize, SuffixesAreBinary) {
+  EXPECT_EQ(ParseSize("8"), 8u);
+  EXPECT_EQ(ParseSize("4K"), 4096u);
+  EXPECT_EQ(ParseSize("1.5M"), 3u << 19);
+  EXPECT_EQ(ParseSize("2G"), 2ull << 30);
+  for (const char* text : {"", "K", "-1", "1KB", "1T", "1e30", "nan"}) {
+    EXPECT_FALSE(ParseSize(text).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace ftar::perf

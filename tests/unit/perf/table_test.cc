@@ -1,0 +1,61 @@
+#include "perf/table.h"
+
+#include <gtest/gtest.h>
+
+namespace ftar::perf {
+namespace {
+
+Row FloatRow(ftarKind_t kind, uint64_t bytes) {
+  Row row;
+  row.kind = kind;
+  row.bytes = bytes;
+  return row;
+}
+
+RowRecord Timed(int64_t time_ns, int64_t wrong, int32_t members) {
+  RowRecord record;
+  record.time_ns = time_ns;
+  record.wrong = wrong;
+  record.members = members;
+  return record;
+}
+
+TEST(Table, BandwidthsAreThoseOfNcclTests) {
+  const std::vector<RowRecord> records = {Timed(1'000'000, 0, 4), Timed(3'000'000, 2, 4)};
+  const PlaceResult mean = Combine(FloatRow(FTAR_ALLREDUCE, 4'000'000), records, Average::kMean);
+  EXPECT_DOUBLE_EQ(mean.time_us, 2000);
+  EXPECT_DOUBLE_EQ(mean.algorithm_bandwidth, 2);
+  EXPECT_DOUBLE_EQ(mean.bus_bandwidth, 3);  // 2(n-1)/n
+  EXPECT_EQ(mean.wrong, 2);
+  EXPECT_DOUBLE_EQ(
+      Combine(FloatRow(FTAR_ALLGATHER, 4'000'000), records, Average::kMin).bus_bandwidth, 3);
+  EXPECT_DOUBLE_EQ(
+      Combine(FloatRow(FTAR_BROADCAST, 3'000'000), records, Average::kMax).bus_bandwidth, 1);
+  EXPECT_DOUBLE_EQ(Combine(FloatRow(FTAR_ALLREDUCE, 4), records, Average::kRank0).time_us, 1000);
+}
+
+TEST(Table, RankWithoutTimeDoesNotCount) {
+  const PlaceResult result =
+      Combine(FloatRow(FTAR_ALLREDUCE, 4), {Timed(0, 0, 2), Timed(5000, 0, 2)}, Average::kMean);
+  EXPECT_DOUBLE_EQ(result.time_us, 5);
+}
+
+TEST(Table, ColumnsHaveTheWidthsOfNcclTests) {
+  PlaceResult place;
+  place.time_us = 9.1;
+  place.algorithm_bandwidth = 1.25;
+  place.bus_bandwidth = 2.5;
+  place.wrong = 0;
+  PlaceResult unchecked = place;
+  unchecked.wrong = -1;
+  unchecked.time_us = 12345.6;
+  EXPECT_EQ(FormatRow(FloatRow(FTAR_ALLREDUCE, 1024), 256, 1024, place, unchecked),
+            "        1024           256     float     sum      -1     9.10    1.25    2.50       0"
+            "    12346    1.25    2.50     N/A");
+  EXPECT_EQ(FormatRow(FloatRow(FTAR_BARRIER, 0), 0, 0, place, std::nullopt),
+            "           0             0      none    none      -1     9.10    1.25    2.50       0"
+            "        -       -       -       -");
+}
+
+}  // namespace
+}  // namespace ftar::perf
