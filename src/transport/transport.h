@@ -94,7 +94,9 @@ struct DeviceConfig {
   MemberId self;
   std::string job;
   std::string token;           // proves membership on every connection (HMAC-SHA256 challenge, both ways)
-  std::string interface_name;  // interface name, address or CIDR; empty: loopback if the coordinator is there, else by route
+  uint16_t wire_version = wire::kWireVersion;  // tests only: peers of another version are told so and refused
+  std::string interface_name;  // interface name, address or CIDR; empty: the address from which `route_to` is reached
+  std::string route_to;        // the coordinator's "host:port"; empty as well: loopback
   std::string ports;           // "a-b" or empty
   int tcp_streams = 2;
   std::string tcp_congestion;  // empty: system default
@@ -110,7 +112,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const char* name() const = 0;  // "tcp", "shm"
-  // Where peers reach this device, for MemberCard.addresses. Constant after creation.
+  // Where peers reach this device, for MemberCard.addresses: one or more entries "tcp=10.0.0.3:4711;watch=@name". Constant
+  // after creation.
   virtual std::string address() const = 0;
   // Can this device reach a member with that card at all (same host_key for shm, address present)?
   virtual bool Reaches(const wire::MemberCard& card) const = 0;
@@ -138,6 +141,10 @@ class Device {
              bytes_received = 0, bytes_resent = 0, frames_corrupt = 0, peers_refused = 0;
   };
   virtual Counters counters() const = 0;
+
+  // Fault injection, for the decorator `faulty` and the test hook. False if this device has no such thing.
+  enum class Disturbance { kResetPaths, kCorruptNextFrame };
+  virtual bool Disturb(MemberId /*peer*/, Disturbance /*what*/) { return false; }
 
   // In a forked child: close every descriptor without telling anyone (design 5). Async-signal-safe.
   virtual void CloseInForkedChild() = 0;

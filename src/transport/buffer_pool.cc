@@ -1,0 +1,76 @@
+#include "transport/buffer_pool.h"
+
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace ftar::transport {
+namespace {
+
+constexpr int kSmallestClass = 8;  // 256 bytes
+constexpr int kClasses = 40;
+
+void Free(std::byte* memory) { ::operator delete(memory, std::align_val_t(BufferPool::kAlignmentBytes)); }
+
+}  // namespace
+
+struct BufferPool::Store {
+  std::array<std::vector<std::byte*>, kClasses> free;
+  size_t kept_bytes = 0;
+  size_t kept_bytes_max = 0;
+
+  ~Store() {
+    for (auto& list : free) {
+      for (std::byte* memory : list) Free(memory);
+    }
+  }
+
+  void Put(std::byte* memory, int size_class) {
+    const size_t bytes = size_t{1} << size_class;
+    if (kept_bytes + bytes > kept_bytes_max) return Free(memory);
+    kept_bytes += bytes;
+    free[size_class].push_back(memory);
+  }
+};
+
+BufferPool::BufferPool(size_t kept_bytes_max) : store_(std::make_shared<Store>()) {
+  store_->kept_bytes_max = kept_bytes_max;
+}
+
+BufferPool::Buffer BufferPool::Get(size_t bytes) {
+  const int size_class = bytes <= (size_t{1} << kSmallestClass) ? kSmallestClass : std::bit_width(bytes - 1);
+  Buffer buffer;
+  if (size_class >= kClasses) return buffer;
+  auto& list = store_->free[size_class];
+  if (!list.empty()) {
+    buffer.data_ = list.back();
+    list.pop_back();
+    store_->kept_bytes -= size_t{1} << size_class;
+  } else {
+    void* memory = ::operator new(size_t{1} << size_class, std::align_val_t(kAlignmentBytes), std::nothrow);
+    if (memory == nullptr) return buffer;
+    buffer.data_ = static_cast<std::byte*>(memory);
+  }
+  buffer.size_class_ = size_class;
+  buffer.store_ = store_;
+  return buffer;
+}
+
+BufferPool::Buffer::Buffer(Buffer&& other) noexcept
+    : store_(std::move(other.store_)), data_(std::exchange(other.data_, nullptr)), size_class_(other.size_class_) {}
+
+BufferPool::Buffer& BufferPool::Buffer::operator=(Buffer&& other) noexcept {
+  if (this != &other) {
+    if (data_ != nullptr) store_->Put(data_, size_class_);
+    store_ = std::move(other.store_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_class_ = other.size_class_;
+  }
+  return *this;
+}
+
+BufferPool::Buffer::~Buffer() {
+  if (data_ != nullptr) store_->Put(data_, size_class_);
+}
+
+}  // namespace ftar::transport

@@ -1,0 +1,74 @@
+// A frame on its way out, as both transports queue it: a descriptor whose payload is the caller's memory, or a private copy.
+// One thread at a time; whoever holds the object owns the copies, never the referenced payload.
+#ifndef FTAR_TRANSPORT_OUT_FRAME_H_
+#define FTAR_TRANSPORT_OUT_FRAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "transport/buffer_pool.h"
+#include "wire/frame.h"
+
+namespace ftar::transport {
+
+// What a frame is to the transport itself, in FrameHeader::reserved.
+enum class Transit : uint16_t {
+  kDeliver = 0,
+  kLinkAck = 1,    // nothing but link_ack; has no number of its own and is not delivered
+  kTombstone = 2,  // stands for a numbered frame that was cancelled; not delivered
+};
+
+struct OutFrame {
+  enum class State : uint8_t { kQueued, kAssigned, kWritten };
+
+  wire::FrameHeader header;
+  std::vector<std::byte> ext;
+  std::span<const std::byte> payload;
+  BufferPool::Buffer copy;  // backs `payload` when it is private
+  uint64_t cookie = 0;
+  State state = State::kQueued;
+  int slot = -1;               // stream it was assigned to
+  bool payload_crc_known = false;
+  bool cancelled = false;      // finished from a private copy; if it must travel again it does so as a tombstone
+  bool unrepeatable = false;   // FinishOp: the payload may be gone, it cannot travel again
+  bool sent_before = false;
+
+  size_t wire_bytes() const { return sizeof(wire::FrameHeader) + ext.size() + payload.size(); }
+  bool is_data() const {
+    return header.kind != wire::FrameKind::kControl && header.kind != wire::FrameKind::kAck;
+  }
+  bool belongs_to(uint32_t group, uint64_t seq) const {
+    return is_data() && header.group == group && header.seq == seq;
+  }
+
+  // Moves the payload to memory of the frame's own. False if there is no memory.
+  bool MakePrivate(BufferPool* pool) {
+    if (!copy.empty() || payload.empty()) return true;
+    copy = pool->Get(payload.size());
+    if (copy.empty()) return false;
+    std::memcpy(copy.data(), payload.data(), payload.size());
+    payload = {copy.data(), payload.size()};
+    return true;
+  }
+
+  // The frame keeps its number and loses its content.
+  void BecomeTombstone() {
+    header.reserved = static_cast<uint16_t>(Transit::kTombstone);
+    header.kind = wire::FrameKind::kAck;
+    header.flags = 0;
+    header.ext_bytes = header.payload_bytes = header.payload_crc = 0;
+    ext.clear();
+    payload = {};
+    copy = {};
+    cookie = 0;
+    cancelled = unrepeatable = false;
+    payload_crc_known = true;
+  }
+};
+
+}  // namespace ftar::transport
+
+#endif  // FTAR_TRANSPORT_OUT_FRAME_H_

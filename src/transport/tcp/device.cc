@@ -1,0 +1,319 @@
+#include "transport/tcp/device.h"
+
+#include <fcntl.h>
+#include <openssl/rand.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "transport/addresses.h"
+
+namespace ftar::transport::tcp {
+namespace {
+
+constexpr uint64_t kListenerKey = 0;
+constexpr int kEventsMax = 64;
+constexpr TimeNs kProbeTimeoutNs = kSecond;
+constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
+
+uint64_t RandomId() {
+  uint64_t id = 0;
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(&id), sizeof id) != 1) id = 0;
+  return id;
+}
+
+TimeNs SteadyNow() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+TcpDevice::TcpDevice(const DeviceConfig& config) : config_(config) {
+  config_.tcp_streams = std::clamp(config_.tcp_streams, 1, kStreamsMax);
+}
+
+TcpDevice::~TcpDevice() {
+  // Links speak to the device while they go.
+  links_.clear();
+}
+
+Expected<std::unique_ptr<Device>> TcpDevice::Open(const DeviceConfig& config) {
+  std::unique_ptr<TcpDevice> device(new TcpDevice(config));
+  if (const Status status = device->Start(); !status.ok()) return status;
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+Status TcpDevice::Start() {
+  FTAR_RETURN_IF_ERROR(CheckCongestion(config_.tcp_congestion));
+  auto local = ResolveInterface(config_.interface_name, config_.route_to, config_.allow_wildcard);
+  if (!local.ok()) return local.status();
+  auto listener = Listen(*local, config_.ports);
+  if (!listener.ok()) return listener.status();
+  listener_ = std::move(*listener);
+  SocketAddress advertised = listener_.address;
+  if (advertised.wildcard()) {
+    // Peers need an address that they can dial: the one from which the coordinator is reached.
+    auto reachable = ResolveInterface("", config_.route_to, false);
+    if (!reachable.ok()) return reachable.status();
+    advertised = *reachable;
+    advertised.set_port(listener_.address.port());
+  }
+  advertised_ = advertised.Text();
+  epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return Status::System("epoll_create1", errno);
+  spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!EpollAdd(listener_.fd.get(), EPOLLIN, kListenerKey)) return Status::System("epoll_ctl", errno);
+  return {};
+}
+
+std::string TcpDevice::address() const { return "tcp=" + advertised_; }
+
+bool TcpDevice::Reaches(const wire::MemberCard& card) const { return !FindAddress(card.addresses, "tcp").empty(); }
+
+bool TcpDevice::EpollAdd(int fd, uint32_t interest, uint64_t key) {
+  epoll_event event{};
+  event.events = interest;
+  event.data.u64 = key;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// ---- the runtime's calls ---------------------------------------------------------------------------------------------------
+
+Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
+  auto& entry = links_[peer.id];
+  if (entry == nullptr) entry = std::make_unique<TcpLink>(this, peer.id);
+  TcpLink* link = entry.get();
+  const auto state = link->state();
+  link->WantUp();
+  if (state != TcpLink::State::kIdle && state != TcpLink::State::kDead) return link;
+  link->Open(true, RandomId(), config_.tcp_streams, now);
+  deadline_ = now;  // the first dials
+  auto address = ParseAddress(FindAddress(peer.addresses, "tcp"));
+  if (revoked_.contains(peer.id)) {
+    link->Fail({Code::kPeer, "member " + ToString(peer.id) + " was dropped here for good"});
+  } else if (!address.ok()) {
+    link->Fail(address.status());
+  } else {
+    link->set_peer_address(*address);
+    if (config_.token.empty() && !address->loopback()) {
+      link->Fail({Code::kAuth, "token", "without a token only members on this host are connected to, not " + address->Text()});
+    }
+  }
+  return link;
+}
+
+void TcpDevice::Revoke(MemberId peer) {
+  revoked_.insert(peer);
+  const auto it = links_.find(peer);
+  std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
+  std::vector<uint64_t> handshakes;
+  for (const auto& [id, handshake] : handshakes_) {
+    if (handshake->peer() == peer) handshakes.push_back(id);
+  }
+  for (const uint64_t id : handshakes) RemoveHandshake(id);
+  if (it == links_.end()) return;
+  TcpLink* link = it->second.get();
+  if (link->state() == TcpLink::State::kUp || link->state() == TcpLink::State::kBroken) ++counters_.links_closed;
+  dirty_.erase(link);
+  link->CloseStreams();
+  links_.erase(it);
+}
+
+Link* TcpDevice::Find(MemberId peer) {
+  const auto it = links_.find(peer);
+  return it == links_.end() ? nullptr : it->second.get();
+}
+
+bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) {
+  if (closed_) return false;
+  bool any = !dirty_.empty();
+  FlushDirty(now);
+  HandleEvents(now, budget_bytes, &any);
+  if (now >= deadline_) {
+    RunTimers(now);
+    any = true;
+  }
+  FlushDirty(now);
+  if (any) deadline_ = ComputeDeadline();
+  if (events_.empty()) return any;
+  out->insert(out->end(), std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
+  events_.clear();
+  return true;
+}
+
+bool TcpDevice::PrepareSleep() { return dirty_.empty() && events_.empty(); }
+
+TimeNs TcpDevice::next_deadline() const { return deadline_; }
+
+TimeNs TcpDevice::ComputeDeadline() const {
+  TimeNs deadline = kNever;
+  for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());
+  for (const auto& [id, handshake] : handshakes_) deadline = std::min(deadline, handshake->deadline);
+  for (const auto& [key, probe] : probes_) deadline = std::min(deadline, probe.deadline);
+  return deadline;
+}
+
+bool TcpDevice::Disturb(MemberId peer, Disturbance what) {
+  const auto it = links_.find(peer);
+  return it != links_.end() && it->second->Disturb(what, SteadyNow());
+}
+
+void TcpDevice::CloseInForkedChild() {
+  for (auto& [peer, link] : links_) link->CloseInForkedChild();
+  for (auto& [id, handshake] : handshakes_) handshake->fd_owner().Reset();
+  for (auto& [key, probe] : probes_) probe.fd.Reset();
+  listener_.fd.Reset();
+  spare_.Reset();
+  epoll_.Reset();
+  closed_ = true;
+}
+
+void TcpDevice::Close() {
+  if (closed_) return;
+  // Peers should get what was sent, if they take it soon.
+  const TimeNs end = SteadyNow() + kCloseNsMax;
+  const auto undelivered = [this] {
+    return std::any_of(links_.begin(), links_.end(), [](const auto& entry) {
+      return entry.second->state() == TcpLink::State::kUp && !entry.second->drained();
+    });
+  };
+  std::vector<Completion> dropped;
+  for (TimeNs now = SteadyNow(); undelivered() && now < end; now = SteadyNow()) {
+    if (!Poll(now, 1u << 20, &dropped)) {
+      pollfd ready{epoll_.get(), POLLIN, 0};
+      ::poll(&ready, 1, 5);
+    }
+    for (const Completion& completion : dropped) {
+      if (completion.kind == Completion::Kind::kReceived) completion.link->Release(completion.token);
+    }
+    dropped.clear();
+  }
+  for (auto& [peer, link] : links_) {
+    if (link->state() != TcpLink::State::kDead) link->Fail({Code::kLeft, "this member closed the link"});
+  }
+  handshakes_.clear();
+  probes_.clear();
+  listener_.fd.Reset();
+  events_.clear();
+  dirty_.clear();
+  closed_ = true;
+}
+
+// ---- what links ask for ----------------------------------------------------------------------------------------------------
+
+void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
+  int error = 0;
+  UniqueFd fd = tcp::Dial(link->peer_address(), listener_.address, &error);
+  if (!fd.valid()) {
+    return link->OnDialFailed(slot, {Code::kLink, Status::System("dialling " + link->peer_address().Text(), error).text()},
+                              error == ECONNREFUSED, false, now);
+  }
+  LinkHello hello;
+  hello.stream = static_cast<uint16_t>(slot);
+  hello.streams = static_cast<uint16_t>(link->slots().size());
+  hello.fresh = link->was_up() ? 0 : 1;
+  hello.link_id = link->link_id();
+  hello.received = link->received();
+  auto handshake = std::make_unique<Handshake>(config_, std::move(fd), link->peer(), hello, advertised_);
+  link->slots()[slot].handshake = next_key_;
+  AddHandshake(std::move(handshake), now);
+}
+
+// Dials the peer's listener only to learn whether anybody listens there.
+void TcpDevice::Probe(TcpLink* link, TimeNs now) {
+  int error = 0;
+  UniqueFd fd = tcp::Dial(link->peer_address(), listener_.address, &error);
+  if (!fd.valid()) return link->OnProbe(error == ECONNREFUSED, now);
+  const uint64_t key = next_key_++;
+  if (!EpollAdd(fd.get(), EPOLLOUT, key)) return link->OnProbe(false, now);
+  probes_[key] = ProbeDial{std::move(fd), link->peer(), now + kProbeTimeoutNs};
+}
+
+void TcpDevice::AbandonHandshake(uint64_t id) { RemoveHandshake(id); }
+
+uint64_t TcpDevice::WatchStream(TcpLink* link, int slot, uint32_t interest) {
+  const uint64_t key = next_key_++;
+  sources_[key] = Source{link, slot};
+  EpollAdd(link->slots()[slot].stream->fd(), interest, key);
+  return key;
+}
+
+void TcpDevice::ChangeInterest(uint64_t key, int fd, uint32_t interest) {
+  epoll_event event{};
+  event.events = interest;
+  event.data.u64 = key;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void TcpDevice::ForgetStream(uint64_t key, int fd) {
+  sources_.erase(key);
+  // Closing would not do if a forked child still holds the descriptor.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+// ---- events and timers -----------------------------------------------------------------------------------------------------
+
+void TcpDevice::FlushDirty(TimeNs now) {
+  if (dirty_.empty()) return;
+  // Links that are not done put themselves in again.
+  const auto links = std::exchange(dirty_, {});
+  for (TcpLink* link : links) link->Flush(now);
+}
+
+void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
+  epoll_event events[kEventsMax];
+  const int count = ::epoll_wait(epoll_.get(), events, kEventsMax, 0);
+  for (int i = 0; i < count; ++i) {
+    *any = true;
+    const uint64_t key = events[i].data.u64;
+    const uint32_t ready = events[i].events;
+    if (key == kListenerKey) {
+      AcceptAll(now);
+    } else if (const auto source = sources_.find(key); source != sources_.end()) {
+      const auto [link, slot, unused] = source->second;
+      if ((ready & EPOLLOUT) != 0) link->OnWritable(slot, now);
+      if ((ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && sources_.contains(key) && budget_bytes > 0) {
+        budget_bytes -= std::min(budget_bytes, link->OnReadable(slot, budget_bytes, now));
+      }
+    } else if (probes_.contains(key)) {
+      OnProbeReady(key, now);
+    } else if (handshakes_.contains(key)) {
+      DriveHandshake(key, now);
+    }
+  }
+}
+
+void TcpDevice::RunTimers(TimeNs now) {
+  std::vector<uint64_t> late;
+  for (const auto& [id, handshake] : handshakes_) {
+    if (now >= handshake->deadline) late.push_back(id);
+  }
+  for (const uint64_t id : late) {
+    const auto it = handshakes_.find(id);
+    if (it == handshakes_.end()) continue;
+    it->second->Fail({Code::kLink, "no answer within the handshake's time"});
+    FinishHandshake(id, now);
+  }
+  std::vector<uint64_t> probes;
+  for (const auto& [key, probe] : probes_) {
+    if (now >= probe.deadline) probes.push_back(key);
+  }
+  for (const uint64_t key : probes) OnProbeReady(key, now);
+  for (const auto& [peer, link] : links_) link->OnTimer(now);
+}
+
+void TcpDevice::OnProbeReady(uint64_t key, TimeNs now) {
+  const auto it = probes_.find(key);
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  ::getsockopt(it->second.fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+  const MemberId peer = it->second.peer;
+  probes_.erase(it);
+  if (const auto link = links_.find(peer); link != links_.end()) link->second->OnProbe(error == ECONNREFUSED, now);
+}
+
+}  // namespace ftar::transport::tcp

@@ -1,0 +1,109 @@
+// The tcp device: listener, handshakes, one epoll set for everything, and the links.
+//
+// Threads and ownership: see transport.h. Unauthenticated connections cost one small object each and are bounded in number
+// (the oldest gives way) and in time; without a token only loopback peers are served.
+#ifndef FTAR_TRANSPORT_TCP_DEVICE_H_
+#define FTAR_TRANSPORT_TCP_DEVICE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "transport/tcp/handshake.h"
+#include "transport/tcp/link.h"
+#include "transport/transport.h"
+
+namespace ftar::transport::tcp {
+
+class TcpDevice : public Device {
+ public:
+  static Expected<std::unique_ptr<Device>> Open(const DeviceConfig& config);
+  ~TcpDevice() override;
+
+  const char* name() const override { return "tcp"; }
+  std::string address() const override;
+  bool Reaches(const wire::MemberCard& card) const override;
+  Link* Connect(const wire::MemberCard& peer, TimeNs now) override;
+  void Revoke(MemberId peer) override;
+  Link* Find(MemberId peer) override;
+  bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) override;
+  int wait_fd() const override { return epoll_.get(); }
+  bool PrepareSleep() override;
+  void FinishSleep() override {}
+  TimeNs next_deadline() const override;
+  Counters counters() const override { return counters_; }
+  bool Disturb(MemberId peer, Disturbance what) override;
+  void CloseInForkedChild() override;
+  void Close() override;
+
+  // ---- for links
+  const DeviceConfig& config() const { return config_; }
+  BufferPool* pool() { return &pool_; }
+  Counters& counting() { return counters_; }
+  void Emit(Completion completion) { events_.push_back(std::move(completion)); }
+  void MarkDirty(TcpLink* link) { dirty_.insert(link); }
+  void Dial(TcpLink* link, int slot, TimeNs now);
+  void Probe(TcpLink* link, TimeNs now);
+  void AbandonHandshake(uint64_t id);
+  uint64_t WatchStream(TcpLink* link, int slot, uint32_t interest);
+  void ChangeInterest(uint64_t key, int fd, uint32_t interest);
+  void ForgetStream(uint64_t key, int fd);
+
+ private:
+  // What an epoll key stands for; keys are never reused, so a stale event finds nothing.
+  struct Source {
+    TcpLink* link = nullptr;
+    int slot = 0;
+    bool handshake = false;
+  };
+  struct ProbeDial {
+    UniqueFd fd;
+    MemberId peer;
+    TimeNs deadline = kNever;
+  };
+
+  explicit TcpDevice(const DeviceConfig& config);
+  Status Start();
+  void AcceptAll(TimeNs now);
+  void RefuseWithSpare();
+  void AddHandshake(std::unique_ptr<Handshake> handshake, TimeNs now);
+  void LimitUnauthenticated();
+  void DriveHandshake(uint64_t id, TimeNs now);
+  void UpdateInterest(Handshake* handshake);
+  void OnGreeted(Handshake* handshake, TimeNs now);
+  Verdict Judge(Handshake* handshake, TimeNs now, TcpLink** link);
+  void FinishHandshake(uint64_t id, TimeNs now);
+  void OnDialDone(Handshake* handshake, TcpLink* link, TimeNs now);
+  void RemoveHandshake(uint64_t id);
+  void OnProbeReady(uint64_t key, TimeNs now);
+  void HandleEvents(TimeNs now, size_t budget_bytes, bool* any);
+  void RunTimers(TimeNs now);
+  void FlushDirty(TimeNs now);
+  bool EpollAdd(int fd, uint32_t interest, uint64_t key);
+  TimeNs ComputeDeadline() const;
+
+  DeviceConfig config_;
+  BufferPool pool_;
+  Counters counters_;
+  UniqueFd epoll_;
+  Listener listener_;
+  std::string advertised_;  // "host:port"
+  UniqueFd spare_;          // closed for a moment to refuse connections when descriptors have run out
+  std::unordered_map<MemberId, std::unique_ptr<TcpLink>> links_;
+  std::unordered_set<MemberId> revoked_;
+  std::unordered_map<uint64_t, Source> sources_;
+  std::map<uint64_t, std::unique_ptr<Handshake>> handshakes_;  // in order of age
+  std::map<uint64_t, ProbeDial> probes_;
+  std::unordered_set<TcpLink*> dirty_;
+  std::vector<Completion> events_;
+  uint64_t next_key_ = 1;
+  TimeNs deadline_ = kNever;
+  bool closed_ = false;
+};
+
+}  // namespace ftar::transport::tcp
+
+#endif  // FTAR_TRANSPORT_TCP_DEVICE_H_

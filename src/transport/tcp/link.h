@@ -1,0 +1,170 @@
+// A tcp link: frames numbered from 0, spread over several streams, put back in order by number, kept until acknowledged.
+//
+// Payload is referenced until the peer has acknowledged the frame (kSent), so that a lost stream's frames can be sent again on
+// another stream or a new connection; the receiver drops what it has already (exactly once). A frame gets its number when it
+// is handed to a stream, not when it is queued, so cancelling a queued frame leaves no gap; a numbered one that is cancelled
+// travels as a tombstone if it must travel again. Acknowledgements ride in every header; frames of their own are sent only
+// after 64 frames or 1 MiB, or when the link has been idle for a moment.
+//
+// One thread at a time; owned by the device. Received payload is in heap memory of its own from the start, so Detach is free.
+#ifndef FTAR_TRANSPORT_TCP_LINK_H_
+#define FTAR_TRANSPORT_TCP_LINK_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/tcp/socket.h"
+#include "transport/tcp/stream.h"
+#include "transport/transport.h"
+
+namespace ftar::transport::tcp {
+
+class TcpDevice;
+
+class TcpLink : public Link {
+ public:
+  enum class State {
+    kIdle,    // known, neither dialled nor up
+    kOpening, // dialled, no stream yet
+    kUp,      // at least one stream
+    kBroken,  // all streams lost; being dialled again, or waiting for the dialler
+    kDead,    // kDown was said
+  };
+  struct Slot {
+    std::unique_ptr<Stream> stream;
+    uint64_t handshake = 0;       // the device's key of a dial in progress
+    TimeNs dial_at = kNever;      // dialler: next attempt
+    TimeNs backoff_ns = 0;
+    TimeNs give_up_at = kNever;   // dialler: when a slot that alone is lost is left alone
+    bool lost = false;            // kPathLost was said
+    uint64_t epoll_key = 0;
+  };
+
+  TcpLink(TcpDevice* device, MemberId peer);
+  ~TcpLink() override;
+
+  MemberId peer() const override { return peer_; }
+  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
+            bool copy_payload, uint64_t cookie) override;
+  void CancelOp(uint32_t group, uint64_t seq) override;
+  void FinishOp(uint32_t group, uint64_t seq) override;
+  void Release(uint64_t token) override;
+  Detached Detach(uint64_t token) override;
+  size_t hold_bytes_max() const override;
+  bool busy() const override;
+  std::string Describe() const override;
+
+  // ---- for the device
+  State state() const { return state_; }
+  bool dialler() const { return dialler_; }
+  bool was_up() const { return was_up_; }
+  uint64_t link_id() const { return link_id_; }
+  uint64_t received() const { return expected_; }
+  int live_streams() const;
+  std::vector<Slot>& slots() { return slots_; }
+  const SocketAddress& peer_address() const { return peer_address_; }
+
+  // Begins anew as dialler or acceptor; what an earlier incarnation had queued is dropped, its tokens stay valid.
+  void Open(bool dialler, uint64_t link_id, int streams, TimeNs now);
+  // As Open for an accepted dial; frames that were queued before the link was up go out on it.
+  void Reopen(uint64_t link_id, int streams, TimeNs now);
+  void set_peer_address(const SocketAddress& address) { peer_address_ = address; }
+  // Connect was called here: the outcome is kUp, not kAccepted.
+  void WantUp() { wants_up_ = true; }
+  // The peer's own greeting of this slot's new connection says how many frames it has.
+  void Attach(int slot, UniqueFd fd, uint64_t peer_received, std::span<const std::byte> leftover, TimeNs now);
+  // Returns the bytes of payload that came.
+  size_t OnReadable(int slot, size_t budget_bytes, TimeNs now);
+  void OnWritable(int slot, TimeNs now);
+  // A dial of `slot` failed. `final_failure`: dialling again cannot help.
+  void OnDialFailed(int slot, const Status& why, bool refused, bool final_failure, TimeNs now);
+  // Both sides dialled and the peer's dial goes on: wait for it.
+  void Yield();
+  void OnProbe(bool refused, TimeNs now);
+  void OnPeerExited(TimeNs now);
+  void OnTimer(TimeNs now);
+  TimeNs next_deadline() const;
+  // Hands queued frames to streams and writes what the sockets take.
+  void Flush(TimeNs now);
+  void Fail(Status status);
+  void CloseStreams();
+  void CloseInForkedChild();
+  bool Disturb(Device::Disturbance what, TimeNs now);
+  bool drained() const { return queue_.empty() && window_.empty(); }
+
+ private:
+  struct Held {
+    Arrived frame;
+    bool detached = false;
+  };
+
+  void LoseSlot(int slot, const Status& why, TimeNs now);
+  void Tell(Completion::Kind kind, std::string text, Status status = {});
+  void RequeueFramesOf(int slot);
+  void BreakIfNoStream(TimeNs now);
+  void ScheduleDial(int slot, TimeNs now);
+  void FillStream(int slot);
+  OutFrame* NextFrame();
+  void Assign(OutFrame* frame, int slot);
+  void CollectWritten(int slot);
+  void WriteSlot(int slot, TimeNs now);
+  void SendAck(TimeNs now);
+  void ApplyAck(uint64_t ack);
+  void TrimWindow();
+  void Tombstone(OutFrame* frame);
+  void CancelNumbered(OutFrame* frame);
+  void Unstall();
+  bool HasUnwritten() const;
+  void Accept(Arrived frame, TimeNs now);
+  void Deliver(Arrived frame, TimeNs now);
+  void CountForAck(size_t bytes, TimeNs now);
+  void UpdateInterest(int slot);
+  void DropOutput();
+  OutFrame* WindowFrame(uint64_t number) { return window_[number - window_begin_].get(); }
+
+  TcpDevice* const device_;
+  const MemberId peer_;
+  SocketAddress peer_address_;
+  State state_ = State::kIdle;
+  bool dialler_ = false;
+  bool was_up_ = false;
+  bool wants_up_ = false;  // Connect was called here: say kUp, not kAccepted
+  uint64_t link_id_ = 0;
+  int auth_rejections_ = 0;
+  TimeNs give_up_at_ = kNever;  // while kOpening or kBroken
+  TimeNs probe_at_ = kNever;    // acceptor and kBroken: ask the peer's listener whether it lives
+  std::vector<Slot> slots_;
+  std::string last_trouble_;
+
+  // Out: queue_ has no numbers yet; window_ holds frames window_begin_ .. next_number_ until acknowledged.
+  std::deque<std::unique_ptr<OutFrame>> queue_;
+  std::deque<std::unique_ptr<OutFrame>> window_;
+  uint64_t window_begin_ = 0, next_number_ = 0, acked_ = 0;
+  size_t window_bytes_ = 0;
+  std::set<uint64_t> resend_;
+  std::vector<std::unique_ptr<OutFrame>> ack_frames_;  // one a slot
+  std::vector<bool> ack_frame_busy_;
+  bool corrupt_next_ = false;
+
+  // In: next number to deliver, frames ahead of it, frames the user holds.
+  uint64_t expected_ = 0;
+  std::map<uint64_t, Arrived> ahead_;
+  size_t ahead_bytes_ = 0;
+  std::unordered_map<uint64_t, Held> held_;
+  uint64_t next_token_ = 1;
+  size_t held_bytes_ = 0;
+  bool stalled_ = false;
+  uint64_t unacked_frames_ = 0;
+  size_t unacked_bytes_ = 0;
+  TimeNs ack_at_ = kNever;
+  std::vector<Arrived> arrived_;  // scratch
+};
+
+}  // namespace ftar::transport::tcp
+
+#endif  // FTAR_TRANSPORT_TCP_LINK_H_

@@ -1,0 +1,364 @@
+// The part of a link that moves frames; link.cc has the part that makes and repairs its streams.
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "transport/tcp/device.h"
+#include "transport/tcp/link.h"
+
+namespace ftar::transport::tcp {
+namespace {
+
+constexpr size_t kHoldBytesMax = 64u << 20;
+constexpr size_t kWindowBytesMax = 64u << 20;  // numbered and unacknowledged
+constexpr uint64_t kAheadFramesMax = 1u << 20;
+constexpr size_t kStreamQueueBytes = 256 * 1024;
+constexpr size_t kFlushBytesMax = 4u << 20;
+constexpr uint64_t kAckFrames = 64;
+constexpr size_t kAckBytes = 1u << 20;
+constexpr TimeNs kAckDelayNs = 5 * kMillisecond;
+
+}  // namespace
+
+// ---- the caller's side -----------------------------------------------------------------------------------------------------
+
+void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
+                   bool copy_payload, uint64_t cookie) {
+  if (state_ == State::kDead) return;
+  auto frame = std::make_unique<OutFrame>();
+  frame->header = header;
+  frame->header.reserved = static_cast<uint16_t>(Transit::kDeliver);
+  frame->header.flags &= static_cast<uint8_t>(~wire::kFrameHasCrc);
+  frame->header.payload_crc = 0;
+  frame->ext.assign(ext.begin(), ext.end());
+  frame->payload = payload;
+  frame->cookie = cookie;
+  if (ext.size() > wire::kExtBytesMax || payload.size() > wire::kPayloadBytesMax) {
+    return Fail({Code::kInternal, "a frame of " + std::to_string(payload.size()) + " bytes is too long for any link"});
+  }
+  if (copy_payload && !frame->MakePrivate(device_->pool())) {
+    return Fail({Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
+  }
+  queue_.push_back(std::move(frame));
+  device_->MarkDirty(this);
+}
+
+void TcpLink::CancelOp(uint32_t group, uint64_t seq) {
+  std::erase_if(queue_, [&](const auto& frame) { return frame->belongs_to(group, seq); });
+  for (size_t i = 0; i < window_.size(); ++i) {
+    if (window_[i]->belongs_to(group, seq)) CancelNumbered(window_[i].get());
+  }
+}
+
+void TcpLink::CancelNumbered(OutFrame* frame) {
+  frame->cookie = 0;
+  if (frame->state != OutFrame::State::kAssigned) return Tombstone(frame);
+  Stream* stream = slots_[frame->slot].stream.get();
+  if (!stream->HalfWritten(frame)) {
+    // No byte of it has left: the same number goes out empty.
+    Tombstone(frame);
+    StampFrame(frame, frame->header.link_seq, expected_, device_->config().tcp_crc);
+    stream->RecountQueue();
+    return;
+  }
+  frame->cancelled = true;
+  if (!frame->MakePrivate(device_->pool())) Fail({Code::kMemory, "no memory to finish a cancelled frame"});
+}
+
+void TcpLink::FinishOp(uint32_t group, uint64_t seq) {
+  bool memory = true;
+  for (auto& frame : queue_) {
+    if (!frame->belongs_to(group, seq)) continue;
+    frame->cookie = 0;
+    memory = memory && frame->MakePrivate(device_->pool());
+  }
+  for (auto& frame : window_) {
+    if (!frame->belongs_to(group, seq)) continue;
+    frame->cookie = 0;
+    if (frame->state != OutFrame::State::kWritten) {
+      memory = memory && frame->MakePrivate(device_->pool());
+    } else if (frame->copy.empty() && !frame->payload.empty()) {
+      window_bytes_ -= frame->payload.size();
+      frame->payload = {};
+      frame->unrepeatable = true;
+    }
+  }
+  if (!memory) Fail({Code::kMemory, "no memory to finish an operation's frames"});
+}
+
+// The frame keeps its number, so that the peer's count stays whole.
+void TcpLink::Tombstone(OutFrame* frame) {
+  window_bytes_ -= frame->wire_bytes();
+  frame->BecomeTombstone();
+  window_bytes_ += frame->wire_bytes();
+}
+
+void TcpLink::Release(uint64_t token) {
+  const auto it = held_.find(token);
+  if (it == held_.end()) return;
+  if (!it->second.detached) held_bytes_ -= it->second.frame.payload().size();
+  held_.erase(it);
+  Unstall();
+}
+
+Link::Detached TcpLink::Detach(uint64_t token) {
+  const auto it = held_.find(token);
+  if (it == held_.end()) return {};
+  // Every frame has memory of its own already; from now on it does not count against the link.
+  if (!it->second.detached) held_bytes_ -= it->second.frame.payload().size();
+  it->second.detached = true;
+  Unstall();
+  return {it->second.frame.ext(), it->second.frame.payload()};
+}
+
+void TcpLink::Unstall() {
+  if (!stalled_ || held_bytes_ >= kHoldBytesMax) return;
+  stalled_ = false;
+  for (size_t i = 0; i < slots_.size(); ++i) UpdateInterest(static_cast<int>(i));
+}
+
+size_t TcpLink::hold_bytes_max() const { return kHoldBytesMax; }
+
+bool TcpLink::busy() const { return !queue_.empty() || !resend_.empty() || HasUnwritten(); }
+
+bool TcpLink::HasUnwritten() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const Slot& s) { return s.stream != nullptr && s.stream->queued_bytes() > 0; });
+}
+
+// ---- out -------------------------------------------------------------------------------------------------------------------
+
+void TcpLink::Flush(TimeNs now) {
+  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i) WriteSlot(static_cast<int>(i), now);
+  if (state_ != State::kUp || now < ack_at_) return;
+  SendAck(now);
+}
+
+void TcpLink::OnWritable(int slot, TimeNs now) {
+  if (state_ != State::kUp || slots_[slot].stream == nullptr) return;
+  slots_[slot].stream->set_blocked(false);
+  WriteSlot(slot, now);
+}
+
+// Fills and writes until the socket is full, there is nothing left, or it has had its share of this turn.
+void TcpLink::WriteSlot(int slot, TimeNs now) {
+  size_t written = 0;
+  while (slots_[slot].stream != nullptr && !slots_[slot].stream->blocked()) {
+    FillStream(slot);
+    Stream* stream = slots_[slot].stream.get();
+    if (stream == nullptr || stream->queued_bytes() == 0) break;
+    if (written >= kFlushBytesMax) {
+      device_->MarkDirty(this);
+      break;
+    }
+    const size_t before = stream->queued_bytes();
+    const Status status = stream->Write();
+    written += before - stream->queued_bytes();
+    CollectWritten(slot);
+    if (!status.ok()) return LoseSlot(slot, status, now);
+  }
+  UpdateInterest(slot);
+}
+
+void TcpLink::FillStream(int slot) {
+  while (slots_[slot].stream != nullptr && slots_[slot].stream->queued_bytes() < kStreamQueueBytes) {
+    OutFrame* frame = NextFrame();
+    if (frame == nullptr) return;
+    if (frame->unrepeatable) {
+      return Fail({Code::kLink, "data of a finished operation was lost with its connection and cannot be sent again"});
+    }
+    Assign(frame, slot);
+  }
+}
+
+OutFrame* TcpLink::NextFrame() {
+  while (!resend_.empty()) {
+    const uint64_t number = *resend_.begin();
+    resend_.erase(resend_.begin());
+    if (number >= acked_) return WindowFrame(number);
+  }
+  if (queue_.empty() || window_bytes_ >= kWindowBytesMax) return nullptr;
+  window_.push_back(std::move(queue_.front()));
+  queue_.pop_front();
+  OutFrame* frame = window_.back().get();
+  frame->header.link_seq = next_number_++;
+  window_bytes_ += frame->wire_bytes();
+  return frame;
+}
+
+void TcpLink::Assign(OutFrame* frame, int slot) {
+  Device::Counters& counters = device_->counting();
+  const size_t bytes = frame->payload.size() + frame->ext.size();
+  ++counters.frames_sent;
+  counters.bytes_sent += bytes;
+  if (frame->sent_before) counters.bytes_resent += bytes;
+  frame->sent_before = true;
+  const bool crc = device_->config().tcp_crc;
+  StampFrame(frame, frame->header.link_seq, expected_, crc);
+  if (corrupt_next_ && crc && !frame->payload.empty()) {
+    // Wrong only this time: the frame is stamped anew when it is sent again.
+    corrupt_next_ = false;
+    frame->header.payload_crc ^= 1;
+    StampFrame(frame, frame->header.link_seq, expected_, crc);
+    frame->payload_crc_known = false;
+  }
+  frame->state = OutFrame::State::kAssigned;
+  frame->slot = slot;
+  slots_[slot].stream->Queue(frame);
+  unacked_frames_ = unacked_bytes_ = 0;
+  ack_at_ = kNever;
+}
+
+void TcpLink::CollectWritten(int slot) {
+  for (OutFrame* frame : slots_[slot].stream->TakeWritten()) {
+    if (frame == ack_frames_[slot].get()) {
+      ack_frame_busy_[slot] = false;
+      continue;
+    }
+    frame->state = OutFrame::State::kWritten;
+    if (frame->cancelled) Tombstone(frame);
+  }
+  TrimWindow();
+}
+
+void TcpLink::SendAck(TimeNs now) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].stream == nullptr || ack_frame_busy_[i]) continue;
+    OutFrame* frame = ack_frames_[i].get();
+    frame->header = wire::FrameHeader{};
+    frame->header.kind = wire::FrameKind::kAck;
+    frame->header.reserved = static_cast<uint16_t>(Transit::kLinkAck);
+    StampFrame(frame, 0, expected_, false);
+    ack_frame_busy_[i] = true;
+    slots_[i].stream->Queue(frame);
+    unacked_frames_ = unacked_bytes_ = 0;
+    ack_at_ = kNever;
+    return WriteSlot(static_cast<int>(i), now);
+  }
+  ack_at_ = now + kAckDelayNs;  // every stream still has an older one to write
+}
+
+void TcpLink::ApplyAck(uint64_t ack) {
+  if (ack > next_number_) return Fail({Code::kCorrupt, "the peer acknowledges frames that were never sent"});
+  if (ack <= acked_) return;
+  acked_ = ack;
+  TrimWindow();
+}
+
+// Lets go of acknowledged frames from the front; one that is being written (again) must be finished first.
+void TcpLink::TrimWindow() {
+  bool trimmed = false;
+  while (!window_.empty() && window_begin_ < acked_) {
+    OutFrame* frame = window_.front().get();
+    if (frame->state == OutFrame::State::kAssigned) break;
+    if (frame->cookie != 0) {
+      Completion completion;
+      completion.kind = Completion::Kind::kSent;
+      completion.link = this;
+      completion.peer = peer_;
+      completion.cookie = frame->cookie;
+      device_->Emit(std::move(completion));
+    }
+    resend_.erase(window_begin_);
+    window_bytes_ -= frame->wire_bytes();
+    window_.pop_front();
+    ++window_begin_;
+    trimmed = true;
+  }
+  if (trimmed && !queue_.empty()) device_->MarkDirty(this);
+}
+
+void TcpLink::UpdateInterest(int slot_index) {
+  Stream* stream = slots_[slot_index].stream.get();
+  if (stream == nullptr) return;
+  const uint32_t wanted = (stalled_ ? 0u : static_cast<uint32_t>(EPOLLIN)) |
+                          (stream->blocked() ? static_cast<uint32_t>(EPOLLOUT) : 0u);
+  if (wanted == stream->interest) return;
+  stream->interest = wanted;
+  device_->ChangeInterest(slots_[slot_index].epoll_key, stream->fd(), wanted);
+}
+
+// ---- in --------------------------------------------------------------------------------------------------------------------
+
+size_t TcpLink::OnReadable(int slot, size_t budget_bytes, TimeNs now) {
+  if (state_ != State::kUp || slots_[slot].stream == nullptr) return 0;
+  std::vector<Arrived> arrived = std::move(arrived_);
+  arrived.clear();
+  const Status status = slots_[slot].stream->Read(budget_bytes, &arrived);
+  size_t bytes = 0;
+  for (Arrived& frame : arrived) {
+    bytes += frame.payload().size();
+    if (state_ == State::kUp) Accept(std::move(frame), now);
+  }
+  arrived.clear();
+  arrived_ = std::move(arrived);
+  if (!status.ok() && state_ == State::kUp) LoseSlot(slot, status, now);
+  return bytes;
+}
+
+void TcpLink::Accept(Arrived frame, TimeNs now) {
+  const wire::FrameHeader& header = frame.header;
+  const auto transit = static_cast<Transit>(header.reserved);
+  if (transit > Transit::kTombstone) return Fail({Code::kCorrupt, "a frame of unknown purpose"});
+  ApplyAck(header.link_ack);
+  if (state_ != State::kUp || transit == Transit::kLinkAck) return;
+  const uint64_t number = header.link_seq;
+  if (number < expected_ || ahead_.contains(number)) {
+    // Sent again although we had it: tell the peer how far we are.
+    ack_at_ = now;
+    return device_->MarkDirty(this);
+  }
+  if (number - expected_ > kAheadFramesMax || ahead_bytes_ > 2 * kWindowBytesMax) {
+    return Fail({Code::kCorrupt, "the peer runs ahead of what it may send"});
+  }
+  if (number != expected_) {
+    ahead_bytes_ += frame.payload().size();
+    ahead_.emplace(number, std::move(frame));
+    return;
+  }
+  Deliver(std::move(frame), now);
+  while (!ahead_.empty() && ahead_.begin()->first == expected_) {
+    Arrived next = std::move(ahead_.begin()->second);
+    ahead_.erase(ahead_.begin());
+    ahead_bytes_ -= next.payload().size();
+    Deliver(std::move(next), now);
+  }
+}
+
+void TcpLink::Deliver(Arrived frame, TimeNs now) {
+  ++expected_;
+  const size_t bytes = frame.payload().size();
+  CountForAck(bytes, now);
+  if (static_cast<Transit>(frame.header.reserved) == Transit::kTombstone) return;
+  Device::Counters& counters = device_->counting();
+  ++counters.frames_received;
+  counters.bytes_received += bytes + frame.ext().size();
+  Completion completion;
+  completion.kind = Completion::Kind::kReceived;
+  completion.link = this;
+  completion.peer = peer_;
+  completion.header = frame.header;
+  completion.ext = frame.ext();
+  completion.payload = frame.payload();
+  completion.token = next_token_++;
+  held_.emplace(completion.token, Held{std::move(frame)});
+  held_bytes_ += bytes;
+  device_->Emit(std::move(completion));
+  if (!stalled_ && held_bytes_ >= kHoldBytesMax) {
+    stalled_ = true;
+    for (size_t i = 0; i < slots_.size(); ++i) UpdateInterest(static_cast<int>(i));
+  }
+}
+
+void TcpLink::CountForAck(size_t bytes, TimeNs now) {
+  ++unacked_frames_;
+  unacked_bytes_ += bytes;
+  if (unacked_frames_ >= kAckFrames || unacked_bytes_ >= kAckBytes) {
+    ack_at_ = now;
+    device_->MarkDirty(this);
+  } else if (ack_at_ == kNever) {
+    ack_at_ = now + kAckDelayNs;
+  }
+}
+
+}  // namespace ftar::transport::tcp

@@ -1,0 +1,52 @@
+// Addresses and sockets of the tcp transport: which local address to use, listening in a port range, dialling, options.
+// Plain functions over values; any thread. Descriptors returned are nonblocking and close-on-exec. Errors are Code::kConfig
+// with the knob's name as argument when the configuration is to blame, else Code::kSystem.
+#ifndef FTAR_TRANSPORT_TCP_SOCKET_H_
+#define FTAR_TRANSPORT_TCP_SOCKET_H_
+
+#include <sys/socket.h>
+
+#include <string>
+
+#include "base/status.h"
+#include "transport/fd.h"
+
+namespace ftar::transport::tcp {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
+
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  uint16_t port() const;
+  void set_port(uint16_t port);
+  bool loopback() const;
+  bool wildcard() const;
+  std::string Text() const;  // "10.0.0.3:4711", "[::1]:4711"
+};
+
+// Numbers only, no names: "10.0.0.3:4711", "[::1]:4711".
+Expected<SocketAddress> ParseAddress(const std::string& text);
+
+// The local address that knob `interface` names (see DeviceConfig::interface_name); the port is 0. `route_to` is "host:port".
+Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to, bool allow_wildcard);
+
+struct Listener {
+  UniqueFd fd;
+  SocketAddress address;  // with the port in use
+};
+// `ports` is "a-b", "a" or empty for any.
+Expected<Listener> Listen(const SocketAddress& address, const std::string& ports);
+
+// Starts to connect from `local`'s address. *error is errno if it failed at once (the descriptor is then invalid).
+UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error);
+
+// TCP_NODELAY and the congestion control: "" and "system" leave the default, "auto" takes cubic where there is one.
+Status SetOptions(int fd, const std::string& congestion);
+// Fails with kConfig if this system has no such congestion control.
+Status CheckCongestion(const std::string& congestion);
+
+}  // namespace ftar::transport::tcp
+
+#endif  // FTAR_TRANSPORT_TCP_SOCKET_H_

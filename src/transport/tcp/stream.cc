@@ -1,0 +1,222 @@
+#include "transport/tcp/stream.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/crc32c.h"
+
+namespace ftar::transport::tcp {
+namespace {
+
+constexpr size_t kHeaderBytes = sizeof(wire::FrameHeader);
+constexpr size_t kWriteBytesMax = 1u << 20;
+
+uint32_t HeaderCrc(wire::FrameHeader header, const std::byte* ext) {
+  header.header_crc = 0;
+  const uint32_t crc = Crc32c(0, &header, sizeof header);
+  return header.ext_bytes == 0 ? crc : Crc32c(crc, ext, header.ext_bytes);
+}
+
+iovec Iovec(const std::byte* data, size_t bytes) { return {const_cast<std::byte*>(data), bytes}; }
+
+}  // namespace
+
+void StampFrame(OutFrame* frame, uint64_t number, uint64_t ack, bool crc) {
+  wire::FrameHeader& header = frame->header;
+  header.ext_bytes = static_cast<uint32_t>(frame->ext.size());
+  header.payload_bytes = static_cast<uint32_t>(frame->payload.size());
+  header.link_seq = number;
+  header.link_ack = ack;
+  if (crc && !frame->payload_crc_known && !frame->payload.empty()) {
+    header.payload_crc = Crc32c(0, frame->payload.data(), frame->payload.size());
+    header.flags |= wire::kFrameHasCrc;
+    frame->payload_crc_known = true;
+  }
+  header.header_crc = HeaderCrc(header, frame->ext.data());
+}
+
+Stream::Stream(UniqueFd fd, BufferPool* pool)
+    : fd_(std::move(fd)), pool_(pool), staging_(std::make_unique<std::byte[]>(kStagingBytes)) {}
+
+void Stream::Preload(std::span<const std::byte> bytes) {
+  staging_end_ = std::min(bytes.size(), kStagingBytes);
+  std::copy_n(bytes.begin(), staging_end_, staging_.get());
+}
+
+Status Stream::Read(size_t budget_bytes, std::vector<Arrived>* out) {
+  FTAR_RETURN_IF_ERROR(Parse(out));
+  size_t total = 0;
+  while (total < budget_bytes) {
+    // The body's remainder goes to its place; what follows it to staging_, which Parse has emptied.
+    iovec iov[3];
+    size_t count = in_body_ ? BodyIovecs(iov) : 0;
+    size_t direct = 0;
+    for (size_t i = 0; i < count; ++i) direct += iov[i].iov_len;
+    iov[count++] = {staging_.get(), kStagingBytes};
+    const ssize_t got = ::readv(fd_.get(), iov, static_cast<int>(count));
+    if (got == 0) return {Code::kLink, "the peer closed the connection"};
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+      return {Code::kLink, Status::System("reading", errno).text()};
+    }
+    const size_t bytes = static_cast<size_t>(got);
+    total += bytes;
+    const size_t to_body = std::min(bytes, direct);
+    if (to_body > 0) CountBody(to_body);
+    staging_begin_ = 0;
+    staging_end_ = bytes - to_body;
+    FTAR_RETURN_IF_ERROR(Parse(out));
+    if (bytes < direct + kStagingBytes) return {};  // the socket is empty, most likely; if not, epoll says so again
+  }
+  return {};
+}
+
+Status Stream::Parse(std::vector<Arrived>* out) {
+  while (true) {
+    if (in_body_) {
+      const size_t bytes = std::min(body_bytes() - body_have_, staging_end_ - staging_begin_);
+      AddToBody(staging_.get() + staging_begin_, bytes);
+      staging_begin_ += bytes;
+      if (body_have_ < body_bytes()) return {};
+      FTAR_RETURN_IF_ERROR(FinishFrame(out));
+    }
+    if (staging_begin_ == staging_end_) return {};
+    const size_t bytes = std::min(kHeaderBytes - header_have_, staging_end_ - staging_begin_);
+    std::memcpy(reinterpret_cast<std::byte*>(&current_.header) + header_have_, staging_.get() + staging_begin_, bytes);
+    header_have_ += bytes;
+    staging_begin_ += bytes;
+    if (header_have_ < kHeaderBytes) return {};
+    FTAR_RETURN_IF_ERROR(BeginBody());
+  }
+}
+
+Status Stream::BeginBody() {
+  // Lengths are bounded here; whether they are true only the CRC tells, once ext is there.
+  if (const Status status = wire::ValidateHeader(current_.header); !status.ok()) return {Code::kCorrupt, status.text()};
+  in_body_ = true;
+  body_have_ = 0;
+  payload_crc_ = 0;
+  if (body_bytes() > 0) {
+    current_.memory = pool_->Get(Arrived::PaddedExt(current_.header.ext_bytes) + current_.header.payload_bytes);
+    if (current_.memory.empty()) return {Code::kMemory, "no memory for a frame of " + std::to_string(body_bytes()) + " bytes"};
+  }
+  return {};
+}
+
+Status Stream::FinishFrame(std::vector<Arrived>* out) {
+  const wire::FrameHeader& header = current_.header;
+  if (HeaderCrc(header, current_.memory.data()) != header.header_crc) return {Code::kCorrupt, "a frame header's CRC is wrong"};
+  if ((header.flags & wire::kFrameHasCrc) != 0 && payload_crc_ != header.payload_crc) {
+    return {Code::kCorrupt, "a frame payload's CRC is wrong"};
+  }
+  out->push_back(std::move(current_));
+  current_ = Arrived{};
+  header_have_ = 0;
+  in_body_ = false;
+  return {};
+}
+
+size_t Stream::BodyIovecs(iovec* iov) const {
+  const size_t ext_bytes = current_.header.ext_bytes;
+  std::byte* memory = current_.memory.data();
+  size_t count = 0;
+  if (body_have_ < ext_bytes) iov[count++] = Iovec(memory + body_have_, ext_bytes - body_have_);
+  const size_t payload_have = body_have_ > ext_bytes ? body_have_ - ext_bytes : 0;
+  if (current_.header.payload_bytes > payload_have) {
+    iov[count++] = Iovec(memory + Arrived::PaddedExt(current_.header.ext_bytes) + payload_have,
+                         current_.header.payload_bytes - payload_have);
+  }
+  return count;
+}
+
+void Stream::AddToBody(const std::byte* data, size_t bytes) {
+  if (bytes == 0) return;
+  iovec iov[2];
+  const size_t count = BodyIovecs(iov);
+  size_t done = 0;
+  for (size_t i = 0; i < count && done < bytes; ++i) {
+    const size_t part = std::min(iov[i].iov_len, bytes - done);
+    std::memcpy(iov[i].iov_base, data + done, part);
+    done += part;
+  }
+  CountBody(bytes);
+}
+
+// Adds to the CRC what has just come in, while it is in the cache.
+void Stream::CountBody(size_t bytes) {
+  const size_t ext_bytes = current_.header.ext_bytes;
+  const size_t before = std::max(body_have_, ext_bytes) - ext_bytes;
+  body_have_ += bytes;
+  const size_t after = std::max(body_have_, ext_bytes) - ext_bytes;
+  if ((current_.header.flags & wire::kFrameHasCrc) != 0 && after > before) {
+    payload_crc_ = Crc32c(payload_crc_, current_.payload().data() + before, after - before);
+  }
+}
+
+void Stream::Queue(OutFrame* frame) {
+  queue_.push_back(frame);
+  queued_bytes_ += frame->wire_bytes();
+}
+
+void Stream::RecountQueue() {
+  queued_bytes_ = 0;
+  for (const OutFrame* frame : queue_) queued_bytes_ += frame->wire_bytes();
+  queued_bytes_ -= offset_;
+}
+
+Status Stream::Write() {
+  blocked_ = false;
+  while (!queue_.empty()) {
+    iovec iov[kIovecsMax];
+    msghdr message{};
+    message.msg_iov = iov;
+    message.msg_iovlen = GatherOutput(iov);
+    const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) {
+        blocked_ = true;
+        return {};
+      }
+      return {Code::kLink, Status::System("writing", errno).text()};
+    }
+    AdvanceOutput(static_cast<size_t>(sent));
+  }
+  return {};
+}
+
+size_t Stream::GatherOutput(iovec* iov) const {
+  size_t count = 0, total = 0, skip = offset_;
+  for (const OutFrame* frame : queue_) {
+    const iovec parts[3] = {Iovec(reinterpret_cast<const std::byte*>(&frame->header), kHeaderBytes),
+                            Iovec(frame->ext.data(), frame->ext.size()),
+                            Iovec(frame->payload.data(), frame->payload.size())};
+    if (count + 3 > kIovecsMax || total >= kWriteBytesMax) break;
+    for (const iovec& part : parts) {
+      if (part.iov_len <= skip) {
+        skip -= part.iov_len;
+        continue;
+      }
+      iov[count++] = {static_cast<std::byte*>(part.iov_base) + skip, part.iov_len - skip};
+      total += part.iov_len - skip;
+      skip = 0;
+    }
+  }
+  return count;
+}
+
+void Stream::AdvanceOutput(size_t bytes) {
+  queued_bytes_ -= bytes;
+  offset_ += bytes;
+  while (!queue_.empty() && offset_ >= queue_.front()->wire_bytes()) {
+    offset_ -= queue_.front()->wire_bytes();
+    written_.push_back(queue_.front());
+    queue_.pop_front();
+  }
+}
+
+}  // namespace ftar::transport::tcp

@@ -1,0 +1,102 @@
+// One connected socket of a link: cuts arriving bytes into frames and writes queued frames out. It knows no frame numbers;
+// order, acknowledgement and repetition are the link's.
+//
+// One thread at a time. It owns the socket and arriving payload; frames to write stay the link's and must live until
+// `TakeWritten` returned them or the stream is destroyed.
+#ifndef FTAR_TRANSPORT_TCP_STREAM_H_
+#define FTAR_TRANSPORT_TCP_STREAM_H_
+
+#include <sys/uio.h>
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "transport/buffer_pool.h"
+#include "transport/fd.h"
+#include "transport/out_frame.h"
+
+namespace ftar::transport::tcp {
+
+// A whole frame, checked by CRC where there is one. `memory` holds ext, padded to 64 bytes, then payload.
+struct Arrived {
+  wire::FrameHeader header;
+  BufferPool::Buffer memory;
+
+  std::span<const std::byte> ext() const { return {memory.data(), header.ext_bytes}; }
+  std::span<const std::byte> payload() const {
+    return {memory.data() + PaddedExt(header.ext_bytes), header.payload_bytes};
+  }
+  static size_t PaddedExt(uint32_t bytes) { return (size_t{bytes} + 63) & ~size_t{63}; }
+};
+
+class Stream {
+ public:
+  Stream(UniqueFd fd, BufferPool* pool);
+
+  int fd() const { return fd_.get(); }
+  UniqueFd& fd_owner() { return fd_; }
+
+  // Bytes that were read together with the handshake. At most kStagingBytes.
+  void Preload(std::span<const std::byte> bytes);
+  // Reads at most about `budget_bytes`, appends whole frames to `out`. An error means that the stream is of no more use:
+  // kLink (closed, reset), kCorrupt (CRC or header wrong), kMemory.
+  Status Read(size_t budget_bytes, std::vector<Arrived>* out);
+
+  // `frame` must be stamped, that is complete but for being written.
+  void Queue(OutFrame* frame);
+  // Writes what the socket takes. Sets blocked() if it takes no more.
+  Status Write();
+  // Frames written completely since the last call, in order.
+  std::vector<OutFrame*> TakeWritten() { return std::exchange(written_, {}); }
+  size_t queued_bytes() const { return queued_bytes_; }
+  bool blocked() const { return blocked_; }
+  void set_blocked(bool blocked) { blocked_ = blocked; }
+  // True if some of this frame's bytes are in the socket and some are not.
+  bool HalfWritten(const OutFrame* frame) const { return !queue_.empty() && queue_.front() == frame && offset_ > 0; }
+  // Call after shortening a queued frame that is not half written.
+  void RecountQueue();
+
+  // Link-side tags, kept here so that a stream is found with its state.
+  uint32_t interest = 0;  // epoll events armed now
+
+ private:
+  static constexpr size_t kStagingBytes = 16 * 1024;
+  static constexpr size_t kIovecsMax = 64;
+
+  Status Parse(std::vector<Arrived>* out);
+  Status BeginBody();
+  Status FinishFrame(std::vector<Arrived>* out);
+  void AddToBody(const std::byte* data, size_t bytes);
+  void CountBody(size_t bytes);
+  size_t BodyIovecs(iovec* iov) const;
+  size_t body_bytes() const { return size_t{current_.header.ext_bytes} + current_.header.payload_bytes; }
+  size_t GatherOutput(iovec* iov) const;
+  void AdvanceOutput(size_t bytes);
+
+  UniqueFd fd_;
+  BufferPool* pool_;
+
+  // Arriving: header bytes first, then the body straight into its own memory; small frames come through staging_.
+  std::unique_ptr<std::byte[]> staging_;
+  size_t staging_begin_ = 0, staging_end_ = 0;
+  bool in_body_ = false;
+  size_t header_have_ = 0, body_have_ = 0;
+  uint32_t payload_crc_ = 0;
+  Arrived current_;
+
+  std::deque<OutFrame*> queue_;
+  std::vector<OutFrame*> written_;
+  size_t offset_ = 0;  // bytes of the front frame that are written
+  size_t queued_bytes_ = 0;
+  bool blocked_ = false;
+};
+
+// Fills the header's fields that are the transport's: lengths, checksums, link_ack. `number` is the frame's link_seq.
+void StampFrame(OutFrame* frame, uint64_t number, uint64_t ack, bool crc);
+
+}  // namespace ftar::transport::tcp
+
+#endif  // FTAR_TRANSPORT_TCP_STREAM_H_

@@ -1,0 +1,263 @@
+// A link carries frames in order, each once, whole, and gives memory back as its contract says.
+#include <array>
+#include <cstring>
+#include <deque>
+
+#include "tests/conform/harness.h"
+
+namespace ftar::conform {
+namespace {
+
+using Kind = Completion::Kind;
+
+INSTANTIATE_TEST_SUITE_P(All, ConformTest, testing::ValuesIn(AllVariants()), VariantName);
+
+void SendFrame(Link* link, const TestFrame& frame, bool copy = true, uint64_t cookie = 0) {
+  link->Send(frame.header, frame.ext, frame.payload, copy, cookie);
+}
+
+TEST_P(ConformTest, CarriesEverySizeInOrder) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  const std::array<size_t, 14> sizes = {0, 1, 2, 63, 64, 65, 95, 96, 97, 4095, 65537, 262147, 524287, 524288};
+  const std::array<size_t, 4> exts = {0, 1, 64, 1000};
+  uint64_t number = 0;
+  for (const size_t size : sizes) {
+    for (const size_t ext : exts) SendFrame(a.device->Find(b.card.id), MakeFrame(number++, size, ext));
+  }
+  uint64_t next = 0;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    EXPECT_EQ(Difference(c, next, sizes[next / exts.size()], exts[next % exts.size()]), "");
+    ++next;
+    c.link->Release(c.token);
+    return false;
+  };
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next == number; })) << next;
+}
+
+TEST_P(ConformTest, CarriesOddlyAlignedPayloadByReference) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  std::vector<TestFrame> frames;
+  std::vector<std::vector<std::byte>> memory;
+  for (uint64_t i = 0; i < 16; ++i) {
+    frames.push_back(MakeFrame(i, 10'000 + i));
+    memory.emplace_back(20'000);
+    std::copy(frames[i].payload.begin(), frames[i].payload.end(), memory[i].begin() + static_cast<ptrdiff_t>(i + 1));
+  }
+  Link* link = a.device->Find(b.card.id);
+  for (uint64_t i = 0; i < 16; ++i) link->Send(frames[i].header, {}, {memory[i].data() + i + 1, 10'000 + i}, false, i + 1);
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 16 && a.Count(Kind::kSent) == 16; }));
+  for (uint64_t i = 0; i < 16; ++i) EXPECT_EQ(Difference(b.Received()[i], i, 10'000 + i), "");
+  b.ReleaseAll();
+}
+
+TEST_P(ConformTest, CarriesManySmallFramesBothWays) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  constexpr uint64_t kFrames = 20'000;
+  std::array<uint64_t, 2> next{};
+  const auto check = [&](size_t side) {
+    return [&next, side](Completion& c) {
+      if (c.kind != Kind::kReceived) return true;
+      EXPECT_EQ(c.header.seq, next[side]++);
+      c.link->Release(c.token);
+      return false;
+    };
+  };
+  a.filter = check(0);
+  b.filter = check(1);
+  for (uint64_t i = 0; i < kFrames; ++i) {
+    SendFrame(a.device->Find(b.card.id), MakeFrame(i, i % 100));
+    SendFrame(b.device->Find(a.card.id), MakeFrame(i, i % 77));
+  }
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next[0] == kFrames && next[1] == kFrames; }));
+}
+
+TEST_P(ConformTest, StallsTheSenderAndGoesOn) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  constexpr size_t kBytes = 256 * 1024;
+  const uint64_t frames = 3 * b.device->Find(a.card.id)->hold_bytes_max() / kBytes + 4;
+  const TestFrame payload = MakeFrame(0, kBytes);
+  for (uint64_t i = 0; i < frames; ++i) {
+    TestFrame frame;
+    frame.header = MakeFrame(i, 0).header;
+    link->Send(frame.header, {}, payload.payload, false, 0);
+  }
+  // The receiver keeps everything: the sender must come to a stop with frames left.
+  PumpUntil({&a, &b}, [&] { return b.Received().size() == frames; }, 500 * kMillisecond);
+  EXPECT_LT(b.Received().size(), frames);
+  EXPECT_TRUE(link->busy());
+  // Then it lets go, and the rest comes.
+  uint64_t next = 0;
+  const auto take = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    EXPECT_EQ(c.header.seq, next++);
+    c.link->Release(c.token);
+    return false;
+  };
+  for (Completion& c : b.log) take(c);
+  b.log.clear();
+  b.filter = take;
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next == frames; }));
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return !link->busy(); }));
+}
+
+TEST_P(ConformTest, DetachedFramesDoNotStall) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  constexpr size_t kBytes = 300'000;
+  const uint64_t frames = 2 * b.device->Find(a.card.id)->hold_bytes_max() / kBytes + 2;
+  std::vector<Completion> kept;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    const Link::Detached moved = c.link->Detach(c.token);
+    c.payload = moved.payload;
+    c.ext = moved.ext;
+    kept.push_back(c);
+    return false;
+  };
+  for (uint64_t i = 0; i < frames; ++i) SendFrame(a.device->Find(b.card.id), MakeFrame(i, kBytes, 10));
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return kept.size() == frames; }));
+  for (uint64_t i = 0; i < frames; ++i) ASSERT_EQ(Difference(kept[i], i, kBytes, 10), "");
+  for (const Completion& c : kept) c.link->Release(c.token);
+}
+
+TEST_P(ConformTest, ReleasesInAnyOrder) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  constexpr size_t kBytes = 100'000;
+  constexpr uint64_t kFrames = 400;
+  std::deque<Completion> held;
+  uint64_t next = 0;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    EXPECT_EQ(Difference(c, next++, kBytes), "");
+    held.push_back(c);
+    // Up to six are held; the youngest or one from the middle goes first, the oldest waits.
+    if (held.size() == 6) {
+      const size_t at = c.header.seq % 3 == 0 ? 5 : c.header.seq % 5 == 0 ? 0 : 2;
+      EXPECT_EQ(Difference(held[at], held[at].header.seq, kBytes), "");
+      c.link->Release(held[at].token);
+      held.erase(held.begin() + static_cast<ptrdiff_t>(at));
+    }
+    return false;
+  };
+  for (uint64_t i = 0; i < kFrames; ++i) SendFrame(a.device->Find(b.card.id), MakeFrame(i, kBytes));
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next == kFrames; })) << next;
+}
+
+TEST_P(ConformTest, CancelledOperationsLeaveTheirMemoryAlone) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  constexpr size_t kBytes = 400'000;
+  constexpr uint64_t kFrames = 300;  // far more than fits anywhere on the way
+  std::vector<std::byte> memory = MakeFrame(0, kBytes).payload;
+  for (uint64_t i = 0; i < kFrames; ++i) {
+    wire::FrameHeader header = MakeFrame(i, 0).header;
+    header.seq = i % 2;  // two operations, interleaved
+    header.chunk = static_cast<uint32_t>(i);
+    link->Send(header, {}, memory, false, i + 1);
+  }
+  for (int i = 0; i < 3; ++i) a.PollOnce();
+  link->CancelOp(7, 0);
+  link->CancelOp(7, 1);
+  // From here on the memory may change; what still arrives must be old, whole content.
+  std::fill(memory.begin(), memory.end(), std::byte{0xee});
+  const TestFrame last = MakeFrame(5, 1000);
+  SendFrame(link, last);
+  bool last_seen = false;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    if (c.header.seq == 5) {
+      EXPECT_EQ(Difference(c, 5, 1000), "");
+      last_seen = true;
+    } else {
+      EXPECT_EQ(std::memcmp(c.payload.data(), MakeFrame(0, kBytes).payload.data(), kBytes), 0);
+    }
+    c.link->Release(c.token);
+    return false;
+  };
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return last_seen; }));
+  PumpFor({&a, &b}, 20 * kMillisecond);
+  for (const Completion& c : a.log) {
+    EXPECT_FALSE(c.kind == Kind::kSent && c.cookie > 4) << "kSent of a cancelled frame " << c.cookie;
+  }
+}
+
+TEST_P(ConformTest, FinishedOperationsArriveThoughTheirMemoryChanges) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  constexpr size_t kBytes = 400'000;
+  constexpr uint64_t kFrames = 60;
+  std::vector<TestFrame> frames;
+  for (uint64_t i = 0; i < kFrames; ++i) frames.push_back(MakeFrame(i, kBytes));
+  for (const TestFrame& frame : frames) link->Send(frame.header, {}, frame.payload, false, 1);
+  a.PollOnce();
+  for (TestFrame& frame : frames) {
+    link->FinishOp(7, frame.header.seq);
+    std::fill(frame.payload.begin(), frame.payload.end(), std::byte{0xee});
+  }
+  uint64_t next = 0;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    EXPECT_EQ(Difference(c, next++, kBytes), "");
+    c.link->Release(c.token);
+    return false;
+  };
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next == kFrames; }));
+}
+
+TEST_P(ConformTest, RevokedPeersAreGone) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  for (uint64_t i = 0; i < 50; ++i) SendFrame(a.device->Find(b.card.id), MakeFrame(i, 100'000));
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() >= 3; }));
+  b.log.clear();
+  b.device->Revoke(a.card.id);
+  EXPECT_EQ(b.device->Find(a.card.id), nullptr);
+  // The evicted side learns that it is unwanted; nothing of it reaches the other any more, new dials included.
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Down(); }));
+  a.Connect(b);
+  PumpFor({&a, &b}, 50 * kMillisecond);
+  EXPECT_TRUE(b.log.empty());
+}
+
+TEST_P(ConformTest, BothSidesMayDial) {
+  for (int i = 0; i < 10; ++i) {
+    Node a(GetParam(), 1), b(GetParam(), 2);
+    a.Connect(b);
+    b.Connect(a);
+    ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return a.Count(Kind::kUp) > 0 && b.Count(Kind::kUp) > 0; }));
+    SendFrame(a.device->Find(b.card.id), MakeFrame(1, 1000));
+    SendFrame(b.device->Find(a.card.id), MakeFrame(2, 1000));
+    ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return a.Received().size() == 1 && b.Received().size() == 1; }));
+    EXPECT_FALSE(a.Down() || b.Down());
+  }
+}
+
+TEST_P(ConformTest, FramesQueuedBeforeTheLinkIsUpArrive) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  Link* link = a.Connect(b);
+  for (uint64_t i = 0; i < 10; ++i) SendFrame(link, MakeFrame(i, 5000));
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 10; }));
+  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(Difference(b.Received()[i], i, 5000), "");
+}
+
+TEST_P(ConformTest, ClosingTellsThePeerAndDeliversWhatWasSent) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  for (uint64_t i = 0; i < 5; ++i) SendFrame(a.device->Find(b.card.id), MakeFrame(i, 2000));
+  a.PollOnce();
+  a.device->Close();
+  EXPECT_TRUE(PumpUntil({&b}, [&] { return b.Down(); }));
+  EXPECT_EQ(b.Received().size(), 5u);
+}
+
+}  // namespace
+}  // namespace ftar::conform
