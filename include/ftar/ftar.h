@@ -70,12 +70,12 @@ extern "C" {
 
 /* ---- handles and enumerations ---- */
 
-typedef struct ftarJob *ftarJob_t;
-typedef struct ftarGroup *ftarGroup_t;
-typedef struct ftarOp *ftarOp_t;
-typedef struct ftarView *ftarView_t;
-typedef struct ftarMem *ftarMem_t;
-typedef struct ftarConfig *ftarConfig_t;
+typedef struct ftarJob* ftarJob_t;
+typedef struct ftarGroup* ftarGroup_t;
+typedef struct ftarOp* ftarOp_t;
+typedef struct ftarView* ftarView_t;
+typedef struct ftarMem* ftarMem_t;
+typedef struct ftarConfig* ftarConfig_t;
 
 /* Enumerations travel as int32_t: fixed size, and a new value is no change of the ABI. */
 typedef int32_t ftarResult_t;
@@ -222,36 +222,36 @@ FTAR_API uint32_t ftarGetVersion(void);
 
 /* The name of a result, for example "FTAR_ERR_PEER"; "unknown result" for other numbers. Never
  * NULL, static. */
-FTAR_API const char *ftarResultString(ftarResult_t result);
+FTAR_API const char* ftarResultString(ftarResult_t result);
 
 /* What went wrong in this thread's last call that returned neither FTAR_OK nor FTAR_IN_PROGRESS, an
  * operation's status through ftarOpWait included. Success does not clear it; it stays valid after
  * the handle is gone. code is FTAR_OK if nothing has failed yet. Errors: FTAR_ERR_ARG (not
  * recorded). */
-FTAR_API ftarResult_t ftarGetLastError(ftarErrorInfo *info);
+FTAR_API ftarResult_t ftarGetLastError(ftarErrorInfo* info);
 
 /* Sends this process's log lines (no newline, UTF-8) to `fn` instead of standard error; NULL
- * restores that. `fn` may be called from any thread and must call nothing of libftar but this. After
- * return the old one is not entered any more, unless this is called from inside it. */
-FTAR_API ftarResult_t ftarSetLogHandler(void (*fn)(int32_t level, const char *line, void *user),
-                                        void *user);
+ * restores that. `fn` may be called from any thread and must call nothing of libftar but this.
+ * After return the old one is not entered any more, unless this is called from inside it. */
+FTAR_API ftarResult_t ftarSetLogHandler(void (*fn)(int32_t level, const char* line, void* user),
+                                        void* user);
 
 /* ---- configuration: names and text, so that a new knob never touches the ABI ---- */
 
 /* Called once a knob; `origin` says where the value comes from, for example "FTAR_TIMEOUT". */
-typedef void (*ftarConfigVisitor)(const char *name, const char *value, const char *origin,
-                                  const char *help, void *user);
+typedef void (*ftarConfigVisitor)(const char* name, const char* value, const char* origin,
+                                  const char* help, void* user);
 
 /* An empty set of knob values for ftarJobConfig.config. Values set here win over FTAR_* variables,
  * those over ftar.conf. */
-FTAR_API ftarResult_t ftarConfigCreate(ftarConfig_t *config);
+FTAR_API ftarResult_t ftarConfigCreate(ftarConfig_t* config);
 
 /* Sets a knob, for example ("timeout", "30s"); the last value wins. FTAR_ERR_CONFIG: no such knob,
  * or a value it cannot have; the text says what would be right. */
-FTAR_API ftarResult_t ftarConfigSet(ftarConfig_t config, const char *name, const char *value);
+FTAR_API ftarResult_t ftarConfigSet(ftarConfig_t config, const char* name, const char* value);
 
 /* Visits every knob there is, with the value set here or the default. */
-FTAR_API ftarResult_t ftarConfigEach(ftarConfig_t config, ftarConfigVisitor visitor, void *user);
+FTAR_API ftarResult_t ftarConfigEach(ftarConfig_t config, ftarConfigVisitor visitor, void* user);
 FTAR_API ftarResult_t ftarConfigDestroy(ftarConfig_t config);
 
 /* ---- job ---- */
@@ -263,7 +263,7 @@ typedef struct {
   uint64_t epoch, seq;
   int64_t time_ns; /* CLOCK_MONOTONIC when this member learned of it */
   ftarErrorInfo who;
-  const void *detail; /* type-specific, starts with its size; NULL in this release */
+  const void* detail; /* type-specific, starts with its size; NULL in this release */
 } ftarEvent;
 #define FTAR_EVENT_INIT \
   { sizeof(ftarEvent), 0, 0, 0, FTAR_NO_SEQ, 0, FTAR_ERROR_INFO_INIT, NULL }
@@ -280,15 +280,15 @@ typedef struct {
   int32_t replicas;        /* how many replicas the first view waits for */
   int32_t shards;          /* columns; the same on all members */
   int32_t min_replicas;    /* with fewer the group decides nothing; -1: the knob, 1 by default */
-  const char *name;        /* of the job */
-  const char *coordinator; /* HOST:PORT */
+  const char* name;        /* of the job */
+  const char* coordinator; /* HOST:PORT */
   const char *host, *rack; /* names for people and for planning */
   ftarConfig_t config;     /* may be NULL; copied */
   /* The knob `timeout`: a member that is silent or stands still for longer has failed; 0: knob. */
   int64_t timeout_ns;
   /* May be NULL; then events wait for ftarJobNextEvent. */
-  void (*on_event)(const ftarEvent *event, void *user);
-  void *user;
+  void (*on_event)(const ftarEvent* event, void* user);
+  void* user;
 } ftarJobConfig;
 #define FTAR_JOB_CONFIG_INIT \
   { sizeof(ftarJobConfig), 0, -1, -1, -1, -1, -1, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL }
@@ -298,7 +298,7 @@ typedef struct {
  * FTAR_ERR_CONFIG names the knob or variable; FTAR_ERR_COORDINATOR, FTAR_ERR_AUTH, FTAR_ERR_PEER
  * (place held until the knob `join_timeout` ended; names the holder), FTAR_ERR_VERSION,
  * FTAR_ERR_SYSTEM, FTAR_ERR_MEMORY. */
-FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig *config, ftarJob_t *job);
+FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job);
 
 /* Until this member is in a view; errors as ftarJobJoin. FTAR_TIMEOUT ends this wait only. */
 FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
@@ -310,33 +310,33 @@ FTAR_API ftarResult_t ftarJobLeave(ftarJob_t job, int64_t timeout_ns);
 
 /* This member leaves now, as if it had died, and says why. Never blocks. Its operations end in
  * FTAR_ERR_ABORTED. */
-FTAR_API ftarResult_t ftarJobAbort(ftarJob_t job, const char *reason);
+FTAR_API ftarResult_t ftarJobAbort(ftarJob_t job, const char* reason);
 
 /* Tells the group that this member is broken (`cause` is an error, not FTAR_OK): evidence, on which
  * the group decides. */
-FTAR_API ftarResult_t ftarJobReport(ftarJob_t job, ftarResult_t cause, const char *text);
+FTAR_API ftarResult_t ftarJobReport(ftarJob_t job, ftarResult_t cause, const char* text);
 
 /* Asks the group to evict a member. Asynchronous: the event tells. FTAR_ERR_ARG: nobody of that id
  * is in the view. */
-FTAR_API ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char *reason);
+FTAR_API ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char* reason);
 
 /* The oldest event not yet taken; only while on_event is NULL. Oldest are dropped beyond 1,024.
  * Texts in `event` are its own; `detail` is valid until this thread's next call. FTAR_IN_PROGRESS:
  * none (timeout 0). FTAR_TIMEOUT: none in time. */
-FTAR_API ftarResult_t ftarJobNextEvent(ftarJob_t job, ftarEvent *event, int64_t timeout_ns);
+FTAR_API ftarResult_t ftarJobNextEvent(ftarJob_t job, ftarEvent* event, int64_t timeout_ns);
 
 /* A descriptor that polls readable while events wait. It is the job's: do not read or close it. */
-FTAR_API ftarResult_t ftarJobEventFd(ftarJob_t job, int *fd);
+FTAR_API ftarResult_t ftarJobEventFd(ftarJob_t job, int* fd);
 
 /* Visits the effective value of every knob, with its origin. */
-FTAR_API ftarResult_t ftarJobConfigEach(ftarJob_t job, ftarConfigVisitor visitor, void *user);
+FTAR_API ftarResult_t ftarJobConfigEach(ftarJob_t job, ftarConfigVisitor visitor, void* user);
 
 /* A counter by name, for example "links_opened"; FTAR_ERR_ARG: no such counter. */
-FTAR_API ftarResult_t ftarJobGetCounter(ftarJob_t job, const char *name, uint64_t *value);
+FTAR_API ftarResult_t ftarJobGetCounter(ftarJob_t job, const char* name, uint64_t* value);
 
 /* Writes flight recorder, counters, view and links as JSON to `path`, replacing it.
  * FTAR_ERR_SYSTEM. */
-FTAR_API ftarResult_t ftarJobDump(ftarJob_t job, const char *path);
+FTAR_API ftarResult_t ftarJobDump(ftarJob_t job, const char* path);
 
 /* Ends the job here, at once; without ftarJobLeave the others see a failure. Operations in flight
  * end in FTAR_ERR_ABORTED; handles of operations and views stay valid until they are released,
@@ -375,17 +375,17 @@ typedef struct {
 
 /* The newest view. The snapshot never changes and outlives the job; release it. FTAR_ERR_STATE: not
  * ready yet. */
-FTAR_API ftarResult_t ftarJobGetView(ftarJob_t job, ftarView_t *view);
-FTAR_API ftarResult_t ftarViewGetInfo(ftarView_t view, ftarViewInfo *info);
+FTAR_API ftarResult_t ftarJobGetView(ftarJob_t job, ftarView_t* view);
+FTAR_API ftarResult_t ftarViewGetInfo(ftarView_t view, ftarViewInfo* info);
 /* FTAR_ERR_ARG: no such rank. */
-FTAR_API ftarResult_t ftarViewGetMember(ftarView_t view, int32_t rank, ftarMemberInfo *info);
+FTAR_API ftarResult_t ftarViewGetMember(ftarView_t view, int32_t rank, ftarMemberInfo* info);
 FTAR_API ftarResult_t ftarViewRelease(ftarView_t view);
 
 /* ---- groups and steps ---- */
 
 typedef struct {
   size_t size;
-  const char *name; /* the same name is the same group all over a column; NULL: "default" */
+  const char* name; /* the same name is the same group all over a column; NULL: "default" */
   int32_t shard;    /* -1: mine; another column than mine is FTAR_ERR_UNSUPPORTED */
   uint32_t flags;   /* 0 */
   int32_t window;   /* operations in flight before starts queue, the same on all; 0: the knob */
@@ -410,11 +410,11 @@ typedef struct {
  * Operations of a group are matched by the order in which they are started (seq, from 0); different
  * groups are independent. NULL config: my column's default group. One end at a time: FTAR_ERR_STATE
  * if it is open already. */
-FTAR_API ftarResult_t ftarGroupOpen(ftarJob_t job, const ftarGroupConfig *config,
-                                    ftarGroup_t *group);
-FTAR_API ftarResult_t ftarGroupGetInfo(ftarGroup_t group, ftarGroupInfo *info);
+FTAR_API ftarResult_t ftarGroupOpen(ftarJob_t job, const ftarGroupConfig* config,
+                                    ftarGroup_t* group);
+FTAR_API ftarResult_t ftarGroupGetInfo(ftarGroup_t group, ftarGroupInfo* info);
 /* The newest view of the group's column; ranks are ranks in the group. */
-FTAR_API ftarResult_t ftarGroupGetView(ftarGroup_t group, ftarView_t *view);
+FTAR_API ftarResult_t ftarGroupGetView(ftarGroup_t group, ftarView_t* view);
 /* FTAR_ERR_STATE while operations of it are in flight. */
 FTAR_API ftarResult_t ftarGroupClose(ftarGroup_t group);
 
@@ -433,7 +433,7 @@ typedef struct {
   int64_t step;  /* -1: the library counts */
   double weight; /* of this member's inputs in the step, for operations that name none; NaN: 1 */
   uint32_t flags;
-  const ftarHint *hints; /* must be NULL */
+  const ftarHint* hints; /* must be NULL */
   size_t hint_count;     /* must be 0 */
 } ftarStepConfig;
 #define FTAR_STEP_CONFIG_INIT \
@@ -458,10 +458,10 @@ typedef struct {
 /* Marks the start of a step, once a step by every member; members join and leave at these marks.
  * Not a barrier. Operations started afterwards belong to it. `info` may be NULL. FTAR_ERR_ARG: a
  * step that does not follow the last one. */
-FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig *config,
-                                    ftarStepInfo *info);
+FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig* config,
+                                    ftarStepInfo* info);
 /* Optional: waits for the step's operations and sums up. */
-FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo *info);
+FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo* info);
 
 /* ---- memory: optional; operations take any, this one saves copies between processes ---- */
 
@@ -476,14 +476,14 @@ typedef struct {
 
 /* At least 64-byte aligned, zeroed. 0 bytes: FTAR_ERR_ARG. NULL desc: defaults. Freed by
  * ftarMemFree or with the job. */
-FTAR_API ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc *desc,
-                                   void **memory);
+FTAR_API ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc* desc,
+                                   void** memory);
 /* FTAR_ERR_ARG: not memory of this job. The caller sees to it that no operation uses it. */
-FTAR_API ftarResult_t ftarMemFree(ftarJob_t job, void *memory);
+FTAR_API ftarResult_t ftarMemFree(ftarJob_t job, void* memory);
 /* Announces memory of the caller's that many operations will use. Host memory needs no such thing
  * today; devices will. */
-FTAR_API ftarResult_t ftarMemRegister(ftarJob_t job, void *memory, size_t bytes,
-                                      const ftarMemDesc *desc, ftarMem_t *mem);
+FTAR_API ftarResult_t ftarMemRegister(ftarJob_t job, void* memory, size_t bytes,
+                                      const ftarMemDesc* desc, ftarMem_t* mem);
 FTAR_API ftarResult_t ftarMemDeregister(ftarMem_t mem);
 
 /* ---- operations: one descriptor, one start ---- */
@@ -521,8 +521,8 @@ typedef struct {
   uint32_t flags;    /* 0 */
   /* Any alignment. In place is send == recv, and members may differ in that; any other overlap is
    * FTAR_ERR_ARG. */
-  const void *send;
-  void *recv;
+  const void* send;
+  void* recv;
   uint64_t count;     /* elements; see FTAR_ALLREDUCE and its neighbours. 0 is legal */
   int32_t root;       /* broadcast: rank in the view of `epoch` */
   int32_t priority;   /* must be 0 */
@@ -534,13 +534,13 @@ typedef struct {
   ftarMem_t send_mem, recv_mem; /* NULL, or registered memory that holds the buffer */
   ftarStreamKind_t stream_kind; /* must be FTAR_STREAM_NONE */
   int32_t device;               /* must be -1 */
-  void *stream;                 /* must be NULL */
+  void* stream;                 /* must be NULL */
   ftarDtype_t accumulate, wire; /* must be -1, the type's own */
-  const char *plan;     /* "auto", "oneshot", "direct", "ring", the same on all; NULL: the knob */
-  void *device_outcome; /* must be NULL */
+  const char* plan;     /* "auto", "oneshot", "direct", "ring", the same on all; NULL: the knob */
+  void* device_outcome; /* must be NULL */
   /* Once, with the final outcome; may be NULL. */
-  void (*on_done)(const ftarOutcome *outcome, void *user);
-  void *user;
+  void (*on_done)(const ftarOutcome* outcome, void* user);
+  void* user;
   /* Reduce-scatter and all-gather: the view whose ranks own the segments; segments of members gone
    * since are zero. Broadcast: the view that `root` counts in. 0: the group's view at the call. */
   uint64_t epoch;
@@ -556,16 +556,16 @@ typedef struct {
  * operations in flight may touch the same bytes unless both read. *op must be released; NULL op:
  * nobody waits, on_done or ftarGroupOutcome tell. On an error *op is NULL. FTAR_ERR_ARG names the
  * field; FTAR_ERR_LEFT, FTAR_ERR_EVICTED, FTAR_ERR_ABORTED: this member is out. */
-FTAR_API ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc *desc, ftarOp_t *op);
+FTAR_API ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op);
 
 /* Starts n operations with consecutive seqs, all or none. `desc` points to the first of n
  * descriptors `stride` bytes apart, each with a `size` of at most `stride`. `ops`: NULL, or room
  * for n. */
-FTAR_API ftarResult_t ftarOpStartMany(ftarGroup_t group, const ftarOpDesc *desc, size_t stride,
-                                      size_t n, ftarOp_t *ops);
+FTAR_API ftarResult_t ftarOpStartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride,
+                                      size_t n, ftarOp_t* ops);
 
 /* ftarOpWait with timeout 0. */
-FTAR_API ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome *outcome);
+FTAR_API ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome* outcome);
 
 /* Waits and returns the operation's status. `outcome` may be NULL and is written when the status is
  * final. Not final, so the operation lives on, its buffers stay the library's and waiting again is
@@ -573,13 +573,13 @@ FTAR_API ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome *outcome);
  * by all: FTAR_OK, FTAR_ERR_MISMATCH, FTAR_ERR_ABSENT. This member is out: FTAR_ERR_EVICTED,
  * FTAR_ERR_LEFT, FTAR_ERR_ABORTED. On an error the input is intact; an out-of-place output is
  * untouched after MISMATCH and ABSENT, else unspecified. */
-FTAR_API ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome *outcome);
+FTAR_API ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome);
 
 /* All members of the delivered attempt, in member order, with their weight in this op. Writes at
  * most `capacity` elements `stride` bytes apart, sets the `size` of each, and *n to how many there
  * are. FTAR_IN_PROGRESS: not final yet. `members` may be NULL when capacity is 0. */
-FTAR_API ftarResult_t ftarOpParticipants(ftarOp_t op, ftarMemberInfo *members, size_t stride,
-                                         size_t capacity, size_t *n);
+FTAR_API ftarResult_t ftarOpParticipants(ftarOp_t op, ftarMemberInfo* members, size_t stride,
+                                         size_t capacity, size_t* n);
 
 /* Gives the handle back; the operation goes on. */
 FTAR_API ftarResult_t ftarOpRelease(ftarOp_t op);
@@ -587,19 +587,19 @@ FTAR_API ftarResult_t ftarOpRelease(ftarOp_t op);
 /* The outcome of one of the last 1,024 operations of the group, by seq. The status is in the
  * outcome and is not this call's result. FTAR_IN_PROGRESS: not final yet. FTAR_ERR_ARG: not started
  * yet, or too long ago. */
-FTAR_API ftarResult_t ftarGroupOutcome(ftarGroup_t group, uint64_t seq, ftarOutcome *outcome);
+FTAR_API ftarResult_t ftarGroupOutcome(ftarGroup_t group, uint64_t seq, ftarOutcome* outcome);
 
 /* Short forms of ftarOpStart with all other fields at their defaults. */
-FTAR_API ftarResult_t ftarAllReduce(const void *send, void *recv, uint64_t count, ftarDtype_t dtype,
-                                    ftarRedop_t redop, ftarGroup_t group, ftarOp_t *op);
-FTAR_API ftarResult_t ftarReduceScatter(const void *send, void *recv, uint64_t recv_count,
+FTAR_API ftarResult_t ftarAllReduce(const void* send, void* recv, uint64_t count, ftarDtype_t dtype,
+                                    ftarRedop_t redop, ftarGroup_t group, ftarOp_t* op);
+FTAR_API ftarResult_t ftarReduceScatter(const void* send, void* recv, uint64_t recv_count,
                                         ftarDtype_t dtype, ftarRedop_t redop, ftarGroup_t group,
-                                        ftarOp_t *op);
-FTAR_API ftarResult_t ftarAllGather(const void *send, void *recv, uint64_t send_count,
-                                    ftarDtype_t dtype, ftarGroup_t group, ftarOp_t *op);
-FTAR_API ftarResult_t ftarBroadcast(const void *send, void *recv, uint64_t count, ftarDtype_t dtype,
-                                    int32_t root, ftarGroup_t group, ftarOp_t *op);
-FTAR_API ftarResult_t ftarBarrier(ftarGroup_t group, ftarOp_t *op);
+                                        ftarOp_t* op);
+FTAR_API ftarResult_t ftarAllGather(const void* send, void* recv, uint64_t send_count,
+                                    ftarDtype_t dtype, ftarGroup_t group, ftarOp_t* op);
+FTAR_API ftarResult_t ftarBroadcast(const void* send, void* recv, uint64_t count, ftarDtype_t dtype,
+                                    int32_t root, ftarGroup_t group, ftarOp_t* op);
+FTAR_API ftarResult_t ftarBarrier(ftarGroup_t group, ftarOp_t* op);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -34,9 +34,8 @@ thread_local std::optional<runtime::Culprit> t_culprit;
 Status WatchForks() {
   static std::once_flag once;
   static int error = 0;
-  std::call_once(once, [] {
-    error = pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
-  });
+  std::call_once(once,
+                 [] { error = pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild); });
   return error == 0 ? Status::Ok() : Status::System("pthread_atfork", error);
 }
 

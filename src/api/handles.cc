@@ -99,7 +99,8 @@ std::shared_ptr<void> HandleTable::Remove(HandleKind kind, uintptr_t handle) {
 
 Status BadHandle(HandleKind kind, const void* handle) {
   const std::string name = KindName(kind);
-  if (handle == nullptr) return Status(Code::kHandle, KindArgument(kind), "the " + name + " is null");
+  if (handle == nullptr)
+    return Status(Code::kHandle, KindArgument(kind), "the " + name + " is null");
   return Status(Code::kHandle, KindArgument(kind),
                 "this is no live " + name + ": released already, or not one of libftar's");
 }

@@ -16,7 +16,8 @@ Status CheckSize(const void* data, size_t size, size_t known_bytes, size_t align
     return Status(Code::kArg, field, field + " is 0; initialise it with its FTAR_..._INIT macro");
   }
   if (size < 2 * sizeof(size_t) || size % alignment != 0 || size > kSizeMax) {
-    return Status(Code::kArg, field, field + " is " + std::to_string(size) + ", not a struct's size");
+    return Status(Code::kArg, field,
+                  field + " is " + std::to_string(size) + ", not a struct's size");
   }
   const auto* bytes = static_cast<const unsigned char*>(data);
   for (size_t offset = known_bytes; offset < size; ++offset) {

@@ -1,8 +1,8 @@
 // Structs that start with their size: how a caller built against another release is understood.
 //
-// A caller's struct may be shorter than ours (an older header: what is cut off keeps its default) or
-// longer (a newer header: fine as long as the rest is zero, since zero means "as before" in every
-// field that is ever added). The caller's memory beyond its `size` is never touched.
+// A caller's struct may be shorter than ours (an older header: what is cut off keeps its default)
+// or longer (a newer header: fine as long as the rest is zero, since zero means "as before" in
+// every field that is ever added). The caller's memory beyond its `size` is never touched.
 // Stateless; any thread.
 #ifndef FTAR_API_STRUCTS_H_
 #define FTAR_API_STRUCTS_H_

@@ -1,0 +1,286 @@
+// ftarOp*, ftarGroupOutcome and the named collectives.
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/call.h"
+#include "api/objects.h"
+#include "api/op_desc.h"
+#include "api/structs.h"
+#include "api/translate.h"
+#include "ftar/ftar.h"
+
+using namespace ftar;  // NOLINT: the C functions below live outside every namespace
+using api::Call;
+using api::Where;
+
+namespace {
+
+constexpr size_t kStartManyMax = 65'536;
+
+Status ReadRequest(const ftarOpDesc* in, const std::string& prefix, const api::GroupObject& group,
+                   runtime::OpRequest* request) {
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  FTAR_RETURN_IF_ERROR(api::ReadStruct(in, prefix, &desc));
+  api::OpContext context;
+  if (api::NeedsContext(desc.kind)) {
+    const runtime::GroupInfo info = group.job->job->group_info(group.group);
+    context.members = info.members;
+    context.my_rank = info.rank;
+  }
+  FTAR_RETURN_IF_ERROR(api::TranslateOp(desc, prefix, context, request));
+  if (desc.on_done != nullptr) {
+    request->on_done = [fn = desc.on_done, user = desc.user](const collective::Outcome& outcome) {
+      const ftarOutcome translated = api::ToPublic(outcome);
+      fn(&translated, user);
+    };
+  }
+  return Status::Ok();
+}
+
+// Starts `requests`, all or none. The handles are made first: what has been started is never lost
+// for want of memory. `ops` is null if nobody will wait.
+Status StartAll(const api::GroupObject& group, std::vector<runtime::OpRequest> requests,
+                ftarOp_t* ops) {
+  const size_t n = requests.size();
+  std::vector<std::shared_ptr<api::OpObject>> objects;
+  std::vector<ftarOp_t> handles;
+  Status status;
+  for (size_t i = 0; ops != nullptr && i < n && status.ok(); ++i) {
+    objects.push_back(std::make_shared<api::OpObject>());
+    objects.back()->job = group.job;
+    Expected<ftarOp_t> handle = api::AddHandle<ftarOp_t>(objects.back());
+    status = handle.status();
+    if (handle.ok()) handles.push_back(*handle);
+  }
+  if (status.ok()) {
+    auto started = group.job->job->Start(group.group, std::move(requests));
+    status = started.status();
+    for (size_t i = 0; status.ok() && ops != nullptr && i < n; ++i) {
+      objects[i]->op = (*started)[i];
+      ops[i] = handles[i];
+    }
+  }
+  if (status.ok()) return status;
+  for (ftarOp_t handle : handles) api::RemoveHandle(handle);
+  if (IsPeerError(status.code()) || IsEpochError(status.code())) {
+    api::NoteCulprit(group.job->job->last_culprit());
+  }
+  return status;
+}
+
+Status CheckGroup(ftarGroup_t group, std::shared_ptr<api::GroupObject>* object) {
+  *object = api::FindHandle(group);
+  if (*object == nullptr) return api::BadHandle(api::HandleKind::kGroup, group);
+  if (!(*object)->job->destroyed.load()) return Status::Ok();
+  return Status(Code::kState, "group", "the job of this group was destroyed");
+}
+
+Status StartOne(const char* prefix, ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
+  if (op != nullptr) *op = nullptr;
+  std::shared_ptr<api::GroupObject> object;
+  FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
+  std::vector<runtime::OpRequest> requests(1);
+  FTAR_RETURN_IF_ERROR(ReadRequest(desc, prefix, *object, &requests[0]));
+  return StartAll(*object, std::move(requests), op);
+}
+
+Status StartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_t n,
+                 ftarOp_t* ops) {
+  if (n > kStartManyMax) return Status(Code::kArg, "n", "n is above 65536");
+  for (size_t i = 0; ops != nullptr && i < n; ++i) ops[i] = nullptr;
+  std::shared_ptr<api::GroupObject> object;
+  FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
+  if (n == 0) return Status::Ok();
+  if (desc == nullptr) return Status(Code::kArg, "desc", "desc is null");
+  if (stride < 2 * sizeof(size_t) || stride % alignof(ftarOpDesc) != 0) {
+    return Status(Code::kArg, "stride",
+                  "stride is " + std::to_string(stride) + ", not the size of a descriptor");
+  }
+  std::vector<runtime::OpRequest> requests(n);
+  for (size_t i = 0; i < n; ++i) {
+    const auto* at =
+        reinterpret_cast<const ftarOpDesc*>(reinterpret_cast<const std::byte*>(desc) + i * stride);
+    const std::string prefix = "desc[" + std::to_string(i) + "]";
+    if (at->size > stride) {
+      return Status(Code::kArg, prefix + ".size", prefix + ".size is larger than stride");
+    }
+    FTAR_RETURN_IF_ERROR(ReadRequest(at, prefix, *object, &requests[i]));
+  }
+  return StartAll(*object, std::move(requests), ops);
+}
+
+bool IsFinal(Code code) {
+  return code != Code::kInProgress && code != Code::kTimeout && code != Code::kQuorum &&
+         code != Code::kCoordinator;
+}
+
+// Notes whose fault an operation's end was: what its outcome says, else what the job knows.
+void NoteWho(const runtime::Job& job, Code code, const collective::Outcome& outcome) {
+  if (IsFinal(code) && outcome.culprit.valid()) {
+    api::NoteCulprit(api::CulpritOf(outcome));
+    return;
+  }
+  runtime::Culprit culprit = job.last_culprit();
+  // A verdict without a culprit is nobody's fault; who died earlier has nothing to do with it.
+  if (IsOpError(code) && code != Code::kAborted) culprit = runtime::Culprit();
+  culprit.epoch = outcome.epoch != 0 ? outcome.epoch : culprit.epoch;
+  culprit.seq = outcome.seq;
+  api::NoteCulprit(culprit);
+}
+
+Status WaitFor(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
+  const auto object = api::FindHandle(op);
+  if (object == nullptr) return api::BadHandle(api::HandleKind::kOp, op);
+  if (timeout_ns < -1) return Status(Code::kArg, "timeout_ns", "timeout_ns is below -1");
+  if (outcome != nullptr) FTAR_RETURN_IF_ERROR(api::CheckOutput(outcome, "outcome"));
+  collective::Outcome result;
+  Status status = runtime::OpStatusOf(object->op, &result);
+  // In a callback, and after the job's end, there is nothing to drive: only to look.
+  if (status.code() == Code::kInProgress && !object->job->destroyed.load() &&
+      !runtime::Job::InCallback()) {
+    status = object->job->job->Wait(object->op, timeout_ns, &result);
+    // The job may have been destroyed meanwhile by another thread; then the op has its own answer.
+    if (status.code() == Code::kState) status = runtime::OpStatusOf(object->op, &result);
+  }
+  if (status.code() == Code::kTimeout && timeout_ns == 0) return Status(Code::kInProgress, "");
+  if (IsFinal(status.code()) && outcome != nullptr) {
+    ftarOutcome out = api::ToPublic(result);
+    out.status = static_cast<ftarResult_t>(status.code());
+    api::WriteStruct(out, outcome);
+  }
+  if (!status.ok() && status.code() != Code::kInProgress) {
+    NoteWho(*object->job->job, status.code(), result);
+  }
+  return status;
+}
+
+Status ListParticipants(ftarOp_t op, ftarMemberInfo* members, size_t stride, size_t capacity,
+                        size_t* n) {
+  const auto object = api::FindHandle(op);
+  if (object == nullptr) return api::BadHandle(api::HandleKind::kOp, op);
+  if (n == nullptr) return Status(Code::kArg, "n", "n is null");
+  *n = 0;
+  if (capacity > 0) {
+    if (members == nullptr) return Status(Code::kArg, "members", "members is null");
+    if (stride < 2 * sizeof(size_t) || stride % alignof(ftarMemberInfo) != 0) {
+      return Status(Code::kArg, "stride",
+                    "stride is " + std::to_string(stride) + ", not the size of a member");
+    }
+  }
+  collective::Outcome result;
+  // The operation's own status is no concern here, only whether there is one.
+  if (runtime::OpStatusOf(object->op, &result).code() == Code::kInProgress) {
+    return Status(Code::kInProgress, "");
+  }
+  *n = result.members.size();
+  for (size_t i = 0; i < result.members.size() && i < capacity; ++i) {
+    auto* at =
+        reinterpret_cast<ftarMemberInfo*>(reinterpret_cast<std::byte*>(members) + i * stride);
+    at->size = stride < sizeof(ftarMemberInfo) ? stride : sizeof(ftarMemberInfo);
+    api::WriteStruct(api::ToPublic(result.members[i]), at);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
+  return Call("ftarOpStart", Where::kNotInCallback,
+              [&] { return StartOne("desc", group, desc, op); });
+}
+
+ftarResult_t ftarOpStartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_t n,
+                             ftarOp_t* ops) {
+  return Call("ftarOpStartMany", Where::kNotInCallback,
+              [&] { return StartMany(group, desc, stride, n, ops); });
+}
+
+ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome* outcome) {
+  return Call("ftarOpTest", Where::kAnywhere, [&] { return WaitFor(op, 0, outcome); });
+}
+
+ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
+  return Call("ftarOpWait", Where::kNotInCallback,
+              [&] { return WaitFor(op, timeout_ns, outcome); });
+}
+
+ftarResult_t ftarOpParticipants(ftarOp_t op, ftarMemberInfo* members, size_t stride,
+                                size_t capacity, size_t* n) {
+  return Call("ftarOpParticipants", Where::kAnywhere,
+              [&] { return ListParticipants(op, members, stride, capacity, n); });
+}
+
+ftarResult_t ftarOpRelease(ftarOp_t op) {
+  return Call("ftarOpRelease", Where::kAnywhere, [&] {
+    if (op == nullptr || api::RemoveHandle(op) != nullptr) return Status::Ok();
+    return api::BadHandle(api::HandleKind::kOp, op);
+  });
+}
+
+ftarResult_t ftarGroupOutcome(ftarGroup_t group, uint64_t seq, ftarOutcome* outcome) {
+  return Call("ftarGroupOutcome", Where::kAnywhere, [&] {
+    std::shared_ptr<api::GroupObject> object;
+    FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
+    FTAR_RETURN_IF_ERROR(api::CheckOutput(outcome, "outcome"));
+    const auto found = object->job->job->OutcomeOf(object->group, seq);
+    if (!found.ok()) return found.status();
+    if (found->status == Code::kInProgress) return Status(Code::kInProgress, "");
+    api::WriteStruct(api::ToPublic(*found), outcome);
+    return Status::Ok();
+  });
+}
+
+ftarResult_t ftarAllReduce(const void* send, void* recv, uint64_t count, ftarDtype_t dtype,
+                           ftarRedop_t redop, ftarGroup_t group, ftarOp_t* op) {
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = send;
+  desc.recv = recv;
+  desc.count = count;
+  desc.dtype = dtype;
+  desc.redop = redop;
+  return ftarOpStart(group, &desc, op);
+}
+
+ftarResult_t ftarReduceScatter(const void* send, void* recv, uint64_t recv_count, ftarDtype_t dtype,
+                               ftarRedop_t redop, ftarGroup_t group, ftarOp_t* op) {
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_REDUCE_SCATTER;
+  desc.send = send;
+  desc.recv = recv;
+  desc.count = recv_count;
+  desc.dtype = dtype;
+  desc.redop = redop;
+  return ftarOpStart(group, &desc, op);
+}
+
+ftarResult_t ftarAllGather(const void* send, void* recv, uint64_t send_count, ftarDtype_t dtype,
+                           ftarGroup_t group, ftarOp_t* op) {
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_ALLGATHER;
+  desc.send = send;
+  desc.recv = recv;
+  desc.count = send_count;
+  desc.dtype = dtype;
+  return ftarOpStart(group, &desc, op);
+}
+
+ftarResult_t ftarBroadcast(const void* send, void* recv, uint64_t count, ftarDtype_t dtype,
+                           int32_t root, ftarGroup_t group, ftarOp_t* op) {
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_BROADCAST;
+  desc.send = send;
+  desc.recv = recv;
+  desc.count = count;
+  desc.dtype = dtype;
+  desc.root = root;
+  return ftarOpStart(group, &desc, op);
+}
+
+ftarResult_t ftarBarrier(ftarGroup_t group, ftarOp_t* op) {
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_BARRIER;
+  return ftarOpStart(group, &desc, op);
+}

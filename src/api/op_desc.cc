@@ -1,0 +1,206 @@
+#include "api/op_desc.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "api/objects.h"
+#include "reduce/reduce.h"
+
+namespace ftar::api {
+namespace {
+
+// No view is larger in one column, so a count that fits this often fits whatever the view is.
+constexpr uint64_t kMembersMax = 65'536;
+
+bool Reduces(ftarKind_t kind) { return kind == FTAR_ALLREDUCE || kind == FTAR_REDUCE_SCATTER; }
+
+Status Arg(const std::string& prefix, const char* field, const std::string& what) {
+  return Status(Code::kArg, prefix + "." + field, prefix + "." + field + " " + what);
+}
+
+Status Unsupported(const std::string& prefix, const char* field, const std::string& what) {
+  return Status(Code::kUnsupported, prefix + "." + field, prefix + "." + field + " " + what);
+}
+
+Status CheckEnumerations(const ftarOpDesc& desc, const std::string& prefix) {
+  if (desc.kind < FTAR_ALLREDUCE || desc.kind > FTAR_BARRIER) {
+    return Arg(prefix, "kind", "is no operation: " + std::to_string(desc.kind));
+  }
+  if (desc.kind == FTAR_BARRIER) return Status::Ok();
+  if (desc.dtype < FTAR_F32 || desc.dtype > FTAR_U64) {
+    return Arg(prefix, "dtype", "is no element type: " + std::to_string(desc.dtype));
+  }
+  if (!Reduces(desc.kind)) return Status::Ok();
+  if (desc.redop < FTAR_SUM || desc.redop > FTAR_WAVG) {
+    return Arg(prefix, "redop", "is no operator: " + std::to_string(desc.redop));
+  }
+  if (!reduce::Supports(static_cast<reduce::Dtype>(desc.dtype),
+                        static_cast<reduce::Redop>(desc.redop))) {
+    return Arg(prefix, "redop", "FTAR_WAVG needs a floating type");
+  }
+  return Status::Ok();
+}
+
+Status CheckNumbers(const ftarOpDesc& desc, const std::string& prefix) {
+  if (!std::isnan(desc.weight) && !(std::isfinite(desc.weight) && desc.weight >= 0)) {
+    return Arg(prefix, "weight", "must be finite and not negative (NaN: the default)");
+  }
+  if (!std::isfinite(desc.scale) || desc.scale == 0) {
+    return Arg(prefix, "scale", "must be finite and not 0; FTAR_OP_DESC_INIT sets 1");
+  }
+  if (desc.timeout_ns < -1) return Arg(prefix, "timeout_ns", "is negative");
+  return Status::Ok();
+}
+
+// Fields that wait for a later release.
+Status CheckReserved(const ftarOpDesc& desc, const std::string& prefix) {
+  if (desc.flags != 0) return Unsupported(prefix, "flags", "has a flag this library does not know");
+  if (desc.priority != 0) return Unsupported(prefix, "priority", "must be 0 in this release");
+  if (desc.stream_kind != FTAR_STREAM_NONE) {
+    return Unsupported(prefix, "stream_kind", "must be FTAR_STREAM_NONE in this build");
+  }
+  if (desc.stream != nullptr) return Unsupported(prefix, "stream", "must be NULL in this build");
+  if (desc.device != -1) return Unsupported(prefix, "device", "must be -1 in this build");
+  if (desc.accumulate != -1) return Unsupported(prefix, "accumulate", "must be -1 in this release");
+  if (desc.wire != -1) return Unsupported(prefix, "wire", "must be -1 in this release");
+  if (desc.device_outcome != nullptr) {
+    return Unsupported(prefix, "device_outcome", "must be NULL in this build");
+  }
+  return Status::Ok();
+}
+
+struct Range {
+  uintptr_t begin = 0;
+  uint64_t bytes = 0;
+};
+
+Status CheckBuffer(const void* data, uint64_t bytes, const std::string& prefix, const char* field) {
+  if (bytes == 0) return Status::Ok();
+  if (data == nullptr) return Arg(prefix, field, "is null but count is not 0");
+  if (reinterpret_cast<uintptr_t>(data) > UINTPTR_MAX - bytes) {
+    return Arg(prefix, field, "plus count runs over the end of the address space");
+  }
+  return Status::Ok();
+}
+
+bool Overlap(const Range& a, const Range& b) {
+  return a.bytes > 0 && b.bytes > 0 && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
+}
+
+Status CheckMem(ftarMem_t mem, const Range& range, const std::string& prefix, const char* field) {
+  if (mem == nullptr) return Status::Ok();
+  const std::shared_ptr<MemObject> object = FindHandle(mem);
+  if (object == nullptr) return BadHandle(HandleKind::kMem, mem);
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(object->data);
+  const bool inside = range.bytes == 0 || (range.begin >= begin && range.bytes <= object->bytes &&
+                                           range.begin - begin <= object->bytes - range.bytes);
+  if (inside) return Status::Ok();
+  return Arg(prefix, field, "does not hold the whole buffer");
+}
+
+// `unit`: bytes of `count` elements.
+Status CheckBuffers(const ftarOpDesc& desc, const std::string& prefix, const OpContext& context,
+                    uint64_t unit) {
+  const uint64_t members = static_cast<uint64_t>(context.members > 0 ? context.members : 1);
+  Range send{reinterpret_cast<uintptr_t>(desc.send), unit};
+  Range recv{reinterpret_cast<uintptr_t>(desc.recv), unit};
+  if (desc.kind == FTAR_REDUCE_SCATTER) send.bytes *= members;
+  if (desc.kind == FTAR_ALLGATHER) recv.bytes *= members;
+  // Only the root's input of a broadcast is read; the others need not have one.
+  const bool reads = desc.kind != FTAR_BROADCAST || context.my_rank == desc.root;
+  if (!reads) send.bytes = 0;
+  FTAR_RETURN_IF_ERROR(CheckBuffer(desc.send, send.bytes, prefix, "send"));
+  FTAR_RETURN_IF_ERROR(CheckBuffer(desc.recv, recv.bytes, prefix, "recv"));
+  if (desc.send != desc.recv && Overlap(send, recv)) {
+    return Arg(prefix, "recv", "overlaps send without being equal to it");
+  }
+  FTAR_RETURN_IF_ERROR(CheckMem(desc.send_mem, send, prefix, "send_mem"));
+  return CheckMem(desc.recv_mem, recv, prefix, "recv_mem");
+}
+
+Status CountBytes(const ftarOpDesc& desc, const std::string& prefix, uint64_t* bytes) {
+  const uint64_t element = reduce::ElementBytes(static_cast<reduce::Dtype>(desc.dtype));
+  const bool segments = desc.kind == FTAR_REDUCE_SCATTER || desc.kind == FTAR_ALLGATHER;
+  const uint64_t times = segments ? element * kMembersMax : element;
+  if (desc.count > static_cast<uint64_t>(PTRDIFF_MAX) / times) {
+    return Arg(prefix, "count",
+               "is " + std::to_string(desc.count) + ", more bytes than an address space has");
+  }
+  *bytes = desc.count * element;
+  return Status::Ok();
+}
+
+void FillSpec(const ftarOpDesc& desc, runtime::OpRequest* request) {
+  collective::OpSpec& spec = request->spec;
+  const auto dtype = static_cast<reduce::Dtype>(desc.dtype);
+  // Operators and types that a kind does not read are set alike on all members, so that the digest
+  // of the call does not see a difference that is none.
+  const bool barrier = desc.kind == FTAR_BARRIER;
+  spec.kind = static_cast<plan::Kind>(desc.kind);
+  spec.dtype = barrier ? static_cast<uint8_t>(FTAR_U8) : static_cast<uint8_t>(desc.dtype);
+  spec.redop = Reduces(desc.kind) ? static_cast<uint8_t>(desc.redop) : 0;
+  const auto redop = static_cast<reduce::Redop>(spec.redop);
+  spec.element_bytes = barrier ? 1 : static_cast<uint32_t>(reduce::ElementBytes(dtype));
+  spec.accumulator_bytes =
+      Reduces(desc.kind)
+          ? static_cast<uint32_t>(reduce::ElementBytes(reduce::AccumulatorOf(dtype, redop)))
+          : spec.element_bytes;
+  spec.count = barrier ? 0 : desc.count;
+  spec.in_place = !barrier && desc.send == desc.recv;
+  spec.layout = desc.epoch;
+  spec.weight = desc.weight;
+  spec.scale = Reduces(desc.kind) ? desc.scale : 1;
+  spec.timeout_ns = desc.timeout_ns > 0 ? desc.timeout_ns : 0;
+  spec.tag = desc.tag;
+  request->root_rank = desc.kind == FTAR_BROADCAST ? desc.root : 0;
+  request->layout_epoch = desc.epoch;
+  request->send = barrier ? nullptr : desc.send;
+  request->recv = barrier ? nullptr : desc.recv;
+  request->weight = desc.weight;
+  request->timeout_ns = spec.timeout_ns;
+}
+
+}  // namespace
+
+Status ParsePlan(const char* text, const std::string& argument, plan::PlanKind* plan) {
+  *plan = plan::PlanKind::kAuto;
+  if (text == nullptr) return Status::Ok();
+  for (plan::PlanKind kind : {plan::PlanKind::kAuto, plan::PlanKind::kOneShot,
+                              plan::PlanKind::kDirect, plan::PlanKind::kRing}) {
+    if (std::strcmp(text, plan::PlanName(kind)) != 0) continue;
+    *plan = kind;
+    return Status::Ok();
+  }
+  const std::string shown(text, strnlen(text, 40));
+  return Status(Code::kArg, argument,
+                argument + " is '" + shown + "', not one of auto, oneshot, direct, ring");
+}
+
+Status TranslateOp(const ftarOpDesc& desc, const std::string& prefix, const OpContext& context,
+                   runtime::OpRequest* request) {
+  FTAR_RETURN_IF_ERROR(CheckEnumerations(desc, prefix));
+  FTAR_RETURN_IF_ERROR(CheckNumbers(desc, prefix));
+  FTAR_RETURN_IF_ERROR(CheckReserved(desc, prefix));
+  FTAR_RETURN_IF_ERROR(ParsePlan(desc.plan, prefix + ".plan", &request->spec.plan));
+  // With an epoch of its own the root counts in a view that only the runtime can look up.
+  if (desc.kind == FTAR_BROADCAST &&
+      (desc.root < 0 || (desc.epoch == 0 && desc.root >= context.members))) {
+    return Arg(prefix, "root",
+               "is " + std::to_string(desc.root) + ", not a rank below " +
+                   std::to_string(context.members));
+  }
+  if (desc.kind == FTAR_BARRIER) {
+    if (desc.count != 0) return Arg(prefix, "count", "must be 0 for a barrier");
+  } else {
+    uint64_t bytes = 0;
+    FTAR_RETURN_IF_ERROR(CountBytes(desc, prefix, &bytes));
+    FTAR_RETURN_IF_ERROR(CheckBuffers(desc, prefix, context, bytes));
+  }
+  FillSpec(desc, request);
+  return Status::Ok();
+}
+
+}  // namespace ftar::api
