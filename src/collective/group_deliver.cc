@@ -102,7 +102,7 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.status = op.fail_code != Code::kOk ? op.fail_code : op.absent ? Code::kAbsent : Code::kOk;
   outcome.text = op.fail_text;
   outcome.culprit = op.fail_culprit;
-  outcome.epoch = op.view->epoch;
+  outcome.epoch = op.fail_code != Code::kOk ? failed_.at(op.seq).attempt : op.view->epoch;
   outcome.seq = op.seq;
   outcome.tag = op.spec.tag;
   outcome.attempts = op.attempts;

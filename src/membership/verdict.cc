@@ -229,6 +229,7 @@ class Table {
       const std::string difference = wire::SignatureDifference(first->signature, other->signature);
       if (difference.empty()) continue;
       verdict->kind = VerdictKind::kFail;
+      verdict->attempt = prepare_.epoch;
       verdict->code = Code::kMismatch;
       verdict->culprit = other_id;
       verdict->text = "operation " + std::to_string(facts.seq) + ": " + NameOf(first_id) + " and " + NameOf(other_id) +
@@ -243,6 +244,7 @@ class Table {
     if (signature.kind != kBroadcast) return false;
     if (std::find(facts.members.begin(), facts.members.end(), signature.root) != facts.members.end()) return false;
     verdict->kind = VerdictKind::kFail;
+    verdict->attempt = prepare_.epoch;
     verdict->code = Code::kAbsent;
     verdict->culprit = signature.root;
     verdict->text = "operation " + std::to_string(facts.seq) + ": the broadcast's root " + ToString(signature.root) + " is gone";

@@ -212,7 +212,7 @@ enum class VerdictKind : uint8_t { kCommit = 1, kSalvage = 2, kRetry = 3, kFail 
 struct Verdict {
   Seq seq = 0;
   VerdictKind kind = VerdictKind::kRetry;
-  Epoch attempt = 0;             // commit, salvage
+  Epoch attempt = 0;             // commit, salvage; fail: the view that failed it, which is what users are told
   Code code = Code::kOk;         // fail
   std::string text;              // fail: names two members and the field
   MemberId culprit;

@@ -1,0 +1,291 @@
+#include "lab.h"
+
+#include <algorithm>
+
+#include "wire/codec.h"
+
+namespace ftar::lab {
+
+struct Lab::Member {
+  int name = 0;
+  wire::MemberCard card;
+  std::unique_ptr<engine::Engine> engine;
+  sim::Memory memory;
+  std::map<Seq, collective::OpSpec> specs;
+  std::deque<collective::OpSpec> unnumbered;
+  std::vector<collective::Outcome> outcomes;
+  std::vector<MemberId> revoked;
+  bool alive = true;
+};
+
+Lab::Lab(LabOptions options) : options_(options) {
+  for (int name = 1; name <= options_.members; ++name) {
+    auto member = std::make_unique<Member>();
+    member->name = name;
+    member->card.id = {static_cast<uint64_t>(name) << 60, static_cast<uint64_t>(name)};
+    member->card.replica = name;
+    engine::Config config;
+    config.job = "lab";
+    config.self = member->card;
+    config.replicas = options_.members;
+    config.group.window = options_.window;
+    config.group.plan = options_.plan;
+    config.group.chunk_bytes = 64;
+    config.timeout_ns = 1000 * kSecond;
+    member->engine = std::make_unique<engine::Engine>(config);
+    members_[name] = std::move(member);
+  }
+}
+Lab::~Lab() = default;
+
+engine::Engine& Lab::engine(int member) { return *members_.at(member)->engine; }
+const std::vector<collective::Outcome>& Lab::outcomes(int member) const { return members_.at(member)->outcomes; }
+
+size_t Lab::waiting(int from, int to) const {
+  const auto found = wires_.find({from, to});
+  return found == wires_.end() ? 0 : found->second.size();
+}
+
+std::string Lab::Describe(const wire::Message& message) const {
+  static constexpr const char* kNames[] = {"?", "commit", "salvage", "retry", "fail"};
+  std::string text = wire::MessageName(message);
+  if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&message)) {
+    for (const auto& group : verdicts->groups) {
+      for (const auto& verdict : group.verdicts) {
+        text += " " + std::to_string(verdict.seq) + ":" + kNames[static_cast<int>(verdict.kind)];
+        if (verdict.attempt != 0) text += "@" + std::to_string(EpochCounter(verdict.attempt));
+      }
+    }
+  }
+  if (const auto* status = std::get_if<wire::ColumnStatus>(&message)) {
+    for (const auto& group : status->groups) {
+      text += " delivered<" + std::to_string(group.delivered_end);
+      for (const auto& op : group.ops) {
+        uint64_t finals = 0;
+        for (uint64_t word : op.final_chunks) finals += static_cast<uint64_t>(__builtin_popcountll(word));
+        text += " " + std::to_string(op.seq) + "@" + std::to_string(EpochCounter(op.attempt)) +
+                (op.complete ? ":complete" : ":" + std::to_string(finals) + "/" + std::to_string(op.chunks));
+      }
+    }
+  }
+  return text;
+}
+
+void Lab::Feed(Member& member, const engine::Event& event) {
+  if (!member.alive) return;
+  member.engine->Step(++now_, event);
+  for (int round = 0; round < 10000; ++round) {
+    engine::Ready ready = member.engine->TakeReady();
+    if (ready.empty()) return;
+    CarryOut(member, std::move(ready));
+  }
+  failure_ = "an engine never comes to rest";
+}
+
+void Lab::CarryOut(Member& member, engine::Ready ready) {
+  for (const engine::Started& started : ready.started) {
+    const collective::OpSpec spec = member.unnumbered.front();
+    member.unnumbered.pop_front();
+    if (started.seq == kNoSeq) continue;
+    auto& buffers = member.memory.Open(kGroup, started.seq);
+    buffers.in_place = spec.in_place;
+    buffers.send = sim::MakeInput(kGroup, spec, member.card.replica, started.seq);
+    buffers.recv = spec.in_place ? buffers.send : sim::Buffer(sim::OutputElements(spec));
+    member.specs[started.seq] = spec;
+  }
+  for (MemberId id : ready.revoke) {
+    member.revoked.push_back(id);
+    wires_.erase({NameOf(id), member.name});
+  }
+  for (const wire::Message& message : ready.to_coordinator) ToCoordinator(member, message);
+  for (const engine::PeerMessage& message : ready.to_peers) {
+    const MemberId from = member.card.id;
+    wires_[{member.name, NameOf(message.to)}].push_back({Describe(message.message), [this, from, m = message.message](Member& to) {
+                                                           Feed(to, engine::FromPeer{from, m});
+                                                         }});
+  }
+  for (engine::GroupTodo& item : ready.todo) CarryTodo(member, item.todo);
+  if (ready.view_changed) {
+    const auto view = member.engine->view();
+    Log(std::to_string(member.name) + " installs view " + std::to_string(EpochCounter(view->epoch)));
+    const std::string wrong = checkers_.ViewSeen(member.card.id, *view);
+    if (!wrong.empty()) failure_ = wrong;
+  }
+  for (const engine::Notice& notice : ready.notices) {
+    if (notice.loss.cause == Code::kInternal) failure_ = notice.loss.text;
+  }
+}
+
+void Lab::CarryTodo(Member& member, collective::Todo& todo) {
+  using Kind = collective::Todo::Kind;
+  switch (todo.kind) {
+    case Kind::kAllocate: return member.memory.Allocate(kGroup, todo.id, todo.bytes);
+    case Kind::kFree: return member.memory.Free(kGroup, todo.id);
+    case Kind::kReleaseInbound: return member.memory.ReleaseInbound(todo.id);
+    case Kind::kDeliver: return Check(member, todo.outcome);
+    case Kind::kSpillInbound:
+    case Kind::kCancelSends:
+    case Kind::kFinishSends: return;
+    case Kind::kWork:
+      if (!member.memory.Run(kGroup, todo.work)) failure_ = "a work reads what is not there";
+      if (todo.work.id != 0) member.engine->Step(now_, engine::WorkDone{kGroup, todo.work.id});
+      return;
+    case Kind::kSend: break;
+  }
+  static constexpr const char* kKinds[] = {"?", "control", "ack", "raw", "partial", "final"};
+  sim::Buffer payload;
+  if (!member.memory.Read(kGroup, todo.frame.payload, &payload)) failure_ = "a frame sends what is not there";
+  const wire::FrameHeader header = todo.frame.header;
+  collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0, false};
+  std::string text = kKinds[static_cast<int>(header.kind)];
+  if (header.kind != wire::FrameKind::kAck) text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);
+  text += " complete<" + std::to_string(header.complete_end);
+  wires_[{member.name, NameOf(todo.frame.to)}].push_back({text, [this, frame, payload](Member& to) mutable {
+                                                            if (!payload.empty()) frame.inbound = to.memory.AddInbound(payload);
+                                                            Feed(to, engine::FrameArrived{frame});
+                                                          }});
+}
+
+void Lab::Check(Member& member, const collective::Outcome& outcome) {
+  std::string line = std::to_string(member.name) + " delivers " + std::to_string(outcome.seq) + " of epoch " +
+                     std::to_string(EpochCounter(outcome.epoch)) + " with";
+  for (const auto& participant : outcome.members) line += " " + std::to_string(NameOf(participant.id));
+  if (outcome.status != Code::kOk) line += ": " + std::string(CodeName(outcome.status));
+  Log(line);
+  member.outcomes.push_back(outcome);
+  const auto spec = member.specs.find(outcome.seq);
+  std::string wrong = checkers_.Agreement(0, outcome);
+  if (wrong.empty()) wrong = checkers_.Fencing(member.card.id, 0, outcome);
+  if (spec != member.specs.end()) {
+    auto* buffers = member.memory.Find(kGroup, outcome.seq);
+    if (wrong.empty()) wrong = sim::Checkers::Result(kGroup, spec->second, 0, outcome, buffers->recv);
+    if (wrong.empty()) wrong = sim::Checkers::Input(kGroup, spec->second, member.card.replica, outcome, *buffers);
+  }
+  if (!wrong.empty() && failure_.empty()) failure_ = wrong;
+}
+
+void Lab::ToCoordinator(Member& member, const wire::Message& message) {
+  if (const auto* decided = std::get_if<wire::Decided>(&message); decided && decided->epoch == prepare_.epoch) {
+    decided_ = true;
+    bounds_.clear();
+    for (const wire::BoundOf& bound : decided->bounds) bounds_[bound.member] = bound;
+  }
+  if (std::holds_alternative<wire::AskPrepare>(message) || std::holds_alternative<wire::Refuse>(message)) {
+    Log(std::to_string(member.name) + " tells the coordinator " + wire::MessageName(message));
+  }
+}
+
+void Lab::Form() {
+  for (auto& [name, member] : members_) {
+    Feed(*member, engine::OpenGroup{kGroup, 0});
+    for (auto& [other, peer] : members_) {
+      if (other != name) Feed(*member, engine::LinkIsUp{peer->card.id});
+    }
+  }
+  std::vector<int> all;
+  for (auto& [name, member] : members_) all.push_back(name);
+  Prepare({}, all);
+  DeliverAll();
+  Install();
+  DeliverAll();
+  TakeLog();
+}
+
+collective::OpSpec Lab::DefaultSpec() const {
+  collective::OpSpec spec;
+  spec.element_bytes = spec.accumulator_bytes = sim::kElementBytes;
+  spec.count = options_.count;
+  spec.in_place = options_.in_place;
+  return spec;
+}
+
+void Lab::Call(int name, const collective::OpSpec* spec) {
+  Member& member = *members_.at(name);
+  if (!member.alive) return;
+  const collective::OpSpec wanted = spec ? *spec : DefaultSpec();
+  member.unnumbered.push_back(wanted);
+  Feed(member, engine::StartOp{kGroup, wanted, 0});
+}
+
+bool Lab::Deliver(int from, int to) {
+  auto found = wires_.find({from, to});
+  if (found == wires_.end() || found->second.empty()) return false;
+  const Letter letter = std::move(found->second.front());
+  found->second.pop_front();
+  Member& receiver = *members_.at(to);
+  if (!receiver.alive) return true;
+  Log(std::to_string(from) + " -> " + std::to_string(to) + " " + letter.text);
+  letter.open(receiver);
+  return true;
+}
+
+bool Lab::Drop(int from, int to) {
+  auto found = wires_.find({from, to});
+  if (found == wires_.end() || found->second.empty()) return false;
+  found->second.pop_front();
+  return true;
+}
+
+bool Lab::DeliverAny() {
+  auto wire = wires_.upper_bound(last_wire_);
+  for (size_t tried = 0; tried <= wires_.size(); ++tried, ++wire) {
+    if (wire == wires_.end()) wire = wires_.begin();
+    if (wire == wires_.end()) return false;
+    if (wire->second.empty()) continue;
+    last_wire_ = wire->first;
+    return Deliver(last_wire_.first, last_wire_.second);
+  }
+  return false;
+}
+
+void Lab::DeliverAll() {
+  for (int i = 0; i < 100000 && failure_.empty(); ++i) {
+    if (!DeliverAny()) return;
+  }
+}
+
+void Lab::Kill(int member) { members_.at(member)->alive = false; }
+
+void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers) {
+  prepare_ = {};
+  prepare_.epoch = MakeEpoch(++counter_, 0);
+  prepare_.base = view_.epoch;
+  decided_ = false;
+  for (int name : survivors) {
+    const wire::ViewEntry* entry = view_.Find(members_.at(name)->card.id);
+    prepare_.survivors.push_back(entry->card.id);
+    prepare_.members.push_back(*entry);
+  }
+  for (int name : newcomers) prepare_.members.push_back({members_.at(name)->card, prepare_.epoch, {}, {}});
+  for (const wire::ViewEntry& entry : prepare_.members) {
+    Feed(*members_.at(NameOf(entry.card.id)), engine::FromCoordinator{prepare_});
+  }
+}
+
+bool Lab::Install() {
+  if (!decided_) return false;
+  for (const wire::ViewEntry& entry : prepare_.members) InstallAt(NameOf(entry.card.id));
+  return true;
+}
+
+void Lab::InstallAt(int member) {
+  if (view_.epoch != prepare_.epoch) {
+    view_ = {};
+    view_.epoch = view_.era = prepare_.epoch;
+    view_.entries = prepare_.members;
+    for (wire::ViewEntry& entry : view_.entries) {
+      entry.first = bounds_[entry.card.id].first;
+      entry.last = bounds_[entry.card.id].last;
+    }
+  }
+  Feed(*members_.at(member), engine::FromCoordinator{wire::Install{view_, {}}});
+}
+
+void Lab::Recover(const std::vector<int>& survivors) {
+  Prepare(survivors);
+  DeliverAll();
+  if (!Install() && failure_.empty()) failure_ = "the leader did not decide";
+  DeliverAll();
+}
+
+}  // namespace ftar::lab

@@ -1,0 +1,89 @@
+// A column of real engines under a microscope: every message waits until the test delivers it, so a test can stop the world
+// between any two messages. The coordinator is the test itself: it says Prepare and Install.
+// Members are named 1, 2, 3, ...; memory is the simulator's symbolic one.
+#ifndef FTAR_TESTS_SCRIPT_ENGINE_LAB_H_
+#define FTAR_TESTS_SCRIPT_ENGINE_LAB_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkers.h"
+#include "engine/engine.h"
+#include "memory.h"
+
+namespace ftar::lab {
+
+inline constexpr GroupKey kGroup = 7;
+
+struct LabOptions {
+  int members = 3;
+  Seq window = 4;
+  plan::PlanKind plan = plan::PlanKind::kDirect;
+  bool in_place = false;
+  uint64_t count = 12;  // elements of an operation, 4 a chunk
+};
+
+class Lab {
+ public:
+  explicit Lab(LabOptions options);
+  ~Lab();
+
+  // All members are in view 1 with their credits exchanged, nothing is on the wires.
+  void Form();
+  void Call(int member, const collective::OpSpec* spec = nullptr);
+  collective::OpSpec DefaultSpec() const;
+  // Delivers the oldest message on a wire, or on any wire in turn. False if there is none.
+  bool Deliver(int from, int to);
+  bool DeliverAny();
+  bool Drop(int from, int to);  // loses the oldest message on a wire
+  void DeliverAll();
+  void Kill(int member);        // stops it; what it has sent already still arrives
+  void Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers = {});
+  bool Install();               // to all, once all columns have decided; false if not decided yet
+  void InstallAt(int member);
+  // Kill's aftermath in one go: Prepare, deliver, Install, deliver, until nothing moves.
+  void Recover(const std::vector<int>& survivors);
+
+  size_t waiting(int from, int to) const;
+  const std::vector<collective::Outcome>& outcomes(int member) const;
+  std::string failure() const { return failure_; }
+  std::vector<std::string> TakeLog() { return std::exchange(log_, {}); }
+  engine::Engine& engine(int member);
+  std::string Describe(const wire::Message& message) const;
+  int NameOf(MemberId id) const { return static_cast<int>(id.lo); }
+
+ private:
+  struct Member;
+  struct Letter {
+    std::string text;
+    std::function<void(Member&)> open;
+  };
+  void Feed(Member& member, const engine::Event& event);
+  void CarryOut(Member& member, engine::Ready ready);
+  void CarryTodo(Member& member, collective::Todo& todo);
+  void ToCoordinator(Member& member, const wire::Message& message);
+  void Log(const std::string& line) { log_.push_back(line); }
+  void Check(Member& member, const collective::Outcome& outcome);
+
+  const LabOptions options_;
+  TimeNs now_ = kMillisecond;
+  std::map<int, std::unique_ptr<Member>> members_;
+  std::map<std::pair<int, int>, std::deque<Letter>> wires_;
+  std::pair<int, int> last_wire_{0, 0};
+  uint64_t counter_ = 0;
+  wire::View view_;
+  wire::Prepare prepare_;
+  std::map<MemberId, wire::BoundOf> bounds_;
+  bool decided_ = false;
+  sim::Checkers checkers_;
+  std::string failure_;
+  std::vector<std::string> log_;
+};
+
+}  // namespace ftar::lab
+
+#endif  // FTAR_TESTS_SCRIPT_ENGINE_LAB_H_
