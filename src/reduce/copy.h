@@ -15,7 +15,7 @@ enum class CopyMode {
 };
 
 // Streaming begins here; a smaller copy leaves most of the caches alone anyway.
-inline constexpr size_t kStreamMinBytes = 256 * 1024;
+inline constexpr size_t kStreamMinBytes = size_t{256} << 10;
 
 // Copies `bytes` from `src` to `dst`, which may be equal but not overlap otherwise. Streamed stores
 // are visible to other threads in program order once the call has returned, as others are.

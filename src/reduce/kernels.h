@@ -21,18 +21,24 @@ inline constexpr int32_t kCombineCount = 5;
 enum class Output : int32_t { kPartial, kMultiply, kDivide };
 inline constexpr int32_t kOutputCount = 3;
 
+// What a result is divided and multiplied by, as Output says.
 struct Finish {
   double divisor = 1.0;
   double scale = 1.0;
 };
 
+// Reduces `count` elements, which must be a multiple of the table's block.
 using Kernel = void (*)(const Source* sources, size_t source_count, const Finish& finish, void* dst,
                         size_t count);
 
-// kernel[dtype][combine][output]; null where the combination does not exist.
 struct KernelTable {
+  // The bytes of one block of accumulators, at most kMaxBlockBytes.
+  size_t block_bytes = 0;
+  // By type, Combine and Output; null where the combination does not exist.
   Kernel kernel[kDtypeCount][kCombineCount][kOutputCount] = {};
 };
+
+inline constexpr size_t kMaxBlockBytes = 256;
 
 // Portable code for the build's baseline; exists everywhere.
 const KernelTable& ScalarKernels();

@@ -52,27 +52,71 @@ class FloatEnvironment {
 
 Combine CombineOf(Dtype dtype, Redop redop) {
   switch (redop) {
-    case Redop::kProd:
-      return Combine::kProd;
-    case Redop::kMin:
-      return Combine::kMin;
-    case Redop::kMax:
-      return Combine::kMax;
-    case Redop::kAvg:
-      return IsFloat(dtype) ? Combine::kSum : Combine::kAccumulate;
-    case Redop::kWavg:
-      return Combine::kAccumulate;
-    case Redop::kSum:
-      break;
+    case Redop::kProd: return Combine::kProd;
+    case Redop::kMin: return Combine::kMin;
+    case Redop::kMax: return Combine::kMax;
+    case Redop::kAvg: return IsFloat(dtype) ? Combine::kSum : Combine::kAccumulate;
+    case Redop::kWavg: return Combine::kAccumulate;
+    case Redop::kSum: break;
   }
   return Combine::kSum;
 }
 
-Kernel KernelOf(Dtype dtype, Redop redop, Output output) {
-  const KernelTable& table = CurrentKernels();
-  return table.kernel[static_cast<int>(dtype)][static_cast<int>(CombineOf(dtype, redop))]
-                     [static_cast<int>(output)];
-}
+// One reduction as the kernels see it. Its members do what one kernel call cannot.
+class Run {
+ public:
+  Run(Dtype dtype, Redop redop, Output output, const Finish& finish)
+      : accumulator_(AccumulatorOf(dtype, redop)),
+        stored_bytes_(ElementBytes(output == Output::kPartial ? accumulator_ : dtype)),
+        finish_(finish) {
+    const KernelTable& table = CurrentKernels();
+    const auto& kernels =
+        table.kernel[static_cast<int>(dtype)][static_cast<int>(CombineOf(dtype, redop))];
+    kernel_ = kernels[static_cast<int>(output)];
+    partial_kernel_ = kernels[static_cast<int>(Output::kPartial)];
+    block_elements_ = table.block_bytes / ElementBytes(accumulator_);
+  }
+
+  void Do(std::span<const Source> sources, void* dst, size_t count) const {
+    const size_t whole = count - count % block_elements_;
+    if (whole > 0) kernel_(sources.data(), sources.size(), finish_, dst, whole);
+    if (whole < count) DoRest(sources, dst, whole, count - whole);
+  }
+
+ private:
+  // Elements [from, from + n), fewer than a block, by way of padded copies. There is room for some
+  // sources at a time; what they give together is the first source beside the next ones, which
+  // keeps the order of addition and so the bits.
+  void DoRest(std::span<const Source> sources, void* dst, size_t from, size_t n) const {
+    alignas(64) unsigned char padded[kSourcesAtATime][kMaxBlockBytes] = {};
+    alignas(64) unsigned char result[kMaxBlockBytes];
+    Source rest[kSourcesAtATime];
+    size_t filled = 0;
+    for (const Source& source : sources) {
+      if (filled == kSourcesAtATime) {
+        partial_kernel_(rest, filled, Finish{}, result, block_elements_);
+        std::memcpy(padded[0], result, sizeof(result));
+        rest[0] = {.data = padded[0], .format = accumulator_, .weight = 1.0};
+        filled = 1;
+      }
+      const size_t bytes = ElementBytes(source.format);
+      const auto* data = static_cast<const unsigned char*>(source.data);
+      std::memcpy(padded[filled], data + from * bytes, n * bytes);
+      rest[filled] = {.data = padded[filled], .format = source.format, .weight = source.weight};
+      ++filled;
+    }
+    kernel_(rest, filled, finish_, result, block_elements_);
+    std::memcpy(static_cast<unsigned char*>(dst) + from * stored_bytes_, result, n * stored_bytes_);
+  }
+
+  static constexpr size_t kSourcesAtATime = 8;
+  Dtype accumulator_;
+  size_t stored_bytes_;
+  Finish finish_;
+  Kernel kernel_ = nullptr;
+  Kernel partial_kernel_ = nullptr;
+  size_t block_elements_ = 0;
+};
 
 // True if multiplying by 1 / divisor gives the bits of dividing: a power of two far from the ends
 // of f32's range.
@@ -101,7 +145,8 @@ Output FloatFinish(Dtype dtype, Redop redop, double divisor, double scale, Finis
 template <typename T>
 T ClampedTo(double x) {
   // The upper bound of a 64-bit type is not a double; its successor is.
-  constexpr double kUpper = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+  constexpr T kHalf = std::numeric_limits<T>::max() / 2 + 1;
+  constexpr double kUpper = 2.0 * static_cast<double>(kHalf);
   if (!(x < kUpper)) return std::isnan(x) ? T{0} : std::numeric_limits<T>::max();
   constexpr double kLowest = static_cast<double>(std::numeric_limits<T>::lowest());
   return x > kLowest ? static_cast<T>(x) : std::numeric_limits<T>::lowest();
@@ -120,20 +165,13 @@ void ScaleAs(double scale, void* dst, size_t count) {
 
 void ScaleIntegers(Dtype dtype, double scale, void* dst, size_t count) {
   switch (dtype) {
-    case Dtype::kI8:
-      return ScaleAs<int8_t>(scale, dst, count);
-    case Dtype::kU8:
-      return ScaleAs<uint8_t>(scale, dst, count);
-    case Dtype::kI32:
-      return ScaleAs<int32_t>(scale, dst, count);
-    case Dtype::kU32:
-      return ScaleAs<uint32_t>(scale, dst, count);
-    case Dtype::kI64:
-      return ScaleAs<int64_t>(scale, dst, count);
-    case Dtype::kU64:
-      return ScaleAs<uint64_t>(scale, dst, count);
-    default:
-      return;
+    case Dtype::kI8: return ScaleAs<int8_t>(scale, dst, count);
+    case Dtype::kU8: return ScaleAs<uint8_t>(scale, dst, count);
+    case Dtype::kI32: return ScaleAs<int32_t>(scale, dst, count);
+    case Dtype::kU32: return ScaleAs<uint32_t>(scale, dst, count);
+    case Dtype::kI64: return ScaleAs<int64_t>(scale, dst, count);
+    case Dtype::kU64: return ScaleAs<uint64_t>(scale, dst, count);
+    default: return;
   }
 }
 
@@ -157,18 +195,18 @@ bool Supports(Dtype dtype, Redop redop) {
 void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, double divisor,
                    double scale, void* dst, size_t count) {
   if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
+  const bool divides = Divides(redop);
+  if (divides && !(divisor > 0.0)) return;
   const FloatEnvironment environment;
   if (IsFloat(dtype)) {
     Finish finish;
     const Output output = FloatFinish(dtype, redop, divisor, scale, &finish);
-    KernelOf(dtype, redop, output)(sources.data(), sources.size(), finish, dst, count);
-    return;
+    return Run(dtype, redop, output, finish).Do(sources, dst, count);
   }
-  const bool divides = Divides(redop);
-  if (divides && !(divisor >= 1.0)) return;
+  if (divides && divisor < 1.0) return;
   const Finish finish{.divisor = divisor, .scale = 1.0};
-  KernelOf(dtype, redop, divides ? Output::kDivide : Output::kPartial)(
-      sources.data(), sources.size(), finish, dst, count);
+  const Output output = divides ? Output::kDivide : Output::kPartial;
+  Run(dtype, redop, output, finish).Do(sources, dst, count);
   if (scale != 1.0) ScaleIntegers(dtype, scale, dst, count);
 }
 
@@ -176,7 +214,7 @@ void ReduceToPartial(Dtype dtype, Redop redop, std::span<const Source> sources, 
                      size_t count) {
   if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
   const FloatEnvironment environment;
-  KernelOf(dtype, redop, Output::kPartial)(sources.data(), sources.size(), Finish{}, dst, count);
+  Run(dtype, redop, Output::kPartial, Finish{}).Do(sources, dst, count);
 }
 
 void FinishPartial(Dtype dtype, Redop redop, const void* partial, double divisor, double scale,

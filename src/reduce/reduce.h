@@ -9,27 +9,22 @@
 //
 // Arithmetic
 // - f16, bf16 and the 8-bit floats are combined in f32, f32, f64 and integers in their own type,
-// AVG of integers in 64
-//   bits of the same signedness. Integer SUM and PROD, and the 64-bit sums of an AVG, wrap.
+//   AVG of integers in 64 bits of the same signedness. Integer SUM and PROD, and the 64-bit sums of
+//   an AVG, wrap.
 // - AVG and WAVG divide the accumulated value once, in the accumulator's type; integers truncate
-// toward zero.
-//   WAVG is sum(w x) / sum(w), each weight rounded to the accumulator's type first.
+//   toward zero. WAVG is sum(w x) / sum(w), each weight rounded to the accumulator's type first.
 // - `scale` multiplies the divided value in the accumulator's type. For integers the result in
-// their own type is
-//   multiplied as a double, truncated toward zero and clamped to the type's range; scale 1 leaves
-//   all bits alone.
+//   their own type is multiplied as a double, truncated toward zero and clamped to the type's
+//   range; scale 1 leaves all bits alone.
 // - Then one rounding to the nearest value of the type, ties to even.
 // - NaN in any source gives NaN, for MIN and MAX too. A NaN result is always the positive quiet one
-// without payload:
-//   f32 7fc00000, f64 7ff8000000000000, f16 7e00, bf16 7fc0, e5m2 7e, and e4m3's only positive one,
-//   7f. In e4m3, an operation's infinity (which needs an overflow in f32) is the largest value, see
-//   below, and no NaN.
+//   without payload: f32 7fc00000, f64 7ff8000000000000, f16 7e00, bf16 7fc0, e5m2 7e, e4m3 7f.
 // - MIN and MAX take -0 to be less than +0.
 // - Overflow: f32, f64, f16 and bf16 become infinite. The 8-bit floats saturate at the largest
-// finite value of their sign
-//   (448 and 57344) as CUDA's __nv_fp8 types do by default, so that one outlier does not turn a
-//   gradient into NaN. Unlike there an infinite sum stays infinite in e5m2: the reduction of one
-//   input must be that input, and loss scaling looks for the infinity.
+//   finite value of their sign (448 and 57344) as CUDA's __nv_fp8 types do by default, so that one
+//   outlier does not turn a gradient into NaN. Unlike there, an infinite sum stays infinite in
+//   e5m2: the reduction of one input must be that input, and loss scaling looks for the infinity.
+//   e4m3 has no infinity; one that arose in f32 becomes 448.
 #ifndef FTAR_REDUCE_REDUCE_H_
 #define FTAR_REDUCE_REDUCE_H_
 
@@ -51,8 +46,8 @@ bool Supports(Dtype dtype, Redop redop);
 // Combines `sources` in their order and writes `count` final elements to `dst`. `divisor` is the
 // number of inputs for AVG and the sum of the weights for WAVG, which covers what partial results
 // stand for; other operators ignore it. `dst` may be exactly the data of sources of the type
-// `dtype`, else it overlaps none. Requires Supports(dtype, redop) and a divisor that is not 0;
-// without a source, or where that does not hold, nothing is written.
+// `dtype`, else it overlaps none. Requires Supports(dtype, redop) and a divisor above 0 (1 or more
+// for integers); without a source, or where that does not hold, nothing is written.
 void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, double divisor,
                    double scale, void* dst, size_t count);
 
