@@ -1,0 +1,138 @@
+// Plans as data: for every size, plan, owner and member, what one sends the other expects, and every input is added once.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "plan/grid.h"
+#include "plan/role.h"
+
+namespace ftar::plan {
+namespace {
+
+bool Has(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+
+struct Case {
+  Kind kind;
+  PlanKind plan;
+};
+
+class Roles : public testing::TestWithParam<Case> {};
+
+TEST_P(Roles, WhatOneSendsTheOtherExpects) {
+  for (int n = 1; n <= 9; ++n) {
+    for (int owner = 0; owner < n; ++owner) {
+      std::vector<Role> roles;
+      for (int me = 0; me < n; ++me) roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
+      for (int a = 0; a < n; ++a) {
+        EXPECT_FALSE(Has(roles[a].raw_to, a));
+        EXPECT_TRUE(std::is_sorted(roles[a].raw_from.begin(), roles[a].raw_from.end()));
+        for (int b = 0; b < n; ++b) {
+          if (a == b) continue;
+          EXPECT_EQ(Has(roles[a].raw_to, b), Has(roles[b].raw_from, a)) << n << owner << a << b;
+          EXPECT_EQ(roles[a].partial_to == b, roles[b].partial_from == a) << n << owner << a << b;
+          EXPECT_EQ(Has(roles[a].final_to, b), roles[b].final_from == a) << n << owner << a << b;
+        }
+      }
+    }
+  }
+}
+
+// Follows the contributions through the plan: who makes the final has every member's input in it, once.
+std::multiset<int> ContributionsOf(const std::vector<Role>& roles, int maker) {
+  std::multiset<int> sum(roles[maker].raw_from.begin(), roles[maker].raw_from.end());
+  sum.insert(maker);
+  for (int at = roles[maker].partial_from, hops = 0; at >= 0 && hops < 100; at = roles[at].partial_from, ++hops) sum.insert(at);
+  return sum;
+}
+
+TEST_P(Roles, EveryInputOnceAndEverybodyGetsTheFinal) {
+  for (int n = 1; n <= 9; ++n) {
+    for (int owner = 0; owner < n; ++owner) {
+      std::vector<Role> roles;
+      for (int me = 0; me < n; ++me) roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
+      for (int me = 0; me < n; ++me) {
+        if (GetParam().kind == Kind::kReduceScatter && me != owner) {
+          EXPECT_FALSE(roles[me].lands);
+          continue;
+        }
+        EXPECT_TRUE(roles[me].lands);
+        int maker = me, hops = 0;  // back along the finals to whoever made it
+        while (!roles[maker].makes_final && hops++ < 100) maker = roles[maker].final_from;
+        ASSERT_TRUE(roles[maker].makes_final);
+        if (roles[maker].gathers) {
+          EXPECT_EQ(maker, owner);
+          continue;
+        }
+        std::multiset<int> all;
+        for (int i = 0; i < n; ++i) all.insert(i);
+        EXPECT_EQ(ContributionsOf(roles, maker), all) << n << " " << owner << " " << me;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Roles,
+                         testing::Values(Case{Kind::kAllReduce, PlanKind::kOneShot}, Case{Kind::kAllReduce, PlanKind::kDirect},
+                                         Case{Kind::kAllReduce, PlanKind::kRing}, Case{Kind::kBarrier, PlanKind::kOneShot},
+                                         Case{Kind::kReduceScatter, PlanKind::kDirect},
+                                         Case{Kind::kAllGather, PlanKind::kDirect},
+                                         Case{Kind::kBroadcast, PlanKind::kDirect}));
+
+TEST(Grid, CoversEveryElementOnce) {
+  for (uint64_t count : {0ull, 1ull, 3ull, 1000ull, 4096ull, 100'003ull, 5'000'000ull}) {
+    for (uint32_t width : {1u, 2u, 4u, 8u}) {
+      for (int segments : {1, 3}) {
+        for (uint64_t forced : {0ull, 64ull, 4096ull}) {
+          if (forced == 64 && count > 100'003) continue;
+          const Grid grid(count, width, segments, forced);
+          std::vector<uint64_t> next(segments, 0);
+          for (uint32_t c = 0; c < grid.chunks(); ++c) {
+            const Chunk chunk = grid.At(c);
+            ASSERT_EQ(chunk.first, next[chunk.segment]);
+            next[chunk.segment] += chunk.count;
+            ASSERT_LE(chunk.count * width, kChunkBytesMax);
+          }
+          for (uint64_t end : next) ASSERT_EQ(end, count);
+          ASSERT_GE(grid.chunks(), static_cast<uint32_t>(segments));
+        }
+      }
+    }
+  }
+}
+
+// F5: only the leaver's chunks change owner, whoever leaves, and again when a second one does.
+TEST(Owner, OnlyTheLeaversChunksMove) {
+  const std::vector<int> origin = {10, 11, 12, 13, 14};
+  for (int leaver : origin) {
+    std::vector<int> left = origin;
+    std::erase(left, leaver);
+    for (int second : left) {
+      std::vector<int> fewer = left;
+      std::erase(fewer, second);
+      std::set<int> owners;
+      for (uint32_t chunk = 0; chunk < 100; ++chunk) {
+        const int before = origin[OwnerOf(chunk, origin, origin)];
+        const int after = left[OwnerOf(chunk, origin, left)];
+        const int last = fewer[OwnerOf(chunk, origin, fewer)];
+        if (before != leaver) EXPECT_EQ(before, after);
+        if (before != leaver && before != second) EXPECT_EQ(before, last);
+        owners.insert(after);
+      }
+      EXPECT_EQ(owners.size(), left.size());
+    }
+  }
+}
+
+TEST(Choose, ForcedUnlessTheOrderOfAdditionsForbidsIt) {
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kRing, 1 << 20, 4, false), PlanKind::kRing);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kRing, 1 << 20, 4, true), PlanKind::kDirect);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 8, 4, false), PlanKind::kOneShot);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 4, false), PlanKind::kDirect);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 500, false), PlanKind::kRing);
+  EXPECT_EQ(Choose(Kind::kBarrier, PlanKind::kRing, 0, 4, false), PlanKind::kOneShot);
+}
+
+}  // namespace
+}  // namespace ftar::plan
