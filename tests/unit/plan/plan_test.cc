@@ -116,8 +116,12 @@ TEST(Owner, OnlyTheLeaversChunksMove) {
         const int before = origin[OwnerOf(chunk, origin, origin)];
         const int after = left[OwnerOf(chunk, origin, left)];
         const int last = fewer[OwnerOf(chunk, origin, fewer)];
-        if (before != leaver) EXPECT_EQ(before, after);
-        if (before != leaver && before != second) EXPECT_EQ(before, last);
+        if (before != leaver) {
+          EXPECT_EQ(before, after);
+        }
+        if (before != leaver && before != second) {
+          EXPECT_EQ(before, last);
+        }
         owners.insert(after);
       }
       EXPECT_EQ(owners.size(), left.size());
