@@ -20,9 +20,11 @@ std::vector<std::byte> BytesOf(const double* values, size_t count) {
 
 }  // namespace
 
-// The view that an operation belongs to: before a planned view's boundary its base, afterwards the planned view (J1).
+// The view that an operation belongs to: before a planned view's boundary its base, afterwards the
+// planned view (J1).
 ViewPtr GroupMachine::ViewFor(Seq seq, uint64_t step) const {
-  if (current_ && current_->planned && base_ && !current_->boundary.Reached(config_.key, seq, step)) {
+  if (current_ && current_->planned && base_ &&
+      !current_->boundary.Reached(config_.key, seq, step)) {
     return KnownView(base_->epoch);
   }
   return current_;
@@ -35,15 +37,18 @@ ViewPtr GroupMachine::KnownView(Epoch epoch) const {
   return found == old_views_.end() ? nullptr : found->second;
 }
 
-std::vector<MemberId> GroupMachine::MembersOf(const wire::View& view, Seq seq, uint64_t step) const {
+std::vector<MemberId> GroupMachine::MembersOf(const wire::View& view, Seq seq,
+                                              uint64_t step) const {
   std::vector<MemberId> members;
   for (const wire::ViewEntry& entry : view.entries) {
-    if (entry.card.shard == config_.shard && entry.Contains(config_.key, seq, step)) members.push_back(entry.card.id);
+    if (entry.card.shard == config_.shard && entry.Contains(config_.key, seq, step))
+      members.push_back(entry.card.id);
   }
   return members;
 }
 
-// Which member makes the final of a chunk: by turns where nobody has a claim (F5), the segment's or the root's owner otherwise.
+// Which member makes the final of a chunk: by turns where nobody has a claim (F5), the segment's or
+// the root's owner otherwise.
 int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
   const auto position_of = [&op](MemberId id) {
     const auto found = std::find(op.members.begin(), op.members.end(), id);
@@ -60,7 +65,8 @@ int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
 }
 
 bool GroupMachine::NeedsInputShadow(const Op& op) const {
-  // Segments land on top of input that is still to be sent, so the input moves out of the way first.
+  // Segments land on top of input that is still to be sent, so the input moves out of the way
+  // first.
   return op.spec.in_place && !op.stand_in &&
          (op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather);
 }
@@ -68,20 +74,26 @@ bool GroupMachine::NeedsInputShadow(const Op& op) const {
 BufferRef GroupMachine::InputOf(const Op& op, const plan::Chunk& chunk) const {
   const uint64_t width = op.spec.element_bytes;
   uint64_t first = chunk.first;
-  if (op.spec.kind == plan::Kind::kReduceScatter) first += static_cast<uint64_t>(chunk.segment) * op.spec.count;
-  if (op.shadow != 0) return {BufferRef::Kind::kStaging, op.shadow, first * width, chunk.count * width};
+  if (op.spec.kind == plan::Kind::kReduceScatter)
+    first += static_cast<uint64_t>(chunk.segment) * op.spec.count;
+  if (op.shadow != 0)
+    return {BufferRef::Kind::kStaging, op.shadow, first * width, chunk.count * width};
   return {BufferRef::Kind::kSend, op.seq, first * width, chunk.count * width};
 }
 
 BufferRef GroupMachine::OutputOf(const Op& op, const plan::Chunk& chunk) const {
   const uint64_t width = op.spec.element_bytes;
   uint64_t first = chunk.first;
-  if (op.spec.kind == plan::Kind::kAllGather) first += static_cast<uint64_t>(chunk.segment) * op.spec.count;
-  if (op.stand_in) return {BufferRef::Kind::kStaging, op.stand_in_buffer, first * width, chunk.count * width};
+  if (op.spec.kind == plan::Kind::kAllGather)
+    first += static_cast<uint64_t>(chunk.segment) * op.spec.count;
+  if (op.stand_in)
+    return {BufferRef::Kind::kStaging, op.stand_in_buffer, first * width, chunk.count * width};
   return {BufferRef::Kind::kRecv, op.seq, first * width, chunk.count * width};
 }
 
-BufferRef GroupMachine::FinalOf(const Op& op, uint32_t chunk) const { return OutputOf(op, op.chunks[chunk].geometry); }
+BufferRef GroupMachine::FinalOf(const Op& op, uint32_t chunk) const {
+  return OutputOf(op, op.chunks[chunk].geometry);
+}
 
 uint64_t GroupMachine::Allocate(Op& op, uint64_t bytes) {
   Todo& todo = Push(Todo::Kind::kAllocate);
@@ -91,7 +103,8 @@ uint64_t GroupMachine::Allocate(Op& op, uint64_t bytes) {
   return todo.id;
 }
 
-// Raw pieces that lie here whole survive into the next attempt: they are the same bytes in every attempt (rule F5).
+// Raw pieces that lie here whole survive into the next attempt: they are the same bytes in every
+// attempt (rule F5).
 std::vector<GroupMachine::KeptRaw> GroupMachine::DetachRaws(Op& op) {
   std::vector<KeptRaw> kept;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
@@ -109,11 +122,13 @@ std::vector<GroupMachine::KeptRaw> GroupMachine::DetachRaws(Op& op) {
 void GroupMachine::ReattachRaws(Op& op, std::vector<KeptRaw> kept) {
   for (KeptRaw& raw : kept) {
     const auto found = std::find(op.members.begin(), op.members.end(), raw.from);
-    const int position = found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
+    const int position =
+        found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
     ChunkState& chunk = op.chunks[raw.chunk];
     const auto& from = chunk.role.raw_from;
     if (position < 0 || !std::binary_search(from.begin(), from.end(), position)) {
-      if (raw.piece.inbound != 0) ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
+      if (raw.piece.inbound != 0)
+        ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
       continue;
     }
     chunk.raws[position] = raw.piece;
@@ -127,13 +142,15 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   const auto self = std::find(op.members.begin(), op.members.end(), config_.self);
   assert(self != op.members.end());
   op.me = static_cast<int>(self - op.members.begin());
-  const bool segmented = op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather;
+  const bool segmented =
+      op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather;
   const int32_t segments = segmented ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
   op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, segments, config_.chunk_bytes);
   const plan::PlanKind forced = op.spec.plan != plan::PlanKind::kAuto ? op.spec.plan : config_.plan;
-  // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are already here.
-  op.plan = plan::Choose(op.spec.kind, forced, op.spec.count * op.spec.element_bytes, static_cast<int>(op.origin.size()),
-                         config_.deterministic);
+  // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
+  // already here.
+  op.plan = plan::Choose(op.spec.kind, forced, op.spec.count * op.spec.element_bytes,
+                         static_cast<int>(op.origin.size()), config_.deterministic);
   op.weights.assign(members, kUnknownWeight);
   op.weights[op.me] = op.spec.weight;
   op.raws_sent.assign(members, false);
@@ -144,7 +161,8 @@ void GroupMachine::PlaceInAttempt(Op& op) {
     chunk.geometry = op.grid.At(c);
     const int owner = OwnerOfChunk(op, chunk.geometry);
     chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me);
-    if (owner < 0 && op.spec.kind == plan::Kind::kAllGather) chunk.role.lands = true;  // a gone member's segment: zeros
+    if (owner < 0 && op.spec.kind == plan::Kind::kAllGather)
+      chunk.role.lands = true;  // a gone member's segment: zeros
     if (chunk.role.reduces) chunk.raws.resize(members);
     chunk.raws_missing = static_cast<uint32_t>(chunk.role.raw_from.size());
     if (chunk.role.lands) ++op.needed;
@@ -162,7 +180,8 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   PlaceInAttempt(op);
   ReattachRaws(op, std::move(kept));
   if (NeedsInputShadow(op) && op.shadow == 0) {
-    const uint64_t segments = op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
+    const uint64_t segments =
+        op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
     const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
     if (bytes > 0) {
       const uint64_t shadow = Allocate(op, bytes);
@@ -180,7 +199,8 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   StartLocalWork(op);
 }
 
-// Whatever needs no peer: own segments, zeros for the gone, reductions whose pieces are here already (or a group of one).
+// Whatever needs no peer: own segments, zeros for the gone, reductions whose pieces are here
+// already (or a group of one).
 void GroupMachine::StartLocalWork(Op& op) {
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
@@ -199,7 +219,8 @@ void GroupMachine::StartLocalWork(Op& op) {
   }
 }
 
-wire::FrameHeader GroupMachine::HeaderFor(const Op& op, wire::FrameKind kind, uint32_t chunk) const {
+wire::FrameHeader GroupMachine::HeaderFor(const Op& op, wire::FrameKind kind,
+                                          uint32_t chunk) const {
   wire::FrameHeader header;
   header.kind = kind;
   header.group = config_.key;
@@ -213,7 +234,8 @@ wire::FrameHeader GroupMachine::HeaderFor(const Op& op, wire::FrameKind kind, ui
   return header;
 }
 
-void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header, std::vector<std::byte> ext, BufferRef payload) {
+void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header,
+                             std::vector<std::byte> ext, BufferRef payload) {
   assert(!frozen_ && ready_.contains(to));
   header.ext_bytes = static_cast<uint32_t>(ext.size());
   header.payload_bytes = static_cast<uint32_t>(payload.bytes);
@@ -229,7 +251,8 @@ void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header, std:
 
 // V7: every member learns every weight of the attempt. Nothing travels while all are 1.
 std::vector<std::byte> GroupMachine::WeightsExt(const Op& op) const {
-  const bool uniform = std::all_of(op.weights.begin(), op.weights.end(), [](double w) { return w == 1; });
+  const bool uniform =
+      std::all_of(op.weights.begin(), op.weights.end(), [](double w) { return w == 1; });
   return uniform ? std::vector<std::byte>{} : BytesOf(op.weights.data(), op.weights.size());
 }
 
@@ -240,7 +263,9 @@ bool Keeps(const wire::KeptOp* kept, uint32_t chunk) {
 }  // namespace
 
 void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
-  if (position == op.me || op.raws_sent[position] || op.salvage || !ready_.contains(op.members[position])) return;
+  if (position == op.me || op.raws_sent[position] || op.salvage ||
+      !ready_.contains(op.members[position]))
+    return;
   op.raws_sent[position] = true;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     const auto& to = op.chunks[c].role.raw_to;
@@ -251,7 +276,8 @@ void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
       header.flags |= wire::kFrameWeightless;
       payload = {};
     }
-    std::vector<std::byte> ext = op.spec.weight == 1 ? std::vector<std::byte>{} : BytesOf(&op.spec.weight, 1);
+    std::vector<std::byte> ext =
+        op.spec.weight == 1 ? std::vector<std::byte>{} : BytesOf(&op.spec.weight, 1);
     EmitFrame(op, op.members[position], header, std::move(ext), payload);
   }
 }
@@ -287,7 +313,8 @@ void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
   const MemberId to = op.members[state.role.partial_to];
   if (!ready_.contains(to)) return;
   wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kPartial, chunk);
-  BufferRef payload{BufferRef::Kind::kStaging, state.staging, 0, state.geometry.count * op.spec.accumulator_bytes};
+  BufferRef payload{BufferRef::Kind::kStaging, state.staging, 0,
+                    state.geometry.count * op.spec.accumulator_bytes};
   if (empty) {
     header.flags |= wire::kFrameWeightless;
     payload = {};
@@ -295,7 +322,8 @@ void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
   EmitFrame(op, to, header, WeightsExt(op), payload);
 }
 
-// F2: `from` has installed this era; data may go to it. Everything owed to it by now is sent, less what it has kept (F5).
+// F2: `from` has installed this era; data may go to it. Everything owed to it by now is sent, less
+// what it has kept (F5).
 void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept) {
   (void)now;
   if (frozen_ || !ready_.insert(from).second) return;
@@ -312,8 +340,10 @@ void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::Kep
     for (uint32_t c = 0; c < op.chunks.size(); ++c) {
       ChunkState& chunk = op.chunks[c];
       const auto& to = chunk.role.final_to;
-      if (chunk.is_final && std::find(to.begin(), to.end(), position) != to.end()) SendFinal(op, c, from);
-      if (chunk.partial_made && chunk.role.partial_to == position) SendPartial(op, c, chunk.partial_empty);
+      if (chunk.is_final && std::find(to.begin(), to.end(), position) != to.end())
+        SendFinal(op, c, from);
+      if (chunk.partial_made && chunk.role.partial_to == position)
+        SendPartial(op, c, chunk.partial_empty);
     }
   }
   SendAcks();

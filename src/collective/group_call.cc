@@ -19,16 +19,22 @@ const char* StageName(Stage stage) {
   return "unknown";
 }
 
-GroupMachine::GroupMachine(GroupConfig config) : config_(std::move(config)) { assert(config_.window > 0); }
+GroupMachine::GroupMachine(GroupConfig config) : config_(std::move(config)) {
+  assert(config_.window > 0);
+}
 GroupMachine::~GroupMachine() = default;
 
 GroupMachine::Op* GroupMachine::Find(Seq seq) {
   if (seq < delivered_end_ || seq >= called_end_) return nullptr;
   return &ops_[seq - delivered_end_];
 }
-const GroupMachine::Op* GroupMachine::Find(Seq seq) const { return const_cast<GroupMachine*>(this)->Find(seq); }
+const GroupMachine::Op* GroupMachine::Find(Seq seq) const {
+  return const_cast<GroupMachine*>(this)->Find(seq);
+}
 
-const wire::ViewEntry* GroupMachine::SelfIn(const wire::View& view) const { return view.Find(config_.self); }
+const wire::ViewEntry* GroupMachine::SelfIn(const wire::View& view) const {
+  return view.Find(config_.self);
+}
 
 wire::Signature GroupMachine::SignatureOf(const OpSpec& spec, uint64_t step) const {
   wire::Signature signature;
@@ -68,7 +74,8 @@ void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
   if (current_) LearnFirst(now, start);
 }
 
-// Rule J3: k may be started iff k <= s + W, s the last op known stable; delivered_end_ is s + 1, a run without gaps.
+// Rule J3: k may be started iff k <= s + W, s the last op known stable; delivered_end_ is s + 1, a
+// run without gaps.
 bool GroupMachine::MayActivate(const Queued& queued) const {
   if (!current_ || frozen_ || !first_known_ || queued.seq != called_end_) return false;
   if (queued.seq >= delivered_end_ + config_.window) return false;
@@ -89,7 +96,8 @@ void GroupMachine::ActivateQueued(TimeNs now) {
       Activate(now, queued, /*stand_in=*/false);
       continue;
     }
-    // J5: after leave() the engine calls for the user whatever the column calls, up to the boundary.
+    // J5: after leave() the engine calls for the user whatever the column calls, up to the
+    // boundary.
     const auto notice = notices_.find(called_end_);
     if (!standing_in_ || !queue_.empty() || notice == notices_.end()) return;
     const wire::Signature& call = notice->second.signature;
@@ -132,11 +140,12 @@ void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
   if (!leavers_.empty()) call_notices_.push_back(NoticeOf(placed));
   if (stand_in) {
     const uint64_t segments = std::max<uint64_t>(placed.spec.layout_members.size(), 1);
-    placed.stand_in_buffer =
-        Allocate(placed, std::max<uint64_t>(placed.spec.count * placed.spec.element_bytes * segments, 1));
+    placed.stand_in_buffer = Allocate(
+        placed, std::max<uint64_t>(placed.spec.count * placed.spec.element_bytes * segments, 1));
   }
   if (const auto verdict = verdicts_.find(placed.seq); verdict != verdicts_.end()) {
-    // V6: the verdict of this era was given before this member called the op. The attempt it names is entered now.
+    // V6: the verdict of this era was given before this member called the op. The attempt it names
+    // is entered now.
     const wire::Verdict kept = verdict->second;
     verdicts_.erase(verdict);
     ApplyVerdict(now, placed, kept);
@@ -165,11 +174,14 @@ wire::CallNotice GroupMachine::NoticeOf(const Op& op) const {
   return {era_, config_.key, op.seq, op.signature, op.spec.layout_members};
 }
 
-std::vector<wire::CallNotice> GroupMachine::TakeCallNotices() { return std::exchange(call_notices_, {}); }
+std::vector<wire::CallNotice> GroupMachine::TakeCallNotices() {
+  return std::exchange(call_notices_, {});
+}
 
 Seq GroupMachine::ReserveBoundary() const {
-  // What others may have started is bounded by the acks this member has published (J3): nobody knows op s stable without
-  // them. One window of slack, so that holding acks back stalls nobody while the coordinator makes up its mind.
+  // What others may have started is bounded by the acks this member has published (J3): nobody
+  // knows op s stable without them. One window of slack, so that holding acks back stalls nobody
+  // while the coordinator makes up its mind.
   return complete_end_ + 2 * config_.window;
 }
 
@@ -212,9 +224,11 @@ wire::GroupProgress GroupMachine::Progress() const {
         if (chunk.is_final) continue;
         const int position = static_cast<int>(i);
         waits = waits || (i < chunk.raws.size() && chunk.role.reduces && !chunk.raws[i].present &&
-                          std::binary_search(chunk.role.raw_from.begin(), chunk.role.raw_from.end(), position));
+                          std::binary_search(chunk.role.raw_from.begin(), chunk.role.raw_from.end(),
+                                             position));
         waits = waits || (chunk.role.partial_from == position && !chunk.partial.present);
-        waits = waits || (!chunk.role.makes_final && chunk.role.final_from == position && !chunk.working);
+        waits = waits ||
+                (!chunk.role.makes_final && chunk.role.final_from == position && !chunk.working);
       }
     }
     if (waits) lacking.insert(op.members[i]);
@@ -236,7 +250,8 @@ std::optional<TimeNs> GroupMachine::NextOpDeadline() const {
 std::vector<MemberId> GroupMachine::OverdueMembers(TimeNs now) {
   std::vector<MemberId> late;
   for (Op& op : ops_) {
-    if (op.spec.timeout_ns <= 0 || op.overdue_reported || now < op.start_ns + op.spec.timeout_ns) continue;
+    if (op.spec.timeout_ns <= 0 || op.overdue_reported || now < op.start_ns + op.spec.timeout_ns)
+      continue;
     op.overdue_reported = true;
     if (&op == &ops_.front()) late = Progress().waits_for;
   }

@@ -29,8 +29,8 @@ void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
   ActivateQueued(now);
 }
 
-// V2: from now until InstallEra no chunk becomes final and no completion leaves. Works under way are forgotten: what they wrote
-// lies in staging or is covered by the undo log.
+// V2: from now until InstallEra no chunk becomes final and no completion leaves. Works under way
+// are forgotten: what they wrote lies in staging or is covered by the undo log.
 wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   (void)now;
   frozen_ = true;
@@ -59,7 +59,8 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
 std::vector<ViewPtr> GroupMachine::AttemptViews() const {
   std::vector<ViewPtr> views;
   for (const Op& op : ops_) {
-    if (op.view && std::find(views.begin(), views.end(), op.view) == views.end()) views.push_back(op.view);
+    if (op.view && std::find(views.begin(), views.end(), op.view) == views.end())
+      views.push_back(op.view);
   }
   return views;
 }
@@ -100,8 +101,9 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   }
   for (Op& op : ops_) {
     const wire::Verdict* mine = nullptr;
-    for (const wire::Verdict& verdict : verdicts ? std::span<const wire::Verdict>(verdicts->verdicts)
-                                                 : std::span<const wire::Verdict>()) {
+    for (const wire::Verdict& verdict : verdicts
+                                            ? std::span<const wire::Verdict>(verdicts->verdicts)
+                                            : std::span<const wire::Verdict>()) {
       if (verdict.seq == op.seq) mine = &verdict;
     }
     wire::Verdict retry;
@@ -118,7 +120,8 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   ReplayHeldFrames(now);
   DeliverReady(now);
   std::erase_if(old_views_, [this](const auto& entry) {
-    return std::none_of(ops_.begin(), ops_.end(), [&](const Op& op) { return op.view && op.view->epoch == entry.first; });
+    return std::none_of(ops_.begin(), ops_.end(),
+                        [&](const Op& op) { return op.view && op.view->epoch == entry.first; });
   });
 }
 
@@ -126,7 +129,8 @@ void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict
   for (ChunkState& chunk : op.chunks) chunk.working = false;
   switch (verdict.kind) {
     case wire::VerdictKind::kCommit:
-      // V3: everybody is complete in this attempt; V4: only this verdict lets a member deliver on Install.
+      // V3: everybody is complete in this attempt; V4: only this verdict lets a member deliver on
+      // Install.
       assert(op.complete && op.view && op.view->epoch == verdict.attempt);
       op.committed = true;
       return;
@@ -137,11 +141,13 @@ void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict
   Undo(op);
   op.complete = op.committed = op.salvage = false;
   const ViewPtr view = ViewFor(op.seq, op.step);
-  BeginAttempt(now, op, view, verdict.origin.empty() ? MembersOf(*view, op.seq, op.step) : verdict.origin);
+  BeginAttempt(now, op, view,
+               verdict.origin.empty() ? MembersOf(*view, op.seq, op.step) : verdict.origin);
   CheckComplete(now, op);
 }
 
-// F3: the input comes back byte for byte before anything reads it again. Frames that still refer to it are dropped first.
+// F3: the input comes back byte for byte before anything reads it again. Frames that still refer to
+// it are dropped first.
 void GroupMachine::Undo(Op& op) {
   Push(Todo::Kind::kCancelSends).id = op.seq;
   for (ChunkState& chunk : op.chunks) {
@@ -160,7 +166,8 @@ void GroupMachine::Undo(Op& op) {
 void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
   Undo(op);
   if (op.shadow != 0) {
-    const uint64_t segments = op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
+    const uint64_t segments =
+        op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
     const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
     Work work;
     work.seq = op.seq;
@@ -182,15 +189,25 @@ void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
   op.complete_ns = now;
 }
 
-// V4: a way to become complete, not a leave to deliver. The attempt and its participants stay; what is missing here is fetched
-// from a holder; then a stability round among the members of this era.
+// V4: a way to become complete, not a leave to deliver. The attempt and its participants stay; what
+// is missing here is fetched from a holder; then a stability round among the members of this era.
 void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict) {
   const ViewPtr attempt = KnownView(verdict.attempt);
   const bool same = op.view && op.view->epoch == verdict.attempt;
-  if (!attempt) return ApplyFail(now, op, {op.seq, wire::VerdictKind::kFail, 0, Code::kInternal, "verdict names an unknown view", {}, {}, {}});
+  if (!attempt)
+    return ApplyFail(now, op,
+                     {op.seq,
+                      wire::VerdictKind::kFail,
+                      0,
+                      Code::kInternal,
+                      "verdict names an unknown view",
+                      {},
+                      {},
+                      {}});
   if (!same) {
     Undo(op);
-    for (const KeptRaw& raw : DetachRaws(op)) ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
+    for (const KeptRaw& raw : DetachRaws(op))
+      ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
     op.view = attempt;
     op.members = MembersOf(*attempt, op.seq, op.step);
     if (op.origin.empty()) op.origin = op.members;

@@ -12,7 +12,8 @@ namespace ftar::collective {
 void GroupMachine::CheckComplete(TimeNs now, Op& op) {
   if (op.complete || frozen_ || op.finals < op.needed) return;
   assert(op.finals == op.needed);
-  // Segments' owners that need nothing for themselves are complete only with their duties done: others lack their sums.
+  // Segments' owners that need nothing for themselves are complete only with their duties done:
+  // others lack their sums.
   op.complete = true;
   op.complete_ns = now;
   ++progress_;
@@ -60,7 +61,8 @@ bool GroupMachine::IsStable(const Op& op) const {
   return true;
 }
 
-// Without fault tolerance nobody waits for the others; but what they need from here must at least be on its way.
+// Without fault tolerance nobody waits for the others; but what they need from here must at least
+// be on its way.
 bool GroupMachine::AllSent(const Op& op) const {
   for (size_t i = 0; i < op.raws_sent.size(); ++i) {
     if (static_cast<int>(i) != op.me && !op.raws_sent[i]) return false;
@@ -91,8 +93,11 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
   ops_.pop_front();
   ++delivered_end_;
-  // Others may still have to learn of a failure that was delivered here; nobody is further behind than two windows.
-  std::erase_if(failed_, [this](const auto& entry) { return entry.first + 2 * config_.window < delivered_end_; });
+  // Others may still have to learn of a failure that was delivered here; nobody is further behind
+  // than two windows.
+  std::erase_if(failed_, [this](const auto& entry) {
+    return entry.first + 2 * config_.window < delivered_end_;
+  });
   complete_end_ = std::max(complete_end_, delivered_end_);
   ++progress_;
 }
@@ -115,11 +120,13 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.slowest = op.last_arrival;
   for (size_t i = 0; i < op.members.size(); ++i) {
     const wire::ViewEntry* entry = op.view->Find(op.members[i]);
-    // Who only listens (a broadcast's other members) sends no weight: each counts once, whatever it says of itself.
+    // Who only listens (a broadcast's other members) sends no weight: each counts once, whatever it
+    // says of itself.
     const bool listens = op.spec.kind == plan::Kind::kBroadcast && op.members[i] != op.spec.root;
     const double weight = listens || std::isnan(op.weights[i]) ? 1 : op.weights[i];
-    outcome.members.push_back({op.members[i], static_cast<int32_t>(i), entry ? entry->card.replica : -1,
-                               entry ? entry->card.shard : -1, weight});
+    outcome.members.push_back({op.members[i], static_cast<int32_t>(i),
+                               entry ? entry->card.replica : -1, entry ? entry->card.shard : -1,
+                               weight});
     if (weight > 0) {
       ++outcome.participants;
       outcome.weight_sum += weight;

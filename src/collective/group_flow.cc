@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <utility>
 #include <cstring>
+#include <utility>
 
 #include "collective/group_machine.h"
 
@@ -32,8 +32,9 @@ void GroupMachine::Drop(const InboundFrame& frame) {
   if (frame.inbound != 0) Push(Todo::Kind::kReleaseInbound).id = frame.inbound;
 }
 
-// A frame that must wait is left where it lies while the link can bear it, else moved out, so that a link never stalls and
-// no order of calls in other groups or on other members can deadlock. True if it stays.
+// A frame that must wait is left where it lies while the link can bear it, else moved out, so that
+// a link never stalls and no order of calls in other groups or on other members can deadlock. True
+// if it stays.
 bool GroupMachine::HoldBytes(MemberId from, uint64_t inbound, uint64_t bytes) {
   uint64_t& held = held_bytes_[from];
   if (held + bytes <= config_.hold_bytes_max) {
@@ -86,7 +87,8 @@ void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
     return;
   }
   if (header.era < era_) return Drop(frame);  // F2: of an earlier one dropped
-  // V2: an ack that arrives after the freeze may still be used, since it says that its sender was complete before.
+  // V2: an ack that arrives after the freeze may still be used, since it says that its sender was
+  // complete before.
   Seq& ack = acks_[frame.from];
   if (header.complete_end > ack) {
     ack = header.complete_end;
@@ -99,7 +101,8 @@ void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   HoldEarly(std::move(frame));
 }
 
-bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk, const InboundFrame& frame) const {
+bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk,
+                             const InboundFrame& frame) const {
   const wire::FrameHeader& header = frame.header;
   if (header.offset != chunk.geometry.first) return false;
   const bool empty = header.flags & (wire::kFrameAbsent | wire::kFrameWeightless);
@@ -108,15 +111,18 @@ bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk, const Inboun
   return header.payload_bytes == (empty ? 0 : chunk.geometry.count * width);
 }
 
-// Weights behind the header: one for a raw piece, the attempt's list otherwise, nothing if all are 1.
+// Weights behind the header: one for a raw piece, the attempt's list otherwise, nothing if all
+// are 1.
 bool GroupMachine::TakeWeights(Op& op, const InboundFrame& frame) {
   const size_t count = frame.ext.size() / sizeof(double);
   if (frame.ext.size() % sizeof(double) != 0) return false;
   std::vector<double> weights(count);
   if (count > 0) std::memcpy(weights.data(), frame.ext.data(), frame.ext.size());
-  if (std::any_of(weights.begin(), weights.end(), [](double w) { return w < 0 || std::isinf(w); })) return false;
+  if (std::any_of(weights.begin(), weights.end(), [](double w) { return w < 0 || std::isinf(w); }))
+    return false;
   if (frame.header.kind == wire::FrameKind::kRaw) {
-    const auto from = std::find(op.members.begin(), op.members.end(), frame.from) - op.members.begin();
+    const auto from =
+        std::find(op.members.begin(), op.members.end(), frame.from) - op.members.begin();
     if (count > 1) return false;
     op.weights[from] = count == 1 ? weights[0] : 1;
     return !std::isnan(op.weights[from]);
@@ -144,7 +150,8 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
     mismatch_ = op.seq;
     return Drop(frame);
   }
-  if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], frame) || !TakeWeights(op, frame)) {
+  if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], frame) ||
+      !TakeWeights(op, frame)) {
     return Drop(frame);
   }
   if (op.first_arrival_ns == 0) op.first_arrival_ns = now;
@@ -152,7 +159,8 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   op.last_arrival = frame.from;
   ++progress_;
   ChunkState& chunk = op.chunks[header.chunk];
-  const int position = found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
+  const int position =
+      found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
   switch (header.kind) {
     case wire::FrameKind::kRaw: return AcceptRaw(now, op, chunk, position, frame);
     case wire::FrameKind::kPartial:
@@ -165,11 +173,13 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   Drop(frame);
 }
 
-void GroupMachine::AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame) {
+void GroupMachine::AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position,
+                             const InboundFrame& frame) {
   (void)now;
   const auto& from = chunk.role.raw_from;
-  if (!chunk.role.reduces || op.salvage || !std::binary_search(from.begin(), from.end(), position) ||
-      chunk.raws[position].present || chunk.working || chunk.is_final) {
+  if (!chunk.role.reduces || op.salvage ||
+      !std::binary_search(from.begin(), from.end(), position) || chunk.raws[position].present ||
+      chunk.working || chunk.is_final) {
     return Drop(frame);
   }
   Hold(frame, &chunk.raws[position]);
@@ -185,14 +195,16 @@ void GroupMachine::AcceptPartial(Op& op, ChunkState& chunk, const InboundFrame& 
   TryReduce(op, frame.header.chunk);
 }
 
-void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame) {
+void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position,
+                               const InboundFrame& frame) {
   const bool expected = op.salvage || chunk.role.final_from == position;
   if (!expected || chunk.is_final || chunk.working || !chunk.role.lands) return Drop(frame);
   const uint32_t index = frame.header.chunk;
   WorkRef ref{op.seq, index, WorkRef::Purpose::kLand, frame.from, frame.inbound};
   chunk.working = true;
   const BufferRef output = OutputOf(op, chunk.geometry);
-  if (frame.header.flags & wire::kFrameAbsent) {  // V5: the sum of weights is 0; the output stays untouched
+  if (frame.header.flags &
+      wire::kFrameAbsent) {  // V5: the sum of weights is 0; the output stays untouched
     op.absent = chunk.empty = true;
     return FinishWork(now, op, ref);
   }
@@ -203,7 +215,8 @@ void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int positi
     chunk.empty = true;
   } else {
     work.kind = Work::Kind::kCopy;
-    work.sources = {{{BufferRef::Kind::kInbound, frame.inbound, 0, frame.header.payload_bytes}, false, 1}};
+    work.sources = {
+        {{BufferRef::Kind::kInbound, frame.inbound, 0, frame.header.payload_bytes}, false, 1}};
   }
   SaveUndo(op, chunk, output);
   StartWork(op, std::move(work), ref);
@@ -211,8 +224,8 @@ void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int positi
 
 // F3: before the first result byte lands on an input, the input is in the undo log.
 void GroupMachine::SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output) {
-  if (!op.spec.in_place || op.stand_in || op.shadow != 0 || !config_.fault_tolerant || chunk.overwritten ||
-      output.bytes == 0) {
+  if (!op.spec.in_place || op.stand_in || op.shadow != 0 || !config_.fault_tolerant ||
+      chunk.overwritten || output.bytes == 0) {
     return;
   }
   if (op.undo == 0) op.undo = Allocate(op, op.spec.count * op.spec.element_bytes);
@@ -257,7 +270,9 @@ void GroupMachine::GatherOwn(Op& op, uint32_t index) {
 
 void GroupMachine::TryReduce(Op& op, uint32_t index) {
   ChunkState& chunk = op.chunks[index];
-  if (frozen_ || op.salvage || chunk.working || chunk.is_final || chunk.partial_made || !chunk.role.reduces) return;
+  if (frozen_ || op.salvage || chunk.working || chunk.is_final || chunk.partial_made ||
+      !chunk.role.reduces)
+    return;
   if (chunk.raws_missing > 0 || (chunk.role.partial_from >= 0 && !chunk.partial.present)) return;
   ReduceChunk(op, index);
 }
@@ -273,13 +288,17 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
     const uint64_t bytes = chunk.geometry.count * op.spec.accumulator_bytes;
     work.sources.push_back({{BufferRef::Kind::kInbound, chunk.partial.inbound, 0, bytes}, true, 1});
   }
-  // Contract 10: additions run in member order; a weight of 0 means that the input is not read (V7).
+  // Contract 10: additions run in member order; a weight of 0 means that the input is not read
+  // (V7).
   for (int i = 0; i < static_cast<int>(op.members.size()); ++i) {
     const bool mine = i == op.me;
-    if (!mine && (i >= static_cast<int>(chunk.raws.size()) || !chunk.raws[i].present || chunk.raws[i].empty)) continue;
+    if (!mine &&
+        (i >= static_cast<int>(chunk.raws.size()) || !chunk.raws[i].present || chunk.raws[i].empty))
+      continue;
     if (op.weights[i] == 0) continue;
     const BufferRef buffer =
-        mine ? InputOf(op, chunk.geometry) : BufferRef{BufferRef::Kind::kInbound, chunk.raws[i].inbound, 0, chunk.raws[i].bytes};
+        mine ? InputOf(op, chunk.geometry)
+             : BufferRef{BufferRef::Kind::kInbound, chunk.raws[i].inbound, 0, chunk.raws[i].bytes};
     work.sources.push_back({buffer, false, weighted ? op.weights[i] : 1});
   }
   WorkRef ref{op.seq, index, WorkRef::Purpose::kMakeFinal, {}, 0};
@@ -321,7 +340,8 @@ void GroupMachine::ReleasePieces(Op& op, ChunkState& chunk) {
     chunk.raws[i] = {};
   }
   if (chunk.partial.present) {
-    ReleaseInbound(chunk.partial.inbound, chunk.partial.bytes, op.members[chunk.role.partial_from], chunk.partial.spilled);
+    ReleaseInbound(chunk.partial.inbound, chunk.partial.bytes, op.members[chunk.role.partial_from],
+                   chunk.partial.spilled);
   }
   chunk.partial = {};
 }

@@ -1,13 +1,15 @@
 // One group of one member: its operations from call to delivery, as a pure machine.
 //
-// An operation is called (gets its attempt's members and its place in their plans), moves chunks, becomes complete (all
-// chunks it needs are final here), stable (rule V1: all members of the attempt are known to be complete) and is delivered, in
-// seq order. A view change freezes it (V2), reports it (Freeze), and restarts it with a verdict (InstallEra).
+// An operation is called (gets its attempt's members and its place in their plans), moves chunks,
+// becomes complete (all chunks it needs are final here), stable (rule V1: all members of the
+// attempt are known to be complete) and is delivered, in seq order. A view change freezes it (V2),
+// reports it (Freeze), and restarts it with a verdict (InstallEra).
 //
-// Who calls what: engine/ owns one machine a group, feeds frames, works and views, and drains TakeTodo(). Data of an era goes to
-// a peer only after OnCredit for it (F2). Single-threaded, no memory of the user's: buffers are named (types.h).
-// Files: group_call.cc (calls, window), group_attempt.cc (plans, sends), group_flow.cc (frames, works), group_change.cc
-// (freeze, verdicts), group_deliver.cc (acks, stability, delivery).
+// Who calls what: engine/ owns one machine a group, feeds frames, works and views, and drains
+// TakeTodo(). Data of an era goes to a peer only after OnCredit for it (F2). Single-threaded, no
+// memory of the user's: buffers are named (types.h). Files: group_call.cc (calls, window),
+// group_attempt.cc (plans, sends), group_flow.cc (frames, works), group_change.cc (freeze,
+// verdicts), group_deliver.cc (acks, stability, delivery).
 #ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
 #define FTAR_COLLECTIVE_GROUP_MACHINE_H_
 
@@ -39,20 +41,22 @@ class GroupMachine {
   GroupMachine& operator=(const GroupMachine&) = delete;
 
   // ---- the caller
-  // Takes a number and queues; runs when the window and the view allow (J3). kNoSeq while this member does not know its first
-  // seq yet (it enters at a step whose seqs the root has not told).
+  // Takes a number and queues; runs when the window and the view allow (J3). kNoSeq while this
+  // member does not know its first seq yet (it enters at a step whose seqs the root has not told).
   Seq Call(TimeNs now, const OpSpec& spec, uint64_t step);
   bool knows_first() const { return first_known_; }
 
   // ---- views
   // A view without freeze: the first one of a newcomer, or a planned one. Idempotent.
   void SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base);
-  wire::GroupStatus Freeze(TimeNs now);                                  // rule V2
-  void InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts, std::span<const ViewPtr> attempt_views);
+  wire::GroupStatus Freeze(TimeNs now);  // rule V2
+  void InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts,
+                  std::span<const ViewPtr> attempt_views);
   // Newcomer by step: the root has begun `step` at `start`.
   void LearnFirstAt(TimeNs now, Seq start);
-  std::vector<ViewPtr> AttemptViews() const;                             // for ColumnStatus.views
-  // Root of a planned change: publish no completion beyond what lets anyone start `boundary` (J3); kNoSeq lifts it.
+  std::vector<ViewPtr> AttemptViews() const;  // for ColumnStatus.views
+  // Root of a planned change: publish no completion beyond what lets anyone start `boundary` (J3);
+  // kNoSeq lifts it.
   Seq ReserveBoundary() const;
   void HoldAcksFor(Seq boundary);
   void LiftHold(TimeNs now);
@@ -66,7 +70,7 @@ class GroupMachine {
   // ---- peers
   void OnFrame(TimeNs now, InboundFrame frame);
   void OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept);
-  std::vector<wire::KeptOp> KeptFrom(MemberId peer) const;               // rule F5
+  std::vector<wire::KeptOp> KeptFrom(MemberId peer) const;  // rule F5
   void OnWant(TimeNs now, MemberId from, const wire::Want& want);
   void OnWorkDone(TimeNs now, uint64_t work_id);
 
@@ -77,7 +81,8 @@ class GroupMachine {
     wire::Want want;
   };
   std::vector<WantTo> TakeWants();
-  std::optional<Seq> TakeMismatch();  // rule V5: ask the coordinator for a Prepare with the same members
+  std::optional<Seq>
+  TakeMismatch();  // rule V5: ask the coordinator for a Prepare with the same members
 
   // ---- looking
   GroupKey key() const { return config_.key; }
@@ -91,7 +96,8 @@ class GroupMachine {
   wire::GroupProgress Progress() const;
   Stage StageOf(Seq seq) const;
   bool IsMember(MemberId id, Seq seq, uint64_t step) const;
-  // The earliest deadline of an undelivered op, and who it lacks (design 5: a deadline is evidence, never a local failure).
+  // The earliest deadline of an undelivered op, and who it lacks (design 5: a deadline is evidence,
+  // never a local failure).
   std::optional<TimeNs> NextOpDeadline() const;
   std::vector<MemberId> OverdueMembers(TimeNs now);
 
@@ -109,12 +115,14 @@ class GroupMachine {
     std::vector<Piece> raws;  // by position in the attempt; empty unless this member reduces
     Piece partial;
     uint32_t raws_missing = 0;
-    bool working = false;   // a reduction or landing is under way
+    bool working = false;  // a reduction or landing is under way
     bool partial_made = false, partial_empty = false;
-    bool empty = false;     // the final chunk carries no bytes: absent, or a weightless member's segment
+    bool empty =
+        false;  // the final chunk carries no bytes: absent, or a weightless member's segment
     bool is_final = false;
-    bool overwritten = false;  // in place: the output holds result bytes, the undo log the input (F3)
-    uint64_t staging = 0;   // partial sum
+    bool overwritten =
+        false;             // in place: the output holds result bytes, the undo log the input (F3)
+    uint64_t staging = 0;  // partial sum
   };
   struct Op {
     Seq seq = 0;
@@ -125,13 +133,13 @@ class GroupMachine {
     uint64_t digest = 0;
     plan::Grid grid;
     plan::PlanKind plan = plan::PlanKind::kAuto;
-    ViewPtr view;                  // of the attempt
-    std::vector<MemberId> members; // of the attempt, in view order
+    ViewPtr view;                   // of the attempt
+    std::vector<MemberId> members;  // of the attempt, in view order
     int me = -1;
     std::vector<MemberId> origin;
-    std::vector<double> weights;   // by position; NaN unknown
+    std::vector<double> weights;  // by position; NaN unknown
     std::vector<ChunkState> chunks;
-    std::vector<bool> raws_sent;   // by position
+    std::vector<bool> raws_sent;  // by position
     uint32_t needed = 0, finals = 0;
     bool complete = false, committed = false, absent = false, salvage = false;
     std::vector<int32_t> holders;
@@ -188,7 +196,8 @@ class GroupMachine {
   void SendOwnInputs(Op& op);
   void SendFinal(Op& op, uint32_t chunk, MemberId to);
   void SendPartial(Op& op, uint32_t chunk, bool empty);
-  void EmitFrame(Op& op, MemberId to, wire::FrameHeader header, std::vector<std::byte> ext, BufferRef payload);
+  void EmitFrame(Op& op, MemberId to, wire::FrameHeader header, std::vector<std::byte> ext,
+                 BufferRef payload);
   wire::FrameHeader HeaderFor(const Op& op, wire::FrameKind kind, uint32_t chunk) const;
   BufferRef InputOf(const Op& op, const plan::Chunk& chunk) const;
   BufferRef OutputOf(const Op& op, const plan::Chunk& chunk) const;
@@ -239,30 +248,30 @@ class GroupMachine {
   uint64_t Allocate(Op& op, uint64_t bytes);
 
   const GroupConfig config_;
-  ViewPtr current_, base_;             // base_: only while current_ is planned
-  std::map<Epoch, ViewPtr> old_views_; // of attempts that still run or are salvaged
+  ViewPtr current_, base_;              // base_: only while current_ is planned
+  std::map<Epoch, ViewPtr> old_views_;  // of attempts that still run or are salvaged
   Epoch era_ = 0;
   bool frozen_ = false;
   bool standing_in_ = false;
   bool first_known_ = false;
   Seq first_seq_ = 0;
-  Seq next_seq_ = 0;        // of the next Call
-  Seq called_end_ = 0;      // ops below it have been called (activated)
+  Seq next_seq_ = 0;    // of the next Call
+  Seq called_end_ = 0;  // ops below it have been called (activated)
   Seq delivered_end_ = 0;
-  Seq complete_end_ = 0;    // all below are complete
-  Seq ack_cap_ = kNoSeq;    // rule J3: acks beyond it wait for the announcement
-  std::deque<Op> ops_;      // called, undelivered; front has seq delivered_end_
+  Seq complete_end_ = 0;  // all below are complete
+  Seq ack_cap_ = kNoSeq;  // rule J3: acks beyond it wait for the announcement
+  std::deque<Op> ops_;    // called, undelivered; front has seq delivered_end_
   std::deque<Queued> queue_;
-  std::map<Seq, wire::Verdict> verdicts_;                    // rule V6
-  std::map<Seq, wire::Verdict> failed_;                      // rule V5: recent failures, delivered or not
-  std::map<Seq, std::vector<InboundFrame>> early_;           // of ops not called here yet
-  std::vector<InboundFrame> future_;                         // of eras not installed here yet
-  std::unordered_map<MemberId, Seq> acks_, acks_sent_;       // in era_
-  std::unordered_set<MemberId> ready_;                       // granted us credit for era_ (F2)
+  std::map<Seq, wire::Verdict> verdicts_;           // rule V6
+  std::map<Seq, wire::Verdict> failed_;             // rule V5: recent failures, delivered or not
+  std::map<Seq, std::vector<InboundFrame>> early_;  // of ops not called here yet
+  std::vector<InboundFrame> future_;                // of eras not installed here yet
+  std::unordered_map<MemberId, Seq> acks_, acks_sent_;  // in era_
+  std::unordered_set<MemberId> ready_;                  // granted us credit for era_ (F2)
   std::unordered_map<MemberId, std::vector<wire::KeptOp>> kept_;
-  std::unordered_map<MemberId, uint64_t> held_bytes_;        // unreleased, unspilled payload by link
+  std::unordered_map<MemberId, uint64_t> held_bytes_;  // unreleased, unspilled payload by link
   std::unordered_map<uint64_t, WorkRef> works_;
-  std::map<Seq, wire::CallNotice> notices_;                  // for a stand-in, by seq
+  std::map<Seq, wire::CallNotice> notices_;  // for a stand-in, by seq
   std::vector<MemberId> leavers_;
   std::vector<wire::CallNotice> call_notices_;
   std::vector<Todo> todo_;

@@ -1,5 +1,6 @@
-// What the collective machines say and hear, as values. Nothing here holds a pointer to user memory: operations and buffers
-// are named by number, so that the same machine runs over real bytes and over the simulator's symbols.
+// What the collective machines say and hear, as values. Nothing here holds a pointer to user
+// memory: operations and buffers are named by number, so that the same machine runs over real bytes
+// and over the simulator's symbols.
 #ifndef FTAR_COLLECTIVE_TYPES_H_
 #define FTAR_COLLECTIVE_TYPES_H_
 
@@ -28,17 +29,19 @@ struct OpSpec {
   uint64_t count = 0;              // elements; of one segment for reduce-scatter and all-gather
   bool in_place = false;           // send == recv
   plan::PlanKind plan = plan::PlanKind::kAuto;
-  MemberId root;                   // broadcast
-  Epoch layout = 0;                // rule F7: the view whose members own the segments of a reduce-scatter or all-gather,
+  MemberId root;  // broadcast
+  Epoch layout =
+      0;  // rule F7: the view whose members own the segments of a reduce-scatter or all-gather,
   std::vector<MemberId> layout_members;  // in rank order
-  double weight = 1;               // sampled now, kept for all attempts (rule V7)
+  double weight = 1;                     // sampled now, kept for all attempts (rule V7)
   double scale = 1;
-  bool strict = false;             // rule V8
-  TimeNs timeout_ns = 0;           // after which the late become suspects; 0: none
-  uint64_t tag = 0;                // the caller's, unread
+  bool strict = false;    // rule V8
+  TimeNs timeout_ns = 0;  // after which the late become suspects; 0: none
+  uint64_t tag = 0;       // the caller's, unread
 };
 
-// Where bytes are. `id`: the op's seq for kSend and kRecv, the staging number, the inbound frame's number.
+// Where bytes are. `id`: the op's seq for kSend and kRecv, the staging number, the inbound frame's
+// number.
 struct BufferRef {
   enum class Kind : uint8_t { kNone, kSend, kRecv, kStaging, kInbound };
   Kind kind = Kind::kNone;
@@ -61,7 +64,8 @@ struct SendFrame {
   BufferRef payload;
 };
 
-// Work on bytes, done in the order given. The host answers WorkDone(id) for each; results count only then.
+// Work on bytes, done in the order given. The host answers WorkDone(id) for each; results count
+// only then.
 struct Work {
   enum class Kind : uint8_t {
     kReduceFinal,    // dst = round(scale * sum / divisor)
@@ -90,7 +94,7 @@ struct Outcome {
   Code status = Code::kOk;
   std::string text;  // what the verdict says when it is not OK
   MemberId culprit;
-  Epoch epoch = 0;   // of the attempt that was delivered
+  Epoch epoch = 0;  // of the attempt that was delivered
   Seq seq = 0;
   uint64_t tag = 0;
   std::vector<Participant> members;  // all of the attempt, weight 0 included
@@ -103,7 +107,8 @@ struct Outcome {
   MemberId slowest;
 };
 
-// One step's list of things to do, in this order: staging is allocated, then work and frames in the order of `todo`.
+// One step's list of things to do, in this order: staging is allocated, then work and frames in the
+// order of `todo`.
 struct Todo {
   enum class Kind : uint8_t {
     kAllocate,        // staging `id`, `bytes`
@@ -113,7 +118,8 @@ struct Todo {
     kReleaseInbound,  // inbound `id`
     kSpillInbound,    // inbound `id` must wait long: move it out of the transport's memory
     kCancelSends,     // data frames of op `id` need not arrive any more, on every link
-    kFinishSends,     // they must arrive, but the op's buffers go back to the caller now (without fault tolerance)
+    kFinishSends,     // they must arrive, but the op's buffers go back to the caller now (without
+                      // fault tolerance)
     kDeliver,         // outcome
   };
   Kind kind = Kind::kWork;
@@ -124,8 +130,8 @@ struct Todo {
   Outcome outcome;
 };
 
-// A data frame that arrived; the payload is in inbound buffer `inbound`, whole and checksummed. A frame without payload has
-// inbound 0.
+// A data frame that arrived; the payload is in inbound buffer `inbound`, whole and checksummed. A
+// frame without payload has inbound 0.
 struct InboundFrame {
   MemberId from;
   wire::FrameHeader header;
@@ -141,12 +147,13 @@ struct GroupConfig {
   MemberId self;
   int32_t shard = 0;
   GroupKey key = 0;
-  Seq window = 16;                  // W of rule J3
-  bool fault_tolerant = true;       // --ft on
+  Seq window = 16;             // W of rule J3
+  bool fault_tolerant = true;  // --ft on
   bool deterministic = false;
   plan::PlanKind plan = plan::PlanKind::kAuto;
   uint64_t chunk_bytes = 0;
-  uint64_t hold_bytes_max = 1 << 20;  // unreleased payload a link can bear; above it frames are spilled
+  uint64_t hold_bytes_max =
+      1 << 20;  // unreleased payload a link can bear; above it frames are spilled
 };
 
 }  // namespace ftar::collective

@@ -1,4 +1,5 @@
-// A failure change as a member lives it: promise, freeze, report, (as leader) decide, install. Rules V2 to V6, V10, Q1 to Q3.
+// A failure change as a member lives it: promise, freeze, report, (as leader) decide, install.
+// Rules V2 to V6, V10, Q1 to Q3.
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -14,7 +15,8 @@ wire::Report Engine::Impl::MakeReport() const {
   if (view_) {
     report.installed = view_->epoch;
     report.installed_view = *view_;
-  } else if (confirmed_) {  // a newcomer's own word of a plan that it may never have seen announced (J1)
+  } else if (confirmed_) {  // a newcomer's own word of a plan that it may never have seen announced
+                            // (J1)
     report.installed = confirmed_->epoch;
     report.installed_view = *confirmed_;
   }
@@ -29,11 +31,14 @@ std::vector<MemberId> Engine::Impl::ColumnOf(const std::vector<wire::ViewEntry>&
   return column;
 }
 
-// V10: the first survivor in list order; another one by turns when the coordinator asks again. Newcomers lead only a first view.
+// V10: the first survivor in list order; another one by turns when the coordinator asks again.
+// Newcomers lead only a first view.
 MemberId Engine::Impl::LeaderOf(const wire::Prepare& prepare) const {
   std::vector<MemberId> candidates;
   for (MemberId id : ColumnOf(prepare.members)) {
-    if (std::find(prepare.survivors.begin(), prepare.survivors.end(), id) != prepare.survivors.end()) candidates.push_back(id);
+    if (std::find(prepare.survivors.begin(), prepare.survivors.end(), id) !=
+        prepare.survivors.end())
+      candidates.push_back(id);
   }
   if (candidates.empty()) candidates = ColumnOf(prepare.members);
   return candidates[prepare.leader_turn % candidates.size()];
@@ -41,18 +46,22 @@ MemberId Engine::Impl::LeaderOf(const wire::Prepare& prepare) const {
 
 void Engine::Impl::On(const wire::Prepare& message) {
   quorum_lost_ = false;
-  const bool included = std::any_of(message.members.begin(), message.members.end(), [this](const wire::ViewEntry& entry) {
-    return entry.card.id == config_.self.id;
-  });
+  const bool included = std::any_of(
+      message.members.begin(), message.members.end(),
+      [this](const wire::ViewEntry& entry) { return entry.card.id == config_.self.id; });
   if (!included || message.epoch <= promised_) {
-    if (included && message.epoch < promised_) SendCoordinator(wire::Refuse{message.epoch, MakeReport()});  // Q2
+    if (included && message.epoch < promised_)
+      SendCoordinator(wire::Refuse{message.epoch, MakeReport()});  // Q2
     return;
   }
-  // Q3: survivors must be among those promised last; whoever was left out of that Prepare is out for good.
-  const bool nested = std::all_of(message.survivors.begin(), message.survivors.end(), [this](MemberId id) {
-    return promised_members_.empty() ||
-           std::find(promised_members_.begin(), promised_members_.end(), id) != promised_members_.end();
-  });
+  // Q3: survivors must be among those promised last; whoever was left out of that Prepare is out
+  // for good.
+  const bool nested =
+      std::all_of(message.survivors.begin(), message.survivors.end(), [this](MemberId id) {
+        return promised_members_.empty() ||
+               std::find(promised_members_.begin(), promised_members_.end(), id) !=
+                   promised_members_.end();
+      });
   if (!nested) {
     SendCoordinator(wire::Refuse{message.epoch, MakeReport()});
     return;
@@ -62,7 +71,8 @@ void Engine::Impl::On(const wire::Prepare& message) {
 
 void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
   const auto stays = [&members](MemberId id) {
-    return std::any_of(members.begin(), members.end(), [id](const wire::ViewEntry& entry) { return entry.card.id == id; });
+    return std::any_of(members.begin(), members.end(),
+                       [id](const wire::ViewEntry& entry) { return entry.card.id == id; });
   };
   std::set<MemberId> gone;
   for (const auto& source : {view_, base_}) {
@@ -93,7 +103,8 @@ void Engine::Impl::Promise(const wire::Prepare& message) {
   held_announces_.clear();
   frozen_ = true;
   ask_verdicts_at_ = now_ + config_.heartbeat_ns;
-  // Links to the leavers go before the Status does, so that nothing of theirs can land afterwards (design 5, F2).
+  // Links to the leavers go before the Status does, so that nothing of theirs can land afterwards
+  // (design 5, F2).
   RevokeAllBut(message.members);
   const MemberId leader = LeaderOf(message);
   wire::ColumnStatus status = MakeStatus();
@@ -211,7 +222,8 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   release_sent_ = false;
   Become(leave_requested_ ? Phase::kLeaving : Phase::kMember, {});
   std::vector<collective::ViewPtr> attempt_views;
-  for (const wire::View& view : verdicts.views) attempt_views.push_back(std::make_shared<const wire::View>(view));
+  for (const wire::View& view : verdicts.views)
+    attempt_views.push_back(std::make_shared<const wire::View>(view));
   for (const wire::GroupVerdicts& group : verdicts.groups) Group(group.group, 0);
   for (auto& [key, group] : groups_) {
     const wire::GroupVerdicts* mine = nullptr;
@@ -225,7 +237,8 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
 }
 
 // What every new view brings, whichever way it came.
-void Engine::Impl::AfterView(const collective::ViewPtr& before, const std::vector<wire::Loss>& lost) {
+void Engine::Impl::AfterView(const collective::ViewPtr& before,
+                             const std::vector<wire::Loss>& lost) {
   ready_.view_changed = true;
   for (const wire::Loss& loss : lost) {
     ready_.notices.push_back({Notice::Kind::kLost, view_->epoch, loss, {}});
@@ -239,13 +252,15 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before, const std::vecto
     who.host = entry.card.host;
     const wire::ViewEntry* old = before ? before->Find(entry.card.id) : nullptr;
     if (before && !old) ready_.notices.push_back({Notice::Kind::kJoined, view_->epoch, who, {}});
-    if (old && old->last.kind == wire::Bound::Kind::kNone && entry.last.kind != wire::Bound::Kind::kNone) {
+    if (old && old->last.kind == wire::Bound::Kind::kNone &&
+        entry.last.kind != wire::Bound::Kind::kNone) {
       ready_.notices.push_back({Notice::Kind::kLeft, view_->epoch, who, {}});
       ++lost_since_step_;
     }
   }
   ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
-  for (auto& [key, group] : groups_) group->NotifyCallsTo(IsRoot() ? Leavers() : std::vector<MemberId>{});
+  for (auto& [key, group] : groups_)
+    group->NotifyCallsTo(IsRoot() ? Leavers() : std::vector<MemberId>{});
   GrantCredits();
   if (IsRoot()) {
     for (wire::StepMark& mark : marks_) {

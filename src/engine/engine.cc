@@ -15,7 +15,9 @@ Status Engine::phase_status() const { return impl_->phase_status_; }
 std::shared_ptr<const wire::View> Engine::view() const {
   return impl_->phase_ == Phase::kJoining ? nullptr : impl_->view_;
 }
-std::shared_ptr<const wire::View> Engine::group_view(GroupKey group) const { return impl_->GroupView(group); }
+std::shared_ptr<const wire::View> Engine::group_view(GroupKey group) const {
+  return impl_->GroupView(group);
+}
 bool Engine::coordinator_up() const { return impl_->coordinator_up_; }
 bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
 bool Engine::changing() const { return impl_->frozen_; }
@@ -25,13 +27,19 @@ std::optional<Engine::GroupInfo> Engine::group_info(GroupKey group) const {
   const auto found = impl_->groups_.find(group);
   if (found == impl_->groups_.end()) return std::nullopt;
   const collective::GroupMachine& machine = *found->second;
-  return GroupInfo{machine.first_seq(),     machine.next_seq(), machine.called_end(), machine.delivered_end(),
-                   impl_->view_ ? impl_->view_->epoch : 0, machine.in_flight(), machine.queued()};
+  return GroupInfo{machine.first_seq(),
+                   machine.next_seq(),
+                   machine.called_end(),
+                   machine.delivered_end(),
+                   impl_->view_ ? impl_->view_->epoch : 0,
+                   machine.in_flight(),
+                   machine.queued()};
 }
 
 const char* Engine::OpStage(GroupKey group, Seq seq) const {
   const auto found = impl_->groups_.find(group);
-  return found == impl_->groups_.end() ? "before" : collective::StageName(found->second->StageOf(seq));
+  return found == impl_->groups_.end() ? "before"
+                                       : collective::StageName(found->second->StageOf(seq));
 }
 
 GroupKey KeyOf(const std::string& group_name) {
@@ -41,7 +49,8 @@ GroupKey KeyOf(const std::string& group_name) {
 }
 
 Engine::Impl::Impl(Config config) : config_(std::move(config)) {
-  if (config_.heartbeat_ns <= 0) config_.heartbeat_ns = std::max<TimeNs>(config_.timeout_ns / 10, kMillisecond);
+  if (config_.heartbeat_ns <= 0)
+    config_.heartbeat_ns = std::max<TimeNs>(config_.timeout_ns / 10, kMillisecond);
   config_.group.self = config_.self.id;
   config_.group.shard = config_.self.shard;
   if (!config_.solo) return;
@@ -67,7 +76,8 @@ Ready Engine::Impl::TakeReady() {
     CheckDeadlines();
     Beat();
   }
-  // What a leaving or evicted member still has in its groups goes to nobody; the runtime ends those operations.
+  // What a leaving or evicted member still has in its groups goes to nobody; the runtime ends those
+  // operations.
   ready_.next_deadline = NextDeadline();
   return std::exchange(ready_, {});
 }
@@ -78,18 +88,23 @@ void Engine::Impl::SendPeer(MemberId to, wire::Message message) {
 }
 
 void Engine::Impl::Become(Phase phase, Status status) {
-  if (phase_ == phase || phase_ == Phase::kLeft || phase_ == Phase::kAborted || phase_ == Phase::kEvicted) return;
+  if (phase_ == phase || phase_ == Phase::kLeft || phase_ == Phase::kAborted ||
+      phase_ == Phase::kEvicted)
+    return;
   phase_ = phase;
   phase_status_ = std::move(status);
 }
 
-// ---- joining -------------------------------------------------------------------------------------------------------------
+// ---- joining
+// -------------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::On(const CoordinatorUp&) {
   const bool was_down = !coordinator_up_;
   coordinator_up_ = true;
-  if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving) Introduce();
-  if (was_down && view_) ready_.notices.push_back({Notice::Kind::kCoordinatorUp, view_->epoch, {}, {}});
+  if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving)
+    Introduce();
+  if (was_down && view_)
+    ready_.notices.push_back({Notice::Kind::kCoordinatorUp, view_->epoch, {}, {}});
 }
 
 void Engine::Impl::Introduce() {
@@ -162,7 +177,8 @@ void Engine::Impl::On(const LinkIsUp& event) {
   TellLinksUp();
 }
 
-// ---- evidence (design 5) ---------------------------------------------------------------------------------------------------
+// ---- evidence (design 5)
+// ---------------------------------------------------------------------------------------------------
 
 bool Engine::Impl::Known(MemberId id) const {
   if (view_ && view_->Find(id)) return true;
@@ -193,20 +209,25 @@ void Engine::Impl::On(const LinkIsDown& event) {
   who.cause = event.code;
   who.stage = "link";
   who.text = event.text;
-  if (Known(event.peer)) ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
+  if (Known(event.peer))
+    ready_.notices.push_back(
+        {Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
 }
 
 void Engine::Impl::On(const PeerExited& event) {
   links_.erase(event.peer);
-  Accuse({wire::EvidenceKind::kProcessExited, event.peer, Code::kPeer, 0, "its process has exited"});
+  Accuse(
+      {wire::EvidenceKind::kProcessExited, event.peer, Code::kPeer, 0, "its process has exited"});
 }
 
 void Engine::Impl::On(const ReportSelf& event) {
-  SendCoordinator(wire::Evidence{wire::EvidenceKind::kSelfReport, config_.self.id, event.code, 0, event.text});
+  SendCoordinator(
+      wire::Evidence{wire::EvidenceKind::kSelfReport, config_.self.id, event.code, 0, event.text});
 }
 
 void Engine::Impl::On(const EvictPeer& event) {
-  SendCoordinator(wire::Evidence{wire::EvidenceKind::kOperator, event.peer, Code::kEvicted, 0, event.text});
+  SendCoordinator(
+      wire::Evidence{wire::EvidenceKind::kOperator, event.peer, Code::kEvicted, 0, event.text});
 }
 
 void Engine::Impl::On(const wire::Evicted& message) {
@@ -232,11 +253,14 @@ void Engine::Impl::On(const AbortSelf& event) {
   Become(Phase::kAborted, Status(event.code, event.text));
 }
 
-// ---- dispatch --------------------------------------------------------------------------------------------------------------
+// ---- dispatch
+// --------------------------------------------------------------------------------------------------------------
 
 namespace {
 template <typename T>
-concept FromCoordinatorOnly = requires(Engine::Impl& impl, const T& message) { impl.On(message); };
+concept FromCoordinatorOnly = requires(Engine::Impl& impl, const T& message) {
+  impl.On(message);
+};
 }  // namespace
 
 void Engine::Impl::On(const FromCoordinator& event) {
@@ -260,9 +284,13 @@ void Engine::Impl::On(const FromPeer& event) {
 
 namespace {
 template <typename T>
-concept FromPeers = requires(Engine::Impl& impl, MemberId from, const T& message) { impl.OnPeer(from, message); };
+concept FromPeers = requires(Engine::Impl& impl, MemberId from, const T& message) {
+  impl.OnPeer(from, message);
+};
 template <typename T>
-concept OfAnEra = requires(const T& message) { message.era; };
+concept OfAnEra = requires(const T& message) {
+  message.era;
+};
 }  // namespace
 
 void Engine::Impl::DispatchPeer(MemberId from, const wire::Message& message) {
@@ -307,7 +335,8 @@ void Engine::Impl::OnPeer(MemberId, const wire::CallNotice& message) {
   Group(message.group, 0).OnCallNotice(now_, message);
 }
 
-// ---- operations ------------------------------------------------------------------------------------------------------------
+// ---- operations
+// ------------------------------------------------------------------------------------------------------------
 
 // A group exists from its first mention on: a peer's frame may come before the local open.
 collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
@@ -320,9 +349,11 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
   if (!view_ || phase_ == Phase::kJoining) return *slot;
   slot->SetPlannedView(now_, view_, base_);
   for (const auto& [peer, credit] : credits_) slot->OnCredit(now_, peer, credit.kept);
-  if (const wire::ViewEntry* self = view_->Find(config_.self.id); self && self->first.kind == wire::Bound::Kind::kStep) {
+  if (const wire::ViewEntry* self = view_->Find(config_.self.id);
+      self && self->first.kind == wire::Bound::Kind::kStep) {
     for (const wire::StepMark& mark : marks_) {
-      if (mark.step >= self->first.step && !slot->knows_first()) slot->LearnFirstAt(now_, FirstStepSeq(key, mark.step));
+      if (mark.step >= self->first.step && !slot->knows_first())
+        slot->LearnFirstAt(now_, FirstStepSeq(key, mark.step));
     }
   }
   if (phase_ == Phase::kLeaving) slot->StandIn();
@@ -352,14 +383,16 @@ void Engine::Impl::On(const Tick&) {}
 // Everything the groups have to say since last time, in order.
 void Engine::Impl::CollectGroups() {
   for (auto& [key, group] : groups_) {
-    for (collective::Todo& todo : group->TakeTodo(now_)) ready_.todo.push_back({key, std::move(todo)});
+    for (collective::Todo& todo : group->TakeTodo(now_))
+      ready_.todo.push_back({key, std::move(todo)});
     for (auto& want : group->TakeWants()) SendPeer(want.to, want.want);
     for (wire::CallNotice& notice : group->TakeCallNotices()) {
       for (MemberId leaver : Leavers()) {
         if (leaver != config_.self.id) SendPeer(leaver, notice);
       }
     }
-    if (const auto seq = group->TakeMismatch()) SendCoordinator(wire::AskPrepare{view_ ? view_->epoch : 0, key, *seq});
+    if (const auto seq = group->TakeMismatch())
+      SendCoordinator(wire::AskPrepare{view_ ? view_->epoch : 0, key, *seq});
   }
 }
 
@@ -379,10 +412,12 @@ void Engine::Impl::Beat() {
 void Engine::Impl::CheckDeadlines() {
   for (auto& [key, group] : groups_) {
     for (MemberId late : group->OverdueMembers(now_)) {
-      Accuse({wire::EvidenceKind::kDeadline, late, Code::kPeer, 0, "an operation's deadline passed without its contribution"});
+      Accuse({wire::EvidenceKind::kDeadline, late, Code::kPeer, 0,
+              "an operation's deadline passed without its contribution"});
     }
   }
-  if (frozen_ && prepare_ && now_ >= ask_verdicts_at_) {  // V10: a frozen member that hears nothing asks again
+  if (frozen_ && prepare_ &&
+      now_ >= ask_verdicts_at_) {  // V10: a frozen member that hears nothing asks again
     ask_verdicts_at_ = now_ + config_.heartbeat_ns;
     const MemberId leader = LeaderOf(*prepare_);
     if (!verdicts_ && leader != config_.self.id) {

@@ -1,12 +1,15 @@
-// One member as a pure machine: membership and all its groups' operations. The runtime and the simulator both drive exactly
-// this. Input is Step(now, event); output is TakeReady(), which lists what to do, in order, and when to call again.
+// One member as a pure machine: membership and all its groups' operations. The runtime and the
+// simulator both drive exactly this. Input is Step(now, event); output is TakeReady(), which lists
+// what to do, in order, and when to call again.
 //
 // Contract for the driver, written here because it is part of the protocol:
 //  - take note of `started` first: `todo` names operations by the seq given there;
-//  - carry out `todo` in order and answer each kWork by WorkDone, before or after the next event, in any order;
+//  - carry out `todo` in order and answer each kWork by WorkDone, before or after the next event,
+//  in any order;
 //  - peer frames on one link arrive in order, each once, as long as the link is up (transport.h);
 //  - a frame of a peer that `revoke` named is never delivered afterwards;
-//  - `to_coordinator` may be dropped while the connection is down; after a reconnect feed CoordinatorUp, which makes the
+//  - `to_coordinator` may be dropped while the connection is down; after a reconnect feed
+//  CoordinatorUp, which makes the
 //    machine introduce itself again.
 // Single-threaded; no clock, no memory of the user's.
 #ifndef FTAR_ENGINE_ENGINE_H_
@@ -30,37 +33,86 @@ struct Config {
   int32_t replicas = 1, shards = 1, min_replicas = 1;
   std::vector<std::string> agreed_config;
   TimeNs timeout_ns = 10 * kSecond;
-  TimeNs heartbeat_ns = 0;  // 0: timeout / 10
-  bool solo = false;        // one replica, one shard, no coordinator: a view of one, at once
+  TimeNs heartbeat_ns = 0;        // 0: timeout / 10
+  bool solo = false;              // one replica, one shard, no coordinator: a view of one, at once
   collective::GroupConfig group;  // template; key is filled in
 };
 
-// ---- events ---------------------------------------------------------------------------------------------------------------
+// ---- events
+// ---------------------------------------------------------------------------------------------------------------
 struct CoordinatorUp {};
 struct CoordinatorDown {};
-struct FromCoordinator { wire::Message message; };
-struct FromPeer { MemberId from; wire::Message message; };        // kControl frames, decoded
-struct FrameArrived { collective::InboundFrame frame; };          // all other frames
-struct LinkIsUp { MemberId peer; };
-struct LinkIsDown { MemberId peer; Code code; std::string text; };
-struct PeerExited { MemberId peer; };                             // proof
-struct WorkDone { GroupKey group; uint64_t id; };
-struct OpenGroup { GroupKey group; Seq window = 0; };             // window 0: the job's
-struct StartOp { GroupKey group; collective::OpSpec spec; uint64_t handle; };  // seq comes back as Started
-struct BeginStep { int64_t step = -1; bool strict = false; };     // answered by StepBegun
+struct FromCoordinator {
+  wire::Message message;
+};
+struct FromPeer {
+  MemberId from;
+  wire::Message message;
+};  // kControl frames, decoded
+struct FrameArrived {
+  collective::InboundFrame frame;
+};  // all other frames
+struct LinkIsUp {
+  MemberId peer;
+};
+struct LinkIsDown {
+  MemberId peer;
+  Code code;
+  std::string text;
+};
+struct PeerExited {
+  MemberId peer;
+};  // proof
+struct WorkDone {
+  GroupKey group;
+  uint64_t id;
+};
+struct OpenGroup {
+  GroupKey group;
+  Seq window = 0;
+};  // window 0: the job's
+struct StartOp {
+  GroupKey group;
+  collective::OpSpec spec;
+  uint64_t handle;
+};  // seq comes back as Started
+struct BeginStep {
+  int64_t step = -1;
+  bool strict = false;
+};  // answered by StepBegun
 struct RequestLeave {};
-struct AbortSelf { Code code; std::string text; };                // this member goes now (rule Q8)
-struct ReportSelf { Code code; std::string text; };
-struct EvictPeer { MemberId peer; std::string text; };
+struct AbortSelf {
+  Code code;
+  std::string text;
+};  // this member goes now (rule Q8)
+struct ReportSelf {
+  Code code;
+  std::string text;
+};
+struct EvictPeer {
+  MemberId peer;
+  std::string text;
+};
 struct Tick {};
-using Event = std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, FromPeer, FrameArrived, LinkIsUp, LinkIsDown,
-                           PeerExited, WorkDone, OpenGroup, StartOp, BeginStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer,
-                           Tick>;
+using Event = std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, FromPeer, FrameArrived,
+                           LinkIsUp, LinkIsDown, PeerExited, WorkDone, OpenGroup, StartOp,
+                           BeginStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
 
-// ---- results --------------------------------------------------------------------------------------------------------------
-struct GroupTodo { GroupKey group; collective::Todo todo; };
-struct PeerMessage { MemberId to; wire::Message message; };
-struct Started { uint64_t handle; GroupKey group; Seq seq; };     // kNoSeq and a status: refused (left, evicted)
+// ---- results
+// --------------------------------------------------------------------------------------------------------------
+struct GroupTodo {
+  GroupKey group;
+  collective::Todo todo;
+};
+struct PeerMessage {
+  MemberId to;
+  wire::Message message;
+};
+struct Started {
+  uint64_t handle;
+  GroupKey group;
+  Seq seq;
+};  // kNoSeq and a status: refused (left, evicted)
 struct StepBegun {
   Code status = Code::kOk;
   int64_t step = 0;
@@ -70,28 +122,41 @@ struct StepBegun {
 };
 // What people and programs are told; translated to ftarEvent and to log lines by the runtime.
 struct Notice {
-  enum class Kind { kView, kJoined, kLeft, kLost, kLate, kLinkDown, kLinkUp, kCoordinatorDown, kCoordinatorUp, kEvicted, kQuorum };
+  enum class Kind {
+    kView,
+    kJoined,
+    kLeft,
+    kLost,
+    kLate,
+    kLinkDown,
+    kLinkUp,
+    kCoordinatorDown,
+    kCoordinatorUp,
+    kEvicted,
+    kQuorum
+  };
   Kind kind = Kind::kView;
   Epoch epoch = 0;
-  wire::Loss loss;          // kLost, kEvicted, kLinkDown; member and text elsewhere
+  wire::Loss loss;  // kLost, kEvicted, kLinkDown; member and text elsewhere
   wire::LateNotice late;
 };
 enum class Phase { kJoining, kMember, kLeaving, kLeft, kEvicted, kAborted, kRejected };
 
 struct Ready {
   std::vector<wire::Message> to_coordinator;
-  std::vector<PeerMessage> to_peers;         // control frames; sent before the frames of `todo`
+  std::vector<PeerMessage> to_peers;  // control frames; sent before the frames of `todo`
   std::vector<GroupTodo> todo;
-  std::vector<wire::MemberCard> connect;     // dial these
-  std::vector<MemberId> revoke;              // forget these now, before anything in to_coordinator or to_peers is sent (F2)
+  std::vector<wire::MemberCard> connect;  // dial these
+  std::vector<MemberId>
+      revoke;  // forget these now, before anything in to_coordinator or to_peers is sent (F2)
   std::vector<Started> started;
   std::optional<StepBegun> step;
   std::vector<Notice> notices;
-  bool view_changed = false;                 // view() is new
+  bool view_changed = false;  // view() is new
   TimeNs next_deadline = kNever;
   bool empty() const {
-    return to_coordinator.empty() && to_peers.empty() && todo.empty() && connect.empty() && revoke.empty() &&
-           started.empty() && !step && notices.empty() && !view_changed;
+    return to_coordinator.empty() && to_peers.empty() && todo.empty() && connect.empty() &&
+           revoke.empty() && started.empty() && !step && notices.empty() && !view_changed;
   }
 };
 
@@ -106,13 +171,14 @@ class Engine {
   Ready TakeReady();
 
   Phase phase() const;
-  Status phase_status() const;        // why kEvicted, kAborted, kRejected
+  Status phase_status() const;                     // why kEvicted, kAborted, kRejected
   std::shared_ptr<const wire::View> view() const;  // null while joining; of the whole job
-  // The group's members as of its next call, in rank order: the same on all members for the same call (rules F6, F7).
+  // The group's members as of its next call, in rank order: the same on all members for the same
+  // call (rules F6, F7).
   std::shared_ptr<const wire::View> group_view(GroupKey group) const;
   bool coordinator_up() const;
-  bool quorum_lost() const;           // the coordinator sees losses and may not act
-  bool changing() const;              // frozen: a Prepare is promised and not installed
+  bool quorum_lost() const;  // the coordinator sees losses and may not act
+  bool changing() const;     // frozen: a Prepare is promised and not installed
 
   struct GroupInfo {
     Seq first_seq = 0, next_seq = 0, called_end = 0, delivered_end = 0;

@@ -1,6 +1,7 @@
-// The inside of Engine: one member's membership side, and its groups. See engine.h for the contract.
-// Files: engine.cc (events in, Ready out, joining, evidence), change.cc (Prepare, Status, verdicts, Install), plan.cc (planned
-// joins and leaves, rules J3 to J5), steps.cc (step marks, rule J4).
+// The inside of Engine: one member's membership side, and its groups. See engine.h for the
+// contract. Files: engine.cc (events in, Ready out, joining, evidence), change.cc (Prepare, Status,
+// verdicts, Install), plan.cc (planned joins and leaves, rules J3 to J5), steps.cc (step marks,
+// rule J4).
 #ifndef FTAR_ENGINE_IMPL_H_
 #define FTAR_ENGINE_IMPL_H_
 
@@ -90,7 +91,9 @@ class Engine::Impl {
 
   // engine.cc
   void Introduce();
-  void SendCoordinator(wire::Message message) { ready_.to_coordinator.push_back(std::move(message)); }
+  void SendCoordinator(wire::Message message) {
+    ready_.to_coordinator.push_back(std::move(message));
+  }
   void SendPeer(MemberId to, wire::Message message);
   void Become(Phase phase, Status status);
   void AddPeers(const std::vector<wire::MemberCard>& peers);
@@ -145,9 +148,10 @@ class Engine::Impl {
   // promises
   Epoch promised_ = 0;
   std::vector<MemberId> promised_members_;
-  std::optional<wire::Prepare> prepare_;         // promised, not installed
-  membership::StatusMap statuses_;               // leader: of prepare_
-  std::map<Epoch, std::vector<Held>> early_changes_;  // Status and verdicts of Prepares not heard yet
+  std::optional<wire::Prepare> prepare_;  // promised, not installed
+  membership::StatusMap statuses_;        // leader: of prepare_
+  std::map<Epoch, std::vector<Held>>
+      early_changes_;  // Status and verdicts of Prepares not heard yet
   std::optional<wire::ColumnVerdicts> verdicts_;
   std::optional<wire::Install> install_;
   bool decided_ = false;
@@ -156,13 +160,13 @@ class Engine::Impl {
   // era
   Epoch era_ = 0;
   std::set<MemberId> credit_sent_;
-  std::map<MemberId, wire::Credit> credits_;     // received for era_ (F2)
-  std::vector<Held> held_;                       // peer messages of eras not installed yet
+  std::map<MemberId, wire::Credit> credits_;  // received for era_ (F2)
+  std::vector<Held> held_;                    // peer messages of eras not installed yet
   std::vector<wire::Announce> held_announces_;
 
   // planned changes
-  std::optional<wire::View> proposed_;           // root: reserved, not announced
-  std::optional<wire::View> confirmed_;          // newcomer: confirmed, not announced
+  std::optional<wire::View> proposed_;   // root: reserved, not announced
+  std::optional<wire::View> confirmed_;  // newcomer: confirmed, not announced
   std::set<MemberId> leave_ready_;
   Epoch leave_ready_sent_ = 0;
   bool leave_requested_ = false, released_ = false, release_sent_ = false;
@@ -171,7 +175,7 @@ class Engine::Impl {
   uint64_t step_ = 0, root_step_ = 0, era_step_ = 0;
   bool steps_marked_ = false, strict_ = false;
   std::optional<BeginStep> pending_step_;
-  std::deque<wire::StepMark> marks_;             // the newest few: a newcomer may need one that is past
+  std::deque<wire::StepMark> marks_;  // the newest few: a newcomer may need one that is past
   int32_t lost_since_step_ = 0;
 
   // evidence and beats

@@ -7,18 +7,21 @@
 
 namespace ftar::engine {
 
-// The member of a column that has been in longest, in list order: never a newcomer that has not entered yet, and the same for
-// all who hold the view.
+// The member of a column that has been in longest, in list order: never a newcomer that has not
+// entered yet, and the same for all who hold the view.
 MemberId Engine::Impl::RootOf(const wire::View& view) const {
   const wire::ViewEntry* root = nullptr;
   for (const wire::ViewEntry& entry : view.entries) {
-    if (entry.card.shard == config_.self.shard && (!root || entry.joined_epoch < root->joined_epoch)) root = &entry;
+    if (entry.card.shard == config_.self.shard &&
+        (!root || entry.joined_epoch < root->joined_epoch))
+      root = &entry;
   }
   return root ? root->card.id : MemberId{};
 }
 
-// J3, J4: the earliest boundary that nobody can have passed when it is announced. With step marks: a member begins step t only
-// when it knows that the root has begun t - 1, and the announcement goes before the root's next mark. Without: by the window.
+// J3, J4: the earliest boundary that nobody can have passed when it is announced. With step marks:
+// a member begins step t only when it knows that the root has begun t - 1, and the announcement
+// goes before the root's next mark. Without: by the window.
 void Engine::Impl::On(const wire::Propose& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !IsRoot()) return;
   if (view_->planned && !PassedBound(view_->boundary)) return;  // one planned view at a time (J3)
@@ -26,7 +29,8 @@ void Engine::Impl::On(const wire::Propose& message) {
   wire::Reserved reserved;
   reserved.epoch = message.view.epoch;
   reserved.shard = config_.self.shard;
-  reserved.idle = std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) { return entry.second->idle(); });
+  reserved.idle = std::all_of(groups_.begin(), groups_.end(),
+                              [](const auto& entry) { return entry.second->idle(); });
   if (steps_marked_) {
     reserved.earliest.kind = wire::Bound::Kind::kStep;
     reserved.earliest.step = std::max({step_ + 2, era_step_ + 1, root_step_ + 1});
@@ -50,20 +54,25 @@ void Engine::Impl::On(const wire::VoidPlan& message) {
   if (confirmed_ && confirmed_->epoch == message.epoch) confirmed_.reset();
 }
 
-// The newcomer holds the view but not the right to act on it: it starts only once it knows that the announcement was made.
+// The newcomer holds the view but not the right to act on it: it starts only once it knows that the
+// announcement was made.
 void Engine::Impl::On(const wire::Confirm& message) {
   if (frozen_ || view_ || message.view.epoch <= promised_) return;
   promised_ = message.view.epoch;
   promised_members_.clear();
-  for (const wire::ViewEntry& entry : message.view.entries) promised_members_.push_back(entry.card.id);
+  for (const wire::ViewEntry& entry : message.view.entries)
+    promised_members_.push_back(entry.card.id);
   confirmed_ = message.view;
   SendCoordinator(wire::Confirmed{message.view.epoch});
 }
 
-// Coordinator to root: put it on the links. Links are first in, first out, so everybody has it before the root's next ack or
-// step mark, without which nobody starts anything at or beyond the boundary (J3).
+// Coordinator to root: put it on the links. Links are first in, first out, so everybody has it
+// before the root's next ack or step mark, without which nobody starts anything at or beyond the
+// boundary (J3).
 void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
-  if (frozen_ || !view_ || message.view.base != view_->epoch || !proposed_ || proposed_->epoch != message.view.epoch) return;
+  if (frozen_ || !view_ || message.view.base != view_->epoch || !proposed_ ||
+      proposed_->epoch != message.view.epoch)
+    return;
   proposed_.reset();
   for (MemberId id : ColumnOf(message.view.entries)) {
     if (id != config_.self.id) SendPeer(id, message);
@@ -105,7 +114,8 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
   for (const wire::Announce& held : std::exchange(held_announces_, {})) OnPeer({}, held);
 }
 
-// ---- leaving (J5) ----------------------------------------------------------------------------------------------------------
+// ---- leaving (J5)
+// ----------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::On(const RequestLeave&) {
   if (std::exchange(leave_requested_, true) || phase_ != Phase::kMember) return;
@@ -118,7 +128,8 @@ std::vector<MemberId> Engine::Impl::Leavers() const {
   std::vector<MemberId> leavers;
   if (!view_) return leavers;
   for (const wire::ViewEntry& entry : view_->entries) {
-    if (entry.card.shard == config_.self.shard && entry.last.kind != wire::Bound::Kind::kNone) leavers.push_back(entry.card.id);
+    if (entry.card.shard == config_.self.shard && entry.last.kind != wire::Bound::Kind::kNone)
+      leavers.push_back(entry.card.id);
   }
   return leavers;
 }
@@ -128,10 +139,11 @@ bool Engine::Impl::PassedBound(const wire::Bound& bound) const {
   if (bound.kind == wire::Bound::Kind::kStep) {
     for (const wire::StepMark& mark : marks_) {
       if (mark.step < bound.step) continue;
-      return std::all_of(mark.starts.begin(), mark.starts.end(), [this](const wire::SeqBound& start) {
-        const auto found = groups_.find(start.group);
-        return found == groups_.end() || found->second->delivered_end() >= start.seq;
-      });
+      return std::all_of(
+          mark.starts.begin(), mark.starts.end(), [this](const wire::SeqBound& start) {
+            const auto found = groups_.find(start.group);
+            return found == groups_.end() || found->second->delivered_end() >= start.seq;
+          });
     }
     return false;
   }
@@ -141,14 +153,17 @@ bool Engine::Impl::PassedBound(const wire::Bound& bound) const {
       if (seq.group == entry.first) end = seq.seq;
     }
     // A group that nobody uses has nothing to wait for.
-    return entry.second->delivered_end() >= end || (entry.second->called_end() == 0 && entry.second->idle());
+    return entry.second->delivered_end() >= end ||
+           (entry.second->called_end() == 0 && entry.second->idle());
   });
 }
 
-// The others report to the root when they are past the bound; when all are, the root releases the leaver, and only then it goes.
+// The others report to the root when they are past the bound; when all are, the root releases the
+// leaver, and only then it goes.
 void Engine::Impl::TendLeaving() {
   if (config_.solo) {
-    const bool idle = std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) { return entry.second->idle(); });
+    const bool idle = std::all_of(groups_.begin(), groups_.end(),
+                                  [](const auto& entry) { return entry.second->idle(); });
     if (leave_requested_ && idle) Become(Phase::kLeft, {});
     return;
   }
@@ -158,7 +173,8 @@ void Engine::Impl::TendLeaving() {
   std::set<MemberId> staying;
   const wire::ViewEntry* oldest = nullptr;
   for (const wire::ViewEntry& entry : view_->entries) {
-    if (entry.card.shard != config_.self.shard || entry.last.kind != wire::Bound::Kind::kNone) continue;
+    if (entry.card.shard != config_.self.shard || entry.last.kind != wire::Bound::Kind::kNone)
+      continue;
     staying.insert(entry.card.id);
     if (!oldest || entry.joined_epoch < oldest->joined_epoch) oldest = &entry;
   }
@@ -184,7 +200,8 @@ void Engine::Impl::TendLeaving() {
     }
   }
   if (keeper != config_.self.id || release_sent_) return;
-  if (!std::includes(leave_ready_.begin(), leave_ready_.end(), staying.begin(), staying.end())) return;
+  if (!std::includes(leave_ready_.begin(), leave_ready_.end(), staying.begin(), staying.end()))
+    return;
   release_sent_ = true;
   for (MemberId leaver : leavers) SendPeer(leaver, wire::Release{view_->epoch});
 }

@@ -1,5 +1,6 @@
-// Step marks (rule J4). The root of a column tells the others when it begins a step; nobody is more than one step ahead of it.
-// So a boundary two steps beyond the root's is one that nobody has reached, and everybody learns of it in time.
+// Step marks (rule J4). The root of a column tells the others when it begins a step; nobody is more
+// than one step ahead of it. So a boundary two steps beyond the root's is one that nobody has
+// reached, and everybody learns of it in time.
 #include <algorithm>
 #include <utility>
 
@@ -38,15 +39,17 @@ void Engine::Impl::TryBeginStep() {
   uint64_t target = step_ + 1;
   if (entering) {
     // A newcomer's first step is the first one that the root begins at or after the boundary.
-    const auto mark = std::find_if(marks_.begin(), marks_.end(),
-                                   [self](const wire::StepMark& m) { return m.step >= self->first.step; });
+    const auto mark = std::find_if(marks_.begin(), marks_.end(), [self](const wire::StepMark& m) {
+      return m.step >= self->first.step;
+    });
     if (mark == marks_.end()) return;
     target = mark->step;
   }
   if (pending_step_->step >= 0) {
     const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
     if (asked <= step_ || (entering && asked != target)) {
-      ready_.step = StepBegun{Code::kArg, static_cast<int64_t>(target) - 1, view_->epoch, 0, 0, 0, -1, 0};
+      ready_.step =
+          StepBegun{Code::kArg, static_cast<int64_t>(target) - 1, view_->epoch, 0, 0, 0, -1, 0};
       pending_step_.reset();
       return;
     }
@@ -86,10 +89,12 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
   if (from != RootOf(*view_)) return;
   steps_marked_ = true;
   root_step_ = std::max(root_step_, message.step);
-  const bool known = std::any_of(marks_.begin(), marks_.end(), [&](const wire::StepMark& m) { return m.step == message.step; });
+  const bool known = std::any_of(marks_.begin(), marks_.end(),
+                                 [&](const wire::StepMark& m) { return m.step == message.step; });
   if (!known) {
     marks_.push_back(message);
-    std::sort(marks_.begin(), marks_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+    std::sort(marks_.begin(), marks_.end(),
+              [](const auto& a, const auto& b) { return a.step < b.step; });
     if (marks_.size() > kMarksKept) marks_.pop_front();
   }
   const wire::ViewEntry* self = view_->Find(config_.self.id);
@@ -112,7 +117,8 @@ StepBegun Engine::Impl::DescribeStep(uint64_t step, uint64_t previous) const {
   for (const wire::ViewEntry& entry : view_->entries) {
     if (entry.card.shard != config_.self.shard) continue;
     const bool by_step = entry.first.kind == wire::Bound::Kind::kStep;
-    if ((by_step && entry.first.step > step) || (entry.last.kind == wire::Bound::Kind::kStep && entry.last.step <= step)) {
+    if ((by_step && entry.first.step > step) ||
+        (entry.last.kind == wire::Bound::Kind::kStep && entry.last.step <= step)) {
       continue;
     }
     ++out.participants;

@@ -53,7 +53,8 @@ std::map<GroupKey, Seq> CalledEnds(const StatusMap& statuses) {
   return ends;
 }
 
-// The first operation that nobody has called, in every group; or the first step that nobody has begun.
+// The first operation that nobody has called, in every group; or the first step that nobody has
+// begun.
 Bound FreshBound(const StatusMap& statuses) {
   Bound bound;
   bool marked = false;
@@ -72,8 +73,8 @@ Bound FreshBound(const StatusMap& statuses) {
   return bound;
 }
 
-// J1: does this report bind the first bound that its view gives to `member`? A newcomer's own word of a planned view does not,
-// unless it has acted on it: nobody else may know the announcement.
+// J1: does this report bind the first bound that its view gives to `member`? A newcomer's own word
+// of a planned view does not, unless it has acted on it: nobody else may know the announcement.
 bool BindsFirst(MemberId reporter, const ColumnStatus& status, MemberId member) {
   return reporter != member || !status.report.installed_view->planned || HasCalled(status);
 }
@@ -82,11 +83,12 @@ bool BindsFirst(MemberId reporter, const ColumnStatus& status, MemberId member) 
 struct OpFacts {
   Seq seq = 0;
   uint64_t step = 0;
-  const OpStatus* sample = nullptr;                               // any report of it
-  std::vector<std::pair<MemberId, const OpStatus*>> called;       // of the new view's members of this operation
-  std::vector<MemberId> members;                                  // of the new view
+  const OpStatus* sample = nullptr;  // any report of it
+  std::vector<std::pair<MemberId, const OpStatus*>>
+      called;                     // of the new view's members of this operation
+  std::vector<MemberId> members;  // of the new view
   std::vector<MemberId> delivered;
-  std::vector<std::pair<MemberId, const OpStatus*>> reports;      // of anyone who reported
+  std::vector<std::pair<MemberId, const OpStatus*>> reports;  // of anyone who reported
 };
 
 class Table {
@@ -96,7 +98,8 @@ class Table {
     for (const BoundOf& bound : decision->bounds) bounds_[bound.member] = &bound;
     for (size_t i = 0; i < prepare.members.size(); ++i) {
       ranks_[prepare.members[i].card.id] = static_cast<int32_t>(i);
-      if (prepare.members[i].card.shard == shard) replicas_[prepare.members[i].card.id] = prepare.members[i].card.replica;
+      if (prepare.members[i].card.shard == shard)
+        replicas_[prepare.members[i].card.id] = prepare.members[i].card.replica;
     }
   }
 
@@ -104,7 +107,8 @@ class Table {
     wire::GroupVerdicts out{key, called_end, {}};
     Seq from = called_end;
     for (const auto& [id, status] : statuses_) {
-      if (const GroupStatus* group = GroupOf(status, key); group && group->called_end > group->delivered_end) {
+      if (const GroupStatus* group = GroupOf(status, key);
+          group && group->called_end > group->delivered_end) {
         from = std::min(from, group->delivered_end);
       }
     }
@@ -129,7 +133,8 @@ class Table {
     }
     for (const auto& [id, status] : statuses_) {
       const auto bound = bounds_.find(id);
-      const bool member = bound != bounds_.end() && bound->second->first.Reached(key, seq, facts.step) &&
+      const bool member = bound != bounds_.end() &&
+                          bound->second->first.Reached(key, seq, facts.step) &&
                           !bound->second->last.Reached(key, seq, facts.step);
       const GroupStatus* group = GroupOf(status, key);
       if (Delivered(group, seq)) facts.delivered.push_back(id);
@@ -150,7 +155,8 @@ class Table {
       ++complete;
     }
     for (MemberId id : facts.delivered) {
-      if (std::find(facts.members.begin(), facts.members.end(), id) != facts.members.end()) ++complete;
+      if (std::find(facts.members.begin(), facts.members.end(), id) != facts.members.end())
+        ++complete;
     }
     return complete == facts.members.size() ? attempt : std::nullopt;
   }
@@ -158,7 +164,8 @@ class Table {
   Verdict DecideOp(GroupKey key, const OpFacts& facts) {
     Verdict verdict;
     verdict.seq = facts.seq;
-    for (const auto& [id, status] : statuses_) {  // V5: a failure that one survivor may have delivered stands for all
+    for (const auto& [id, status] :
+         statuses_) {  // V5: a failure that one survivor may have delivered stands for all
       const GroupStatus* group = GroupOf(status, key);
       for (const Verdict& failed : group ? group->failed : std::vector<Verdict>{}) {
         if (failed.seq == facts.seq) return failed;
@@ -170,11 +177,14 @@ class Table {
       return verdict;
     }
     if (!facts.delivered.empty()) {
-      decision_->violations.push_back("operation " + std::to_string(facts.seq) + " was delivered by " +
-                                      ToString(facts.delivered.front()) + ", yet not all survivors are complete");
+      decision_->violations.push_back("operation " + std::to_string(facts.seq) +
+                                      " was delivered by " + ToString(facts.delivered.front()) +
+                                      ", yet not all survivors are complete");
     }
-    // Before salvage: a broadcast may be final at those who agree with its root while another member called something else.
-    if (Disagree(facts, &verdict) || Salvage(facts, &verdict) || RootGone(facts, &verdict)) return verdict;
+    // Before salvage: a broadcast may be final at those who agree with its root while another
+    // member called something else.
+    if (Disagree(facts, &verdict) || Salvage(facts, &verdict) || RootGone(facts, &verdict))
+      return verdict;
     verdict.kind = VerdictKind::kRetry;
     const OpStatus* oldest = nullptr;
     for (const auto& [id, op] : facts.reports) {
@@ -184,11 +194,13 @@ class Table {
     return verdict;
   }
 
-  // Every chunk final, all of one attempt, somewhere; the highest such epoch (V3, V4). Segments of a reduce-scatter are final
-  // only at their owner, who would then be complete: nothing to salvage. V8: a strict step's operations are not salvaged.
+  // Every chunk final, all of one attempt, somewhere; the highest such epoch (V3, V4). Segments of
+  // a reduce-scatter are final only at their owner, who would then be complete: nothing to salvage.
+  // V8: a strict step's operations are not salvaged.
   bool Salvage(const OpFacts& facts, Verdict* verdict) const {
     const wire::Signature& signature = facts.sample->signature;
-    if (signature.kind == kReduceScatter || (signature.flags & wire::kSignatureStrict)) return false;
+    if (signature.kind == kReduceScatter || (signature.flags & wire::kSignatureStrict))
+      return false;
     std::set<Epoch, std::greater<>> attempts;
     for (const auto& [id, op] : facts.called) attempts.insert(op->attempt);
     for (Epoch attempt : attempts) {
@@ -201,7 +213,8 @@ class Table {
       for (const auto& [id, op] : facts.called) {
         if (op->attempt != attempt || op->chunks != chunks) continue;
         for (uint32_t c = 0; c < chunks && c / 64 < op->final_chunks.size(); ++c) {
-          if (holders[c] < 0 && (op->final_chunks[c / 64] >> (c % 64) & 1)) holders[c] = ranks_.at(id);
+          if (holders[c] < 0 && (op->final_chunks[c / 64] >> (c % 64) & 1))
+            holders[c] = ranks_.at(id);
         }
       }
       if (std::find(holders.begin(), holders.end(), -1) != holders.end()) continue;
@@ -215,14 +228,17 @@ class Table {
 
   std::string NameOf(MemberId id) const {
     const auto found = replicas_.find(id);
-    return "replica " + (found == replicas_.end() ? "?" : std::to_string(found->second)) + " (" + ToString(id) + ")";
+    return "replica " + (found == replicas_.end() ? "?" : std::to_string(found->second)) + " (" +
+           ToString(id) + ")";
   }
 
-  // V5: members disagree on the call. The first in list order speaks for the majority's side: both are named.
+  // V5: members disagree on the call. The first in list order speaks for the majority's side: both
+  // are named.
   bool Disagree(const OpFacts& facts, Verdict* verdict) const {
     std::vector<std::pair<int32_t, std::pair<MemberId, const OpStatus*>>> ordered;
     for (const auto& report : facts.called) ordered.push_back({ranks_.at(report.first), report});
-    std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(ordered.begin(), ordered.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
     for (size_t i = 1; i < ordered.size(); ++i) {
       const auto& [first_id, first] = ordered.front().second;
       const auto& [other_id, other] = ordered[i].second;
@@ -232,8 +248,8 @@ class Table {
       verdict->attempt = prepare_.epoch;
       verdict->code = Code::kMismatch;
       verdict->culprit = other_id;
-      verdict->text = "operation " + std::to_string(facts.seq) + ": " + NameOf(first_id) + " and " + NameOf(other_id) +
-                      " disagree: " + difference;
+      verdict->text = "operation " + std::to_string(facts.seq) + ": " + NameOf(first_id) + " and " +
+                      NameOf(other_id) + " disagree: " + difference;
       return true;
     }
     return false;
@@ -242,12 +258,15 @@ class Table {
   bool RootGone(const OpFacts& facts, Verdict* verdict) const {
     const wire::Signature& signature = facts.sample->signature;
     if (signature.kind != kBroadcast) return false;
-    if (std::find(facts.members.begin(), facts.members.end(), signature.root) != facts.members.end()) return false;
+    if (std::find(facts.members.begin(), facts.members.end(), signature.root) !=
+        facts.members.end())
+      return false;
     verdict->kind = VerdictKind::kFail;
     verdict->attempt = prepare_.epoch;
     verdict->code = Code::kAbsent;
     verdict->culprit = signature.root;
-    verdict->text = "operation " + std::to_string(facts.seq) + ": the broadcast's root " + ToString(signature.root) + " is gone";
+    verdict->text = "operation " + std::to_string(facts.seq) + ": the broadcast's root " +
+                    ToString(signature.root) + " is gone";
     return true;
   }
 
@@ -261,9 +280,11 @@ class Table {
 
 }  // namespace
 
-std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard, const StatusMap& statuses) {
-  const bool formation = std::none_of(statuses.begin(), statuses.end(),
-                                      [](const auto& entry) { return entry.second.report.installed_view.has_value(); });
+std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
+                                  const StatusMap& statuses) {
+  const bool formation = std::none_of(statuses.begin(), statuses.end(), [](const auto& entry) {
+    return entry.second.report.installed_view.has_value();
+  });
   std::vector<BoundOf> bounds;
   for (const wire::ViewEntry& member : prepare.members) {
     if (member.card.shard != shard) continue;
@@ -279,7 +300,8 @@ std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard, c
         first_epoch = view.epoch;
         out.first = entry->first;
       }
-      // A leave boundary that any survivor knows is kept, or its operations would change members (J1).
+      // A leave boundary that any survivor knows is kept, or its operations would change members
+      // (J1).
       if (entry->last.kind != Bound::Kind::kNone && view.epoch >= last_epoch) {
         last_epoch = view.epoch;
         out.last = entry->last;
@@ -303,7 +325,8 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
   decision.bounds = DecideBounds(prepare, shard, statuses);
   decision.verdicts.epoch = prepare.epoch;
   Table table(prepare, shard, statuses, &decision);
-  for (const auto& [key, end] : CalledEnds(statuses)) decision.verdicts.groups.push_back(table.DecideGroup(key, end));
+  for (const auto& [key, end] : CalledEnds(statuses))
+    decision.verdicts.groups.push_back(table.DecideGroup(key, end));
   std::set<Epoch> named;
   for (const auto& group : decision.verdicts.groups) {
     for (const Verdict& verdict : group.verdicts) named.insert(verdict.attempt);

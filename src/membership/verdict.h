@@ -1,5 +1,6 @@
-// The group leader's table (rules V3 to V5, V8) and the boundaries of a failure view (J1, J2), as pure functions of what all
-// survivors of a column reported. Run by whoever leads; the result is the same wherever it runs.
+// The group leader's table (rules V3 to V5, V8) and the boundaries of a failure view (J1, J2), as
+// pure functions of what all survivors of a column reported. Run by whoever leads; the result is
+// the same wherever it runs.
 #ifndef FTAR_MEMBERSHIP_VERDICT_H_
 #define FTAR_MEMBERSHIP_VERDICT_H_
 
@@ -24,7 +25,8 @@ struct Decision {
 Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& statuses);
 
 // The bounds alone; exposed for tests.
-std::vector<wire::BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard, const StatusMap& statuses);
+std::vector<wire::BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
+                                        const StatusMap& statuses);
 
 }  // namespace ftar::membership
 

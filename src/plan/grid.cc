@@ -16,7 +16,8 @@ Grid::Grid(uint64_t count, uint32_t element_bytes, int32_t segments, uint64_t ch
   // Whole cache lines, so that two members never write the two halves of one line of an output.
   chunk_bytes = (chunk_bytes + 63) / 64 * 64;
   chunk_count_ = std::max<uint64_t>(chunk_bytes / element_bytes, 1);
-  per_segment_ = static_cast<uint32_t>(std::max<uint64_t>((count + chunk_count_ - 1) / chunk_count_, 1));
+  per_segment_ =
+      static_cast<uint32_t>(std::max<uint64_t>((count + chunk_count_ - 1) / chunk_count_, 1));
 }
 
 Chunk Grid::At(uint32_t index) const {

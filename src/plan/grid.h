@@ -1,5 +1,6 @@
-// The chunk grid: how an operation's elements are cut into chunks. A function of the operation alone, never of the members
-// (rule F5), so that a retry with fewer members finds the same pieces. Pure.
+// The chunk grid: how an operation's elements are cut into chunks. A function of the operation
+// alone, never of the members (rule F5), so that a retry with fewer members finds the same pieces.
+// Pure.
 #ifndef FTAR_PLAN_GRID_H_
 #define FTAR_PLAN_GRID_H_
 
@@ -9,17 +10,19 @@ namespace ftar::plan {
 
 inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
 inline constexpr uint64_t kChunkBytesMin = 4 * 1024;
-inline constexpr uint32_t kChunksWanted = 32;  // enough pieces for several owners to work side by side
+inline constexpr uint32_t kChunksWanted =
+    32;  // enough pieces for several owners to work side by side
 
 struct Chunk {
   uint32_t index = 0;
-  int32_t segment = 0;   // 0 for operations without segments
-  uint64_t first = 0;    // element, counted from the start of the segment
-  uint64_t count = 0;    // elements
+  int32_t segment = 0;  // 0 for operations without segments
+  uint64_t first = 0;   // element, counted from the start of the segment
+  uint64_t count = 0;   // elements
 };
 
-// `segments` pieces of `count` elements each (1 for allreduce, broadcast, barrier), cut alike. There is always at least one
-// chunk a segment, so that an operation on 0 elements is still agreed upon.
+// `segments` pieces of `count` elements each (1 for allreduce, broadcast, barrier), cut alike.
+// There is always at least one chunk a segment, so that an operation on 0 elements is still agreed
+// upon.
 class Grid {
  public:
   Grid() = default;

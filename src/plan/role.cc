@@ -38,8 +38,9 @@ Role Direct(int members, int owner, int me, bool spread) {
   return role;
 }
 
-// The sum travels owner+1, owner+2, ..., owner and the final chunk on from there, once around. So additions run in ring order
-// starting behind the owner, which is why the ring's bits differ from those of one-shot and direct.
+// The sum travels owner+1, owner+2, ..., owner and the final chunk on from there, once around. So
+// additions run in ring order starting behind the owner, which is why the ring's bits differ from
+// those of one-shot and direct.
 Role Ring(int members, int owner, int me) {
   Role role;
   const int next = (me + 1) % members;
@@ -91,8 +92,10 @@ PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool de
 
 Role RoleOf(Kind kind, PlanKind plan, int members, int owner, int me) {
   assert(me >= 0 && me < members && owner < members);
-  if (kind == Kind::kAllGather || kind == Kind::kBroadcast) return owner < 0 ? Role{} : Gather(members, owner, me);
-  if (kind == Kind::kReduceScatter) return owner < 0 ? Role{} : Direct(members, owner, me, /*spread=*/false);
+  if (kind == Kind::kAllGather || kind == Kind::kBroadcast)
+    return owner < 0 ? Role{} : Gather(members, owner, me);
+  if (kind == Kind::kReduceScatter)
+    return owner < 0 ? Role{} : Direct(members, owner, me, /*spread=*/false);
   if (members == 1) return OneShot(1, 0);
   switch (plan) {
     case PlanKind::kOneShot: return OneShot(members, me);

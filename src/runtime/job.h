@@ -1,8 +1,10 @@
-// A job as the C ABI sees it: thread-safe, every wait bounded, no exception leaves. api/ validates and translates; this class
-// acts. Behind it: one engine (pure), its devices, the control connection and the progress thread, under one lock.
+// A job as the C ABI sees it: thread-safe, every wait bounded, no exception leaves. api/ validates
+// and translates; this class acts. Behind it: one engine (pure), its devices, the control
+// connection and the progress thread, under one lock.
 //
-// Threads: any call from any thread. Callbacks run on the progress thread, or on a thread that is inside Wait, without the lock.
-// Who waits, drives (design 7): a thread in Wait pumps the engine itself; the progress thread takes over while nobody waits.
+// Threads: any call from any thread. Callbacks run on the progress thread, or on a thread that is
+// inside Wait, without the lock. Who waits, drives (design 7): a thread in Wait pumps the engine
+// itself; the progress thread takes over while nobody waits.
 #ifndef FTAR_RUNTIME_JOB_H_
 #define FTAR_RUNTIME_JOB_H_
 
@@ -23,8 +25,9 @@
 namespace ftar::runtime {
 
 struct JobOptions {
-  int32_t replica = -1, shard = -1, replicas = -1, shards = -1, min_replicas = -1;  // -1: from the launcher's variables
-  std::string name, coordinator, host, rack;                                        // empty: from the environment
+  int32_t replica = -1, shard = -1, replicas = -1, shards = -1,
+          min_replicas = -1;                               // -1: from the launcher's variables
+  std::string name, coordinator, host, rack;               // empty: from the environment
   std::vector<std::pair<std::string, std::string>> knobs;  // ftarConfigSet, in order
   int64_t timeout_ns = 0;                                  // the knob `timeout` and nothing else
 };
@@ -41,8 +44,20 @@ struct Culprit {
 };
 
 enum class EventType : int32_t {  // values equal FTAR_EVENT_*
-  kView = 0, kMemberJoined, kMemberLeft, kMemberLost, kLate, kSlow, kLinkDown, kLinkUp, kCorrupt, kCoordinatorDown,
-  kCoordinatorUp, kEvicted, kDrain, kLevel,
+  kView = 0,
+  kMemberJoined,
+  kMemberLeft,
+  kMemberLost,
+  kLate,
+  kSlow,
+  kLinkDown,
+  kLinkUp,
+  kCorrupt,
+  kCoordinatorDown,
+  kCoordinatorUp,
+  kEvicted,
+  kDrain,
+  kLevel,
 };
 struct JobEvent {
   EventType type = EventType::kView;
@@ -59,12 +74,12 @@ struct OpRequest {
   Epoch layout_epoch = 0;
   const void* send = nullptr;
   void* recv = nullptr;
-  double weight = 0;      // NaN: the member's (the step's, else 1)
-  int64_t timeout_ns = 0; // 0: none
+  double weight = 0;       // NaN: the member's (the step's, else 1)
+  int64_t timeout_ns = 0;  // 0: none
   std::function<void(const collective::Outcome&)> on_done;
 };
 
-class Op;     // one started operation; shared by the caller's handle and the job
+class Op;  // one started operation; shared by the caller's handle and the job
 class Group;
 using OpPtr = std::shared_ptr<Op>;
 using GroupPtr = std::shared_ptr<Group>;
@@ -91,12 +106,14 @@ struct StepResult {
 
 class Job : public std::enable_shared_from_this<Job> {
  public:
-  // Reads configuration and environment, opens devices, starts the progress thread and the way to the coordinator.
-  // `on_event` may be null. Errors name the knob, variable or argument.
-  static Expected<std::shared_ptr<Job>> Create(const JobOptions& options, std::function<void(const JobEvent&)> on_event);
+  // Reads configuration and environment, opens devices, starts the progress thread and the way to
+  // the coordinator. `on_event` may be null. Errors name the knob, variable or argument.
+  static Expected<std::shared_ptr<Job>> Create(const JobOptions& options,
+                                               std::function<void(const JobEvent&)> on_event);
   ~Job();
 
-  Status WaitReady(int64_t timeout_ns);  // kTimeout, kAuth, kConfig, kPeer (place held), kCoordinator, ...
+  Status WaitReady(
+      int64_t timeout_ns);  // kTimeout, kAuth, kConfig, kPeer (place held), kCoordinator, ...
   Status Leave(int64_t timeout_ns);
   Status Abort(const std::string& reason);
   Status Report(Code cause, const std::string& text);
@@ -109,10 +126,10 @@ class Job : public std::enable_shared_from_this<Job> {
   Status GetCounter(const std::string& name, uint64_t* value) const;
   Status Dump(const std::string& path) const;
 
-  ViewPtr view() const;                 // whole job; null before ready
+  ViewPtr view() const;  // whole job; null before ready
   ViewPtr column_view(int32_t shard) const;
   MemberId self() const;
-  Culprit last_culprit() const;         // who died or why we are out, for error info
+  Culprit last_culprit() const;  // who died or why we are out, for error info
 
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
   Status CloseGroup(const GroupPtr& group);
@@ -120,14 +137,16 @@ class Job : public std::enable_shared_from_this<Job> {
 
   // All or none. Buffers belong to the library until Wait returns a final status.
   Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
-  // kOk and agreed verdicts: final. kInProgress (timeout 0), kTimeout, kQuorum, kCoordinator: the op lives on.
+  // kOk and agreed verdicts: final. kInProgress (timeout 0), kTimeout, kQuorum, kCoordinator: the
+  // op lives on.
   Status Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome);
   Expected<collective::Outcome> OutcomeOf(const GroupPtr& group, Seq seq) const;  // the last 1,024
 
   Status StepBegin(const StepRequest& request, StepResult* result);
   Status StepEnd(int64_t step, StepResult* result);
 
-  Expected<void*> MemAlloc(size_t bytes);  // 64-byte aligned at least; shared-memory backed where possible
+  Expected<void*> MemAlloc(
+      size_t bytes);  // 64-byte aligned at least; shared-memory backed where possible
   Status MemFree(void* memory);
 
   // True on the thread that is inside one of this job's callbacks now.
@@ -140,7 +159,8 @@ class Job : public std::enable_shared_from_this<Job> {
 };
 
 // A final outcome's members etc.; kept by the op until its last reference goes.
-Status OpStatusOf(const OpPtr& op, collective::Outcome* outcome);  // no waiting: kInProgress while it runs
+Status OpStatusOf(const OpPtr& op,
+                  collective::Outcome* outcome);  // no waiting: kInProgress while it runs
 
 }  // namespace ftar::runtime
 

@@ -1,14 +1,17 @@
-// What a transport is: a Device (this member's end), Links (one a peer), and Completions that a poll returns.
+// What a transport is: a Device (this member's end), Links (one a peer), and Completions that a
+// poll returns.
 //
-// A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up; it survives the loss of a path (a reset
-// socket is dialled again and unacknowledged frames are sent again, design 7), and says kDown only when all paths are gone for
-// good or the peer's process is. What a frame means is nobody's business here: epochs, credits and verdicts live above.
+// A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up; it
+// survives the loss of a path (a reset socket is dialled again and unacknowledged frames are sent
+// again, design 7), and says kDown only when all paths are gone for good or the peer's process is.
+// What a frame means is nobody's business here: epochs, credits and verdicts live above.
 //
-// Threads: a device and its links are driven by one thread at a time (the runtime holds the job's lock). Only `wait_fd` and
-// `PrepareSleep` concern sleeping. Nothing here blocks, except Device::Close, which is bounded by 100 ms.
-// Ownership: the device owns its links; a Link pointer is valid until Revoke returns. Payload spans given to Send stay the
-// caller's and must stay readable until kSent for their cookie, CancelOp or Revoke. Received payload belongs to the transport
-// until Release(token).
+// Threads: a device and its links are driven by one thread at a time (the runtime holds the job's
+// lock). Only `wait_fd` and `PrepareSleep` concern sleeping. Nothing here blocks, except
+// Device::Close, which is bounded by 100 ms. Ownership: the device owns its links; a Link pointer
+// is valid until Revoke returns. Payload spans given to Send stay the caller's and must stay
+// readable until kSent for their cookie, CancelOp or Revoke. Received payload belongs to the
+// transport until Release(token).
 #ifndef FTAR_TRANSPORT_TRANSPORT_H_
 #define FTAR_TRANSPORT_TRANSPORT_H_
 
@@ -31,19 +34,22 @@ class Link;
 
 struct Completion {
   enum class Kind {
-    kUp,        // the link to `peer` is ready in both directions (also after a path came back: `text` says so)
+    kUp,  // the link to `peer` is ready in both directions (also after a path came back: `text`
+          // says so)
     kReceived,  // header, ext, payload, token; the receiver releases the token once
     kSent,      // the payload of `cookie` is no longer needed
     kPathLost,  // one path is gone, the link goes on trying; `text` says why
-    kDown,      // the link is dead: unreachable, refused, authentication failed, corrupt stream. `status` says which
-    kExited,    // proof that the peer's process has exited (its lock word): strongest evidence, see design 5
+    kDown,      // the link is dead: unreachable, refused, authentication failed, corrupt stream.
+                // `status` says which
+    kExited,    // proof that the peer's process has exited (its lock word): strongest evidence, see
+                // design 5
     kAccepted,  // a peer dialled us and proved the job's token; it is up. `peer` says who
   };
   Kind kind = Kind::kReceived;
   Link* link = nullptr;
   MemberId peer;
   wire::FrameHeader header;
-  std::span<const std::byte> ext;      // valid until Release, as is payload
+  std::span<const std::byte> ext;  // valid until Release, as is payload
   std::span<const std::byte> payload;
   uint64_t token = 0;
   uint64_t cookie = 0;
@@ -56,30 +62,35 @@ class Link {
   virtual ~Link() = default;
   virtual MemberId peer() const = 0;
 
-  // Queues a frame; never blocks, never fails (a dead link drops it and has said kDown). `ext` and a payload with
-  // `copy_payload` are copied; other payloads are referenced until kSent. cookie 0 asks for no kSent.
-  virtual void Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-                    bool copy_payload, uint64_t cookie) = 0;
+  // Queues a frame; never blocks, never fails (a dead link drops it and has said kDown). `ext` and
+  // a payload with `copy_payload` are copied; other payloads are referenced until kSent. cookie 0
+  // asks for no kSent.
+  virtual void Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
+                    std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) = 0;
 
-  // Data frames (not kControl, not kAck) of (group, seq) that are queued or kept for sending again need not arrive any more:
-  // after return their payload is not read. One that is half sent is finished from a private copy. Their kSent never comes.
+  // Data frames (not kControl, not kAck) of (group, seq) that are queued or kept for sending again
+  // need not arrive any more: after return their payload is not read. One that is half sent is
+  // finished from a private copy. Their kSent never comes.
   virtual void CancelOp(uint32_t group, uint64_t seq) = 0;
 
-  // Like CancelOp, but the frames must still arrive: what is not written yet is copied, what is written and unacknowledged can
-  // no longer be sent again. For operations without fault tolerance, whose buffers go back to the caller early.
+  // Like CancelOp, but the frames must still arrive: what is not written yet is copied, what is
+  // written and unacknowledged can no longer be sent again. For operations without fault tolerance,
+  // whose buffers go back to the caller early.
   virtual void FinishOp(uint32_t group, uint64_t seq) = 0;
 
   // Gives a received frame's memory back. Tokens are per link; releasing in any order is legal.
   virtual void Release(uint64_t token) = 0;
 
-  // Moves a received frame's ext and payload to memory of their own and frees the transport's (the token stays valid and must
-  // still be released). Returns the new payload span. For frames that must wait long, so that a link never stalls.
+  // Moves a received frame's ext and payload to memory of their own and frees the transport's (the
+  // token stays valid and must still be released). Returns the new payload span. For frames that
+  // must wait long, so that a link never stalls.
   struct Detached {
     std::span<const std::byte> ext, payload;
   };
   virtual Detached Detach(uint64_t token) = 0;
 
-  // Bytes of received, unreleased, undetached payload that this link can bear before it stalls its sender.
+  // Bytes of received, unreleased, undetached payload that this link can bear before it stalls its
+  // sender.
   virtual size_t hold_bytes_max() const = 0;
 
   // True while frames of ours wait to be sent.
@@ -93,56 +104,63 @@ class Link {
 struct DeviceConfig {
   MemberId self;
   std::string job;
-  std::string token;           // proves membership on every connection (HMAC-SHA256 challenge, both ways)
-  uint16_t wire_version = wire::kWireVersion;  // tests only: peers of another version are told so and refused
-  std::string interface_name;  // interface name, address or CIDR; empty: the address from which `route_to` is reached
+  std::string token;  // proves membership on every connection (HMAC-SHA256 challenge, both ways)
+  uint16_t wire_version =
+      wire::kWireVersion;      // tests only: peers of another version are told so and refused
+  std::string interface_name;  // interface name, address or CIDR; empty: the address from which
+                               // `route_to` is reached
   std::string route_to;        // the coordinator's "host:port"; empty as well: loopback
   std::string ports;           // "a-b" or empty
   int tcp_streams = 2;
   std::string tcp_congestion;  // empty: system default
   bool tcp_crc = true;
   bool allow_wildcard = false;
-  size_t shm_ring_bytes = 0;   // 0: chosen from the group's size
-  int64_t path_retry_ns = 0;   // how long a lost path is dialled again before the link is dead
+  size_t shm_ring_bytes = 0;  // 0: chosen from the group's size
+  int64_t path_retry_ns = 0;  // how long a lost path is dialled again before the link is dead
   int64_t handshake_timeout_ns = 5 * kSecond;
-  int unauthenticated_max = 256;  // connections that have not proved the token yet; more are closed at once
+  int unauthenticated_max =
+      256;  // connections that have not proved the token yet; more are closed at once
 };
 
 class Device {
  public:
   virtual ~Device() = default;
   virtual const char* name() const = 0;  // "tcp", "shm"
-  // Where peers reach this device, for MemberCard.addresses: one or more entries "tcp=10.0.0.3:4711;watch=@name". Constant
-  // after creation.
+  // Where peers reach this device, for MemberCard.addresses: one or more entries
+  // "tcp=10.0.0.3:4711;watch=@name". Constant after creation.
   virtual std::string address() const = 0;
   // Can this device reach a member with that card at all (same host_key for shm, address present)?
   virtual bool Reaches(const wire::MemberCard& card) const = 0;
 
-  // Starts to connect. Outcome comes as kUp or kDown. At most one link a peer: a second Connect to a live link is ignored.
+  // Starts to connect. Outcome comes as kUp or kDown. At most one link a peer: a second Connect to
+  // a live link is ignored.
   virtual Link* Connect(const wire::MemberCard& peer, TimeNs now) = 0;
-  // Forgets the peer now and for good: nothing of it is delivered afterwards, its memory is unmapped, later dials from it are
-  // refused. Outstanding tokens die with it.
+  // Forgets the peer now and for good: nothing of it is delivered afterwards, its memory is
+  // unmapped, later dials from it are refused. Outstanding tokens die with it.
   virtual void Revoke(MemberId peer) = 0;
   virtual Link* Find(MemberId peer) = 0;
 
-  // Moves bytes and appends completions, at most about `budget_bytes` of payload. Returns true if anything happened.
+  // Moves bytes and appends completions, at most about `budget_bytes` of payload. Returns true if
+  // anything happened.
   virtual bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) = 0;
 
-  // A descriptor that becomes readable when Poll has work (level-triggered, an epoll of its own), for sleeping. Before
-  // sleeping the runtime calls PrepareSleep, which arms doorbells and returns false if there is work already; FinishSleep
-  // disarms them.
+  // A descriptor that becomes readable when Poll has work (level-triggered, an epoll of its own),
+  // for sleeping. Before sleeping the runtime calls PrepareSleep, which arms doorbells and returns
+  // false if there is work already; FinishSleep disarms them.
   virtual int wait_fd() const = 0;
   virtual bool PrepareSleep() = 0;
   virtual void FinishSleep() = 0;
   virtual TimeNs next_deadline() const = 0;  // retries, handshake timeouts; kNever if none
 
   struct Counters {
-    uint64_t links_opened = 0, links_closed = 0, paths_lost = 0, frames_sent = 0, frames_received = 0, bytes_sent = 0,
-             bytes_received = 0, bytes_resent = 0, frames_corrupt = 0, peers_refused = 0;
+    uint64_t links_opened = 0, links_closed = 0, paths_lost = 0, frames_sent = 0,
+             frames_received = 0, bytes_sent = 0, bytes_received = 0, bytes_resent = 0,
+             frames_corrupt = 0, peers_refused = 0;
   };
   virtual Counters counters() const = 0;
 
-  // Fault injection, for the decorator `faulty` and the test hook. False if this device has no such thing.
+  // Fault injection, for the decorator `faulty` and the test hook. False if this device has no such
+  // thing.
   enum class Disturbance { kResetPaths, kCorruptNextFrame };
   virtual bool Disturb(MemberId /*peer*/, Disturbance /*what*/) { return false; }
 
@@ -151,7 +169,8 @@ class Device {
   virtual void Close() = 0;
 };
 
-// By name; the registry names what it has when the name is unknown. `faulty+NAME` (test builds) decorates NAME.
+// By name; the registry names what it has when the name is unknown. `faulty+NAME` (test builds)
+// decorates NAME.
 Expected<std::unique_ptr<Device>> OpenDevice(const std::string& name, const DeviceConfig& config);
 std::vector<std::string> DeviceNames();
 

@@ -1,5 +1,6 @@
-// Messages to bytes and back. FlatBuffers inside (messages.fbs), run through its verifier before anything is read; sizes of
-// strings and vectors are bounded. Pure; any thread. A decode error is Code::kPeer with a text that says what is wrong.
+// Messages to bytes and back. FlatBuffers inside (messages.fbs), run through its verifier before
+// anything is read; sizes of strings and vectors are bounded. Pure; any thread. A decode error is
+// Code::kPeer with a text that says what is wrong.
 #ifndef FTAR_WIRE_CODEC_H_
 #define FTAR_WIRE_CODEC_H_
 

@@ -1,8 +1,9 @@
 // Control messages between members and the coordinator, and between members.
 //
-// Plain structs, one a message, gathered in the variant Message; codec.h turns a Message into bytes and back (FlatBuffers,
-// verified before it is read). A decoded message is well formed, not trustworthy: indexes and counts are checked where used.
-// Senders and receivers are given by the connection, which is authenticated; messages do not repeat them.
+// Plain structs, one a message, gathered in the variant Message; codec.h turns a Message into bytes
+// and back (FlatBuffers, verified before it is read). A decoded message is well formed, not
+// trustworthy: indexes and counts are checked where used. Senders and receivers are given by the
+// connection, which is authenticated; messages do not repeat them.
 #ifndef FTAR_WIRE_MESSAGES_H_
 #define FTAR_WIRE_MESSAGES_H_
 
@@ -18,7 +19,8 @@
 
 namespace ftar::wire {
 
-// ---- shared parts --------------------------------------------------------------------------------------------------------
+// ---- shared parts
+// --------------------------------------------------------------------------------------------------------
 
 // What a member knows of views (rule Q2). `installed_view` is absent from a newcomer.
 struct Report {
@@ -28,46 +30,54 @@ struct Report {
   std::optional<View> installed_view;
 };
 
-// Why a member is out. `culprit_text` is written for the user: member, host, link, stage, last progress and why.
+// Why a member is out. `culprit_text` is written for the user: member, host, link, stage, last
+// progress and why.
 struct Loss {
   MemberId member;
   int32_t replica = -1;
   int32_t shard = -1;
   std::string host;
   Code cause = Code::kPeer;
-  std::string stage;  // "process watch", "control connection", "link", "silence", "stuck", "self-report", "operator"
+  std::string stage;  // "process watch", "control connection", "link", "silence", "stuck",
+                      // "self-report", "operator"
   int64_t last_progress_ns = 0;
   std::string text;
 };
 
-// The call a member made, compared between members (rule V5). `digest` in frame headers is SignatureDigest of it.
+// The call a member made, compared between members (rule V5). `digest` in frame headers is
+// SignatureDigest of it.
 struct Signature {
-  uint8_t kind = 0;    // ftarKind_t
-  uint8_t dtype = 0;   // ftarDtype_t
-  uint8_t redop = 0;   // ftarRedop_t
-  uint8_t flags = 0;   // kSignatureStrict
-  uint8_t plan = 0;    // plan::PlanKind the caller forced, 0 if the library chooses
+  uint8_t kind = 0;   // ftarKind_t
+  uint8_t dtype = 0;  // ftarDtype_t
+  uint8_t redop = 0;  // ftarRedop_t
+  uint8_t flags = 0;  // kSignatureStrict
+  uint8_t plan = 0;   // plan::PlanKind the caller forced, 0 if the library chooses
   uint8_t element_bytes = 0, accumulator_bytes = 0;  // follow from dtype and redop; not compared
   uint64_t count = 0;  // elements of the allreduce or broadcast, of one segment otherwise
   uint64_t step = 0;
-  MemberId root;       // broadcast only
-  uint64_t layout = 0; // reduce-scatter, all-gather: the epoch whose ranks own the segments (rule F7)
+  MemberId root;  // broadcast only
+  uint64_t layout =
+      0;  // reduce-scatter, all-gather: the epoch whose ranks own the segments (rule F7)
   double scale = 1;
   bool operator==(const Signature&) const = default;
 };
-inline constexpr uint8_t kSignatureStrict = 1;  // rule V8: undelivered operations of the step share one participant set
+inline constexpr uint8_t kSignatureStrict =
+    1;  // rule V8: undelivered operations of the step share one participant set
 uint64_t SignatureDigest(const Signature& signature);
-// The first field in which two calls differ, as users write it ("count 8 against 16"); empty if they are equal.
+// The first field in which two calls differ, as users write it ("count 8 against 16"); empty if
+// they are equal.
 std::string SignatureDifference(const Signature& a, const Signature& b);
 
-// ---- member to coordinator -----------------------------------------------------------------------------------------------
+// ---- member to coordinator
+// -----------------------------------------------------------------------------------------------
 
 struct Hello {  // first message of every control connection, also after a reconnect
   uint16_t wire_version = 0;
   std::string job;
   MemberCard card;
   int32_t replicas = 0, shards = 0, min_replicas = 0;
-  std::vector<std::string> agreed_config;  // "name=value", sorted: knobs on which members must agree
+  std::vector<std::string>
+      agreed_config;  // "name=value", sorted: knobs on which members must agree
   Report report;
 };
 struct LinksUp {  // the newcomer holds links to all of these
@@ -81,7 +91,8 @@ struct BoundOf {
   MemberId member;
   Bound first;
   Bound last;
-  bool fresh_first = false;  // chosen for this view: the coordinator takes the latest over all columns (rule J4)
+  bool fresh_first =
+      false;  // chosen for this view: the coordinator takes the latest over all columns (rule J4)
   bool fresh_last = false;
 };
 struct Decided {  // a column's leader has verdicts and bounds for its members
@@ -108,7 +119,7 @@ struct Announced {  // a root has put the announcement on its links
 struct GroupProgress {
   GroupKey group = 0;
   Seq called_end = 0, delivered_end = 0;
-  uint64_t counter = 0;  // grows with every chunk moved or reduced
+  uint64_t counter = 0;             // grows with every chunk moved or reduced
   std::vector<MemberId> waits_for;  // whose data the oldest undelivered operation lacks
 };
 struct Heartbeat {
@@ -119,9 +130,9 @@ enum class EvidenceKind : uint8_t {
   kProcessExited = 1,  // proof (rule Q4): lock word, pidfd, launcher
   kLinkLost = 2,       // an edge: the reporter cannot reach the subject (rule Q7)
   kLinkRestored = 3,
-  kSelfReport = 4,     // subject is the reporter
-  kOperator = 5,       // ftarJobEvict
-  kDeadline = 6,       // an operation's deadline passed and the subject has not contributed
+  kSelfReport = 4,  // subject is the reporter
+  kOperator = 5,    // ftarJobEvict
+  kDeadline = 6,    // an operation's deadline passed and the subject has not contributed
 };
 struct Evidence {
   EvidenceKind kind = EvidenceKind::kLinkLost;
@@ -136,12 +147,14 @@ struct AskPrepare {  // rule V5: calls disagree; Prepare with the same members
   Seq seq = 0;
 };
 struct LeaveRequest {};
-struct Goodbye {  // the member is gone after this: released leaver, abort, or terminal error (rule Q8)
+struct Goodbye {  // the member is gone after this: released leaver, abort, or terminal error (rule
+                  // Q8)
   Code code = Code::kLeft;
   std::string text;
 };
 
-// ---- coordinator to member -----------------------------------------------------------------------------------------------
+// ---- coordinator to member
+// -----------------------------------------------------------------------------------------------
 
 struct Welcome {  // accepted as a newcomer; connect to these
   std::vector<MemberCard> peers;
@@ -156,12 +169,13 @@ struct Connect {  // newcomer: also connect to these
 };
 struct Prepare {
   Epoch epoch = 0;
-  Epoch base = 0;                     // the view whose replicas the quorum was counted over (rule Q4)
-  std::vector<MemberId> survivors;    // subset of what each was last promised (rule Q3)
-  // Survivors and newcomers in list order, the order of the view to come. Bounds are the leaders' to fill; an entry whose
-  // last.kind is kAlways asks to leave: the leader chooses the earliest end.
+  Epoch base = 0;                   // the view whose replicas the quorum was counted over (rule Q4)
+  std::vector<MemberId> survivors;  // subset of what each was last promised (rule Q3)
+  // Survivors and newcomers in list order, the order of the view to come. Bounds are the leaders'
+  // to fill; an entry whose last.kind is kAlways asks to leave: the leader chooses the earliest
+  // end.
   std::vector<ViewEntry> members;
-  uint32_t leader_turn = 0;           // rule V10: rotates the leader on a repeated Prepare
+  uint32_t leader_turn = 0;  // rule V10: rotates the leader on a repeated Prepare
   std::vector<Loss> lost;
 };
 struct Install {
@@ -195,7 +209,8 @@ struct NoQuorum {  // the coordinator sees the losses but may not number a view
   std::string text;
 };
 
-// ---- member to member ----------------------------------------------------------------------------------------------------
+// ---- member to member
+// ----------------------------------------------------------------------------------------------------
 
 struct OpStatus {
   Seq seq = 0;
@@ -206,26 +221,30 @@ struct OpStatus {
   std::vector<uint64_t> final_chunks;  // bit c: chunk c is final here, in `attempt`
   Signature signature;
   double weight = 1;
-  std::vector<MemberId> origin;  // members of the first attempt: chunk owners stay while they live (rule F5)
+  std::vector<MemberId>
+      origin;  // members of the first attempt: chunk owners stay while they live (rule F5)
 };
 enum class VerdictKind : uint8_t { kCommit = 1, kSalvage = 2, kRetry = 3, kFail = 4 };
 struct Verdict {
   Seq seq = 0;
   VerdictKind kind = VerdictKind::kRetry;
-  Epoch attempt = 0;             // commit, salvage; fail: the view that failed it, which is what users are told
-  Code code = Code::kOk;         // fail
-  std::string text;              // fail: names two members and the field
+  Epoch attempt =
+      0;  // commit, salvage; fail: the view that failed it, which is what users are told
+  Code code = Code::kOk;  // fail
+  std::string text;       // fail: names two members and the field
   MemberId culprit;
-  std::vector<int32_t> holders;  // salvage: for each chunk the rank (in the column, in the new view's list) that serves it
+  std::vector<int32_t> holders;  // salvage: for each chunk the rank (in the column, in the new
+                                 // view's list) that serves it
   std::vector<MemberId> origin;  // retry
 };
 struct GroupStatus {
   GroupKey group = 0;
-  Seq called_end = 0;     // next seq this member would call
-  Seq first_seq = 0;      // this member's first operation; delivered_end counts only above it (rule J2)
+  Seq called_end = 0;  // next seq this member would call
+  Seq first_seq = 0;  // this member's first operation; delivered_end counts only above it (rule J2)
   Seq delivered_end = 0;
-  std::vector<OpStatus> ops;  // called and not delivered, in seq order
-  std::vector<Verdict> failed;  // recent operations that this member knows to have failed, delivered or not (rule V5)
+  std::vector<OpStatus> ops;    // called and not delivered, in seq order
+  std::vector<Verdict> failed;  // recent operations that this member knows to have failed,
+                                // delivered or not (rule V5)
 };
 struct ColumnStatus {  // answer to Prepare, member to column leader
   Epoch epoch = 0;
@@ -252,7 +271,8 @@ struct AskVerdicts {  // rule V10: frozen and hearing nothing
 struct KeptOp {
   GroupKey group = 0;
   Seq seq = 0;
-  std::vector<uint32_t> chunks;  // raw pieces of the addressee that are whole and checksummed here (rule F5)
+  std::vector<uint32_t>
+      chunks;  // raw pieces of the addressee that are whole and checksummed here (rule F5)
 };
 struct Credit {  // rule F2: data of this era may come
   Epoch era = 0;
@@ -270,24 +290,28 @@ struct Want {  // salvage: send me these chunks of an attempt that you hold
   Epoch attempt = 0;
   std::vector<uint32_t> chunks;
 };
-struct CallNotice {  // root to a leaver: the column has called this; stand in for your caller (rule J5)
+struct CallNotice {  // root to a leaver: the column has called this; stand in for your caller (rule
+                     // J5)
   Epoch era = 0;
   GroupKey group = 0;
   Seq seq = 0;
   Signature signature;
   std::vector<MemberId> layout_members;  // rule F7
 };
-struct Release {  // rule J5: all know the leaver's last operation stable and hold the view without it
+struct Release {  // rule J5: all know the leaver's last operation stable and hold the view without
+                  // it
   Epoch epoch = 0;
 };
-struct LeaveReady {  // member to root: delivered everything before the leaver's bound and installed the view (rule J5)
+struct LeaveReady {  // member to root: delivered everything before the leaver's bound and installed
+                     // the view (rule J5)
   Epoch epoch = 0;
 };
 
 using Message =
-    std::variant<Hello, LinksUp, Refuse, Decided, Installed, Reserved, Confirmed, Announced, Heartbeat, Evidence, AskPrepare,
-                 LeaveRequest, Goodbye, Welcome, Rejected, Connect, Prepare, Install, Propose, Confirm, Announce, VoidPlan,
-                 Evicted, CoordinatorBeat, LateNotice, NoQuorum, ColumnStatus, ColumnVerdicts, AskVerdicts, Credit, StepMark,
+    std::variant<Hello, LinksUp, Refuse, Decided, Installed, Reserved, Confirmed, Announced,
+                 Heartbeat, Evidence, AskPrepare, LeaveRequest, Goodbye, Welcome, Rejected, Connect,
+                 Prepare, Install, Propose, Confirm, Announce, VoidPlan, Evicted, CoordinatorBeat,
+                 LateNotice, NoQuorum, ColumnStatus, ColumnVerdicts, AskVerdicts, Credit, StepMark,
                  Want, CallNotice, Release, LeaveReady>;
 
 }  // namespace ftar::wire

@@ -1,5 +1,6 @@
-// A view: who is in, at which epoch, and from which operation to which (rule J1). Values only; membership/ decides, everybody
-// else reads. An installed view never changes; it is shared as std::shared_ptr<const View>.
+// A view: who is in, at which epoch, and from which operation to which (rule J1). Values only;
+// membership/ decides, everybody else reads. An installed view never changes; it is shared as
+// std::shared_ptr<const View>.
 #ifndef FTAR_WIRE_VIEW_H_
 #define FTAR_WIRE_VIEW_H_
 
@@ -11,22 +12,25 @@
 
 namespace ftar::wire {
 
-// What a member tells about itself before it is known: place in the job, host, and where it can be reached.
+// What a member tells about itself before it is known: place in the job, host, and where it can be
+// reached.
 struct MemberCard {
   MemberId id;
   int32_t replica = 0;
   int32_t shard = 0;
   int64_t pid = 0;
   std::string host;      // name for people
-  std::string host_key;  // equal exactly for processes that can share memory and abstract sockets (boot id + netns)
+  std::string host_key;  // equal exactly for processes that can share memory and abstract sockets
+                         // (boot id + netns)
   std::string rack;
-  // "tcp=10.0.0.3:4711;shm=@name", in the order in which the member prefers them. Opaque outside the transports.
+  // "tcp=10.0.0.3:4711;shm=@name", in the order in which the member prefers them. Opaque outside
+  // the transports.
   std::string addresses;
   bool operator==(const MemberCard&) const = default;
 };
 
-// Where in a group's stream of operations a membership begins or ends (rule J1). With step marks the bound is a step, the
-// same in all groups; without, a seq for each group by name.
+// Where in a group's stream of operations a membership begins or ends (rule J1). With step marks
+// the bound is a step, the same in all groups; without, a seq for each group by name.
 struct SeqBound {
   GroupKey group = 0;
   Seq seq = 0;
@@ -37,7 +41,8 @@ struct Bound {
     kNone = 0,    // as `first`: not in yet (a plan without a boundary); as `last`: no end in sight
     kAlways = 1,  // as `first`: from the first operation on
     kStep = 2,    // operations of step >= `step`
-    kSeq = 3,     // operations with seq >= the group's entry in `seqs`, or `default_seq` for a group that is not listed
+    kSeq = 3,  // operations with seq >= the group's entry in `seqs`, or `default_seq` for a group
+               // that is not listed
   };
   Kind kind = Kind::kNone;
   uint64_t step = 0;
@@ -63,13 +68,16 @@ struct ViewEntry {
 
 struct View {
   Epoch epoch = 0;
-  // The newest view at or below this one that came by Prepare and Install. Attempts, acks and credits count within an era:
-  // a planned view (join, leave) opens no new one, since nothing that runs is disturbed.
+  // The newest view at or below this one that came by Prepare and Install. Attempts, acks and
+  // credits count within an era: a planned view (join, leave) opens no new one, since nothing that
+  // runs is disturbed.
   Epoch era = 0;
-  Epoch base = 0;        // a planned view's predecessor; operations before the boundary stay in it
+  Epoch base = 0;  // a planned view's predecessor; operations before the boundary stay in it
   bool planned = false;
-  Bound boundary;        // planned views: operations before it belong to `base`, at or after it to this view
-  std::vector<ViewEntry> entries;  // the list's order is the order of additions; rank follows it (rule F6)
+  Bound boundary;  // planned views: operations before it belong to `base`, at or after it to this
+                   // view
+  std::vector<ViewEntry>
+      entries;  // the list's order is the order of additions; rank follows it (rule F6)
   bool operator==(const View&) const = default;
 
   const ViewEntry* Find(MemberId id) const;

@@ -12,20 +12,24 @@ bool Segmented(const collective::OpSpec& spec) {
 }
 
 std::string Name(Seq seq, const collective::Outcome& outcome) {
-  std::string out = "op " + std::to_string(seq) + " epoch " + std::to_string(EpochCounter(outcome.epoch)) + " [";
-  for (const auto& member : outcome.members) out += std::to_string(member.replica) + (member.weight > 0 ? " " : "o ");
+  std::string out =
+      "op " + std::to_string(seq) + " epoch " + std::to_string(EpochCounter(outcome.epoch)) + " [";
+  for (const auto& member : outcome.members)
+    out += std::to_string(member.replica) + (member.weight > 0 ? " " : "o ");
   return out + "] status " + std::to_string(static_cast<int>(outcome.status));
 }
 
 bool Same(const collective::Outcome& a, const collective::Outcome& b) {
   if (a.status != b.status) return false;
-  if (a.status != Code::kOk && a.status != Code::kAbsent) return true;  // a failed op's members are nobody's participants
-  if (a.epoch != b.epoch || a.members.size() != b.members.size() || a.participants != b.participants ||
-      a.weight_sum != b.weight_sum) {
+  if (a.status != Code::kOk && a.status != Code::kAbsent)
+    return true;  // a failed op's members are nobody's participants
+  if (a.epoch != b.epoch || a.members.size() != b.members.size() ||
+      a.participants != b.participants || a.weight_sum != b.weight_sum) {
     return false;
   }
   for (size_t i = 0; i < a.members.size(); ++i) {
-    if (a.members[i].id != b.members[i].id || a.members[i].weight != b.members[i].weight) return false;
+    if (a.members[i].id != b.members[i].id || a.members[i].weight != b.members[i].weight)
+      return false;
   }
   return true;
 }
@@ -33,14 +37,16 @@ bool Same(const collective::Outcome& a, const collective::Outcome& b) {
 }  // namespace
 
 Buffer MakeInput(GroupKey group, const collective::OpSpec& spec, int replica, Seq seq) {
-  const uint64_t segments = spec.kind == Kind::kReduceScatter ? std::max<size_t>(spec.layout_members.size(), 1) : 1;
+  const uint64_t segments =
+      spec.kind == Kind::kReduceScatter ? std::max<size_t>(spec.layout_members.size(), 1) : 1;
   Buffer input(spec.count * segments);
   for (uint64_t i = 0; i < input.size(); ++i) input[i] = Contribution(replica, group, seq, i);
   return input;
 }
 
 uint64_t OutputElements(const collective::OpSpec& spec) {
-  return spec.count * (spec.kind == Kind::kAllGather ? std::max<size_t>(spec.layout_members.size(), 1) : 1);
+  return spec.count *
+         (spec.kind == Kind::kAllGather ? std::max<size_t>(spec.layout_members.size(), 1) : 1);
 }
 
 std::string Checkers::Agreement(int shard, const collective::Outcome& outcome) {
@@ -49,16 +55,18 @@ std::string Checkers::Agreement(int shard, const collective::Outcome& outcome) {
   return "agreement: " + Name(outcome.seq, known->second) + " and " + Name(outcome.seq, outcome);
 }
 
-std::string Checkers::Result(GroupKey group, const collective::OpSpec& spec, uint64_t segment_offset,
-                             const collective::Outcome& outcome, const Buffer& recv) {
+std::string Checkers::Result(GroupKey group, const collective::OpSpec& spec,
+                             uint64_t segment_offset, const collective::Outcome& outcome,
+                             const Buffer& recv) {
   if (outcome.status != Code::kOk || spec.kind == Kind::kBarrier) return "";
   for (uint64_t i = 0; i < recv.size(); ++i) {
     Element want;
     const uint64_t segment = Segmented(spec) && spec.count > 0 ? i / spec.count : 0;
-    const uint64_t position = spec.kind == Kind::kAllGather && spec.count > 0 ? i % spec.count : segment_offset + i;
+    const uint64_t position =
+        spec.kind == Kind::kAllGather && spec.count > 0 ? i % spec.count : segment_offset + i;
     for (const auto& member : outcome.members) {
       if (member.weight == 0) continue;
-      const bool inside = spec.kind == Kind::kAllGather   ? spec.layout_members[segment] == member.id
+      const bool inside = spec.kind == Kind::kAllGather ? spec.layout_members[segment] == member.id
                           : spec.kind == Kind::kBroadcast ? spec.root == member.id
                                                           : true;
       if (!inside) continue;
@@ -74,18 +82,20 @@ std::string Checkers::Result(GroupKey group, const collective::OpSpec& spec, uin
   return "";
 }
 
-std::string Checkers::Input(GroupKey group, const collective::OpSpec& spec, int replica, const collective::Outcome& outcome,
-                            const Memory::OpBuffers& buffers) {
+std::string Checkers::Input(GroupKey group, const collective::OpSpec& spec, int replica,
+                            const collective::Outcome& outcome, const Memory::OpBuffers& buffers) {
   if (buffers.in_place && outcome.status == Code::kOk) return "";
   const Buffer want = MakeInput(group, spec, replica, outcome.seq);
   const Buffer& have = buffers.in_place ? buffers.recv : buffers.send;
   if (have.size() >= want.size() && std::equal(want.begin(), want.end(), have.begin())) return "";
-  return "input: " + Name(outcome.seq, outcome) + " the input of replica " + std::to_string(replica) + " was changed";
+  return "input: " + Name(outcome.seq, outcome) + " the input of replica " +
+         std::to_string(replica) + " was changed";
 }
 
 std::string Checkers::ViewSeen(MemberId member, const wire::View& view) {
   const auto [known, first] = views_.insert({view.epoch, view});
-  if (!first && !(known->second == view)) return "views: two views of epoch " + std::to_string(EpochCounter(view.epoch));
+  if (!first && !(known->second == view))
+    return "views: two views of epoch " + std::to_string(EpochCounter(view.epoch));
   Epoch& last = last_epoch_[member];
   if (view.epoch < last) return "views: the epoch of " + ToString(member) + " went back";
   last = view.epoch;
@@ -94,11 +104,14 @@ std::string Checkers::ViewSeen(MemberId member, const wire::View& view) {
 
 std::string Checkers::Fencing(MemberId member, int shard, const collective::Outcome& outcome) {
   (void)shard;
-  if (!delivered_.insert({member, outcome.seq}).second) return "fencing: delivered twice: " + Name(outcome.seq, outcome);
+  if (!delivered_.insert({member, outcome.seq}).second)
+    return "fencing: delivered twice: " + Name(outcome.seq, outcome);
   if (outcome.status != Code::kOk) return "";
   const bool inside = std::any_of(outcome.members.begin(), outcome.members.end(),
                                   [member](const auto& m) { return m.id == member; });
-  return inside ? "" : "fencing: " + ToString(member) + " delivered without being a member: " + Name(outcome.seq, outcome);
+  return inside ? ""
+                : "fencing: " + ToString(member) +
+                      " delivered without being a member: " + Name(outcome.seq, outcome);
 }
 
 }  // namespace ftar::sim

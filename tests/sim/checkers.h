@@ -1,4 +1,5 @@
-// What must hold whatever happens. Each checker is fed with what members see and compares members with each other.
+// What must hold whatever happens. Each checker is fed with what members see and compares members
+// with each other.
 #ifndef FTAR_TESTS_SIM_CHECKERS_H_
 #define FTAR_TESTS_SIM_CHECKERS_H_
 
@@ -14,18 +15,20 @@ namespace ftar::sim {
 
 class Checkers {
  public:
-  // Agreement (contract 2): all who deliver an operation see the same status, epoch, members and weights.
+  // Agreement (contract 2): all who deliver an operation see the same status, epoch, members and
+  // weights.
   std::string Agreement(int shard, const collective::Outcome& outcome);
-  // Exactly the participants, each once, in every element of the result; nothing else, nowhere else. `segment_offset`: where
-  // a reduce-scatter's segment begins in the whole.
+  // Exactly the participants, each once, in every element of the result; nothing else, nowhere
+  // else. `segment_offset`: where a reduce-scatter's segment begins in the whole.
   static std::string Result(GroupKey group, const collective::OpSpec& spec, uint64_t segment_offset,
                             const collective::Outcome& outcome, const Buffer& recv);
   // Input safety (contract 3): out of place the input is what it was; after an error in place too.
-  static std::string Input(GroupKey group, const collective::OpSpec& spec, int replica, const collective::Outcome& outcome,
-                           const Memory::OpBuffers& buffers);
+  static std::string Input(GroupKey group, const collective::OpSpec& spec, int replica,
+                           const collective::Outcome& outcome, const Memory::OpBuffers& buffers);
   // One view an epoch, and every member's epochs grow.
   std::string ViewSeen(MemberId member, const wire::View& view);
-  // Fencing: nobody outside an operation's participants delivers it as OK, and nobody delivers twice.
+  // Fencing: nobody outside an operation's participants delivers it as OK, and nobody delivers
+  // twice.
   std::string Fencing(MemberId member, int shard, const collective::Outcome& outcome);
 
  private:

@@ -1,4 +1,5 @@
-// The weather, and the faults it brings. Each fault strikes at a drawn time; members and links are drawn when it strikes.
+// The weather, and the faults it brings. Each fault strikes at a drawn time; members and links are
+// drawn when it strikes.
 #include <algorithm>
 
 #include "node.h"
@@ -20,7 +21,9 @@ Weather DrawWeather(uint64_t seed) {
   weather.window = static_cast<Seq>(dice.Between(1, 6));
   weather.delay_max = dice.Below(3) == 0 ? 5 * kMillisecond : dice.Between(20, 1000) * kMicrosecond;
   weather.work_delay_max = dice.Below(2) == 0 ? 0 : dice.Between(1, 500) * kMicrosecond;
-  const auto some = [&dice](int most) { return dice.Below(2) == 0 ? 0 : static_cast<int>(dice.Between(1, most)); };
+  const auto some = [&dice](int most) {
+    return dice.Below(2) == 0 ? 0 : static_cast<int>(dice.Between(1, most));
+  };
   weather.kills = some(3);
   weather.stops = some(2);
   weather.joins = some(3);
@@ -34,12 +37,13 @@ Weather DrawWeather(uint64_t seed) {
 }
 
 std::string Describe(const Weather& w) {
-  return std::to_string(w.replicas) + "x" + std::to_string(w.shards) + " members, window " + std::to_string(w.window) +
-         ", " + std::to_string(w.ops_per_step) + " ops a step, delay " + std::to_string(w.delay_max / 1000) + " us, kills " +
-         std::to_string(w.kills) + ", stops " + std::to_string(w.stops) + ", joins " + std::to_string(w.joins) + ", leaves " +
+  return std::to_string(w.replicas) + "x" + std::to_string(w.shards) + " members, window " +
+         std::to_string(w.window) + ", " + std::to_string(w.ops_per_step) + " ops a step, delay " +
+         std::to_string(w.delay_max / 1000) + " us, kills " + std::to_string(w.kills) + ", stops " +
+         std::to_string(w.stops) + ", joins " + std::to_string(w.joins) + ", leaves " +
          std::to_string(w.leaves) + ", cuts " + std::to_string(w.cuts) + ", coordinator restarts " +
-         std::to_string(w.coordinator_restarts) + (w.in_place ? ", in place" : "") + (w.mismatch ? ", a mismatch" : "") +
-         (w.weights ? ", weights" : "");
+         std::to_string(w.coordinator_restarts) + (w.in_place ? ", in place" : "") +
+         (w.mismatch ? ", a mismatch" : "") + (w.weights ? ", weights" : "");
 }
 
 // Somebody who is in and may be struck without ending the job: one replica must remain.
@@ -64,7 +68,7 @@ void World::Kill(Node& node) {
   node.connection = 0;
   if (connection != 0) {
     After(rng_.Between(100'000, 20 * kMillisecond), [this, connection] {
-      FeedCoordinator(membership::CoordinatorMachine::Disconnected{connection});
+      FeedCoordinator(membership::Disconnected{connection, ""});
     });
   }
   for (auto& other : nodes_) {
@@ -84,7 +88,8 @@ void World::Kill(Node& node) {
 }
 
 void World::Stop(Node& node, TimeNs duration) {
-  Trace("stop   " + ToString(node.card.id) + " for " + std::to_string(duration / 1'000'000) + " ms");
+  Trace("stop   " + ToString(node.card.id) + " for " + std::to_string(duration / 1'000'000) +
+        " ms");
   ++faults_;
   node.stopped = true;
   After(duration, [this, &node] {
@@ -108,7 +113,8 @@ void World::CutLink(Node& a, Node& b) {
     Node* self = from;
     const MemberId peer = to->card.id;
     After(rng_.Between(1, 5) * kMillisecond, [this, self, peer] {
-      if (!self->revoked.contains(peer)) Feed(*self, engine::LinkIsDown{peer, Code::kLink, "reset"});
+      if (!self->revoked.contains(peer))
+        Feed(*self, engine::LinkIsDown{peer, Code::kLink, "reset"});
     });
   }
 }
@@ -120,7 +126,8 @@ void World::RestartCoordinator() {
     if (node->connection == 0) continue;
     node->connection = 0;
     Node* member = node.get();
-    After(rng_.Between(100'000, 2 * kMillisecond), [this, member] { Feed(*member, engine::CoordinatorDown{}); });
+    After(rng_.Between(100'000, 2 * kMillisecond),
+          [this, member] { Feed(*member, engine::CoordinatorDown{}); });
     After(rng_.Between(5, 20) * kMillisecond, [this, member] {
       if (member->alive) Attach(*member);
     });

@@ -30,7 +30,8 @@ void Memory::ReleaseInbound(uint64_t id) { inbound_.erase(id); }
 Element* Memory::Resolve(GroupKey group, const collective::BufferRef& ref, uint64_t* count) {
   using Kind = collective::BufferRef::Kind;
   Buffer* buffer = nullptr;
-  OpBuffers* op = ref.kind == Kind::kSend || ref.kind == Kind::kRecv ? Find(group, ref.id) : nullptr;
+  OpBuffers* op =
+      ref.kind == Kind::kSend || ref.kind == Kind::kRecv ? Find(group, ref.id) : nullptr;
   if (op) buffer = ref.kind == Kind::kSend && !op->in_place ? &op->send : &op->recv;
   if (ref.kind == Kind::kStaging) {
     const auto found = staging_.find({group, ref.id});

@@ -1,5 +1,6 @@
-// Symbolic memory of one simulated member: every element says whose contributions it is made of and where it belongs, so a
-// sum that lacks one, has one twice, or sits at the wrong place is seen in every single element.
+// Symbolic memory of one simulated member: every element says whose contributions it is made of and
+// where it belongs, so a sum that lacks one, has one twice, or sits at the wrong place is seen in
+// every single element.
 #ifndef FTAR_TESTS_SIM_MEMORY_H_
 #define FTAR_TESTS_SIM_MEMORY_H_
 
@@ -12,8 +13,8 @@
 
 namespace ftar::sim {
 
-// Sums add both fields. `who` holds one byte a replica: how often its contribution is inside. `where` adds up a tag of
-// (group, seq, position) for each contribution.
+// Sums add both fields. `who` holds one byte a replica: how often its contribution is inside.
+// `where` adds up a tag of (group, seq, position) for each contribution.
 struct Element {
   uint64_t who = 0;
   uint64_t where = 0;

@@ -51,7 +51,8 @@ void World::StartNext(Node& node) {
   node.engine->Step(now_, engine::StartOp{kGroup, spec, 0});
 }
 
-// Buffers exist from the call on; the seq is known when the machine says so, before any of its work comes.
+// Buffers exist from the call on; the seq is known when the machine says so, before any of its work
+// comes.
 void World::OnStarted(Node& node, Seq seq) {
   if (node.unnumbered.empty()) return Fail("program: a start nobody asked for");
   const collective::OpSpec spec = node.unnumbered.front();
@@ -78,24 +79,28 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
     Memory::OpBuffers* buffers = node.memory.Find(kGroup, outcome.seq);
     const auto& layout = spec->second.layout_members;
     const auto own = std::find(layout.begin(), layout.end(), node.card.id);
-    const uint64_t offset =
-        spec->second.kind == plan::Kind::kReduceScatter ? (own - layout.begin()) * spec->second.count : 0;
+    const uint64_t offset = spec->second.kind == plan::Kind::kReduceScatter
+                                ? (own - layout.begin()) * spec->second.count
+                                : 0;
     Buffer result = buffers->recv;
     result.resize(OutputElements(spec->second));
     if (wrong.empty()) wrong = Checkers::Result(kGroup, spec->second, offset, outcome, result);
-    if (wrong.empty()) wrong = Checkers::Input(kGroup, spec->second, node.card.replica, outcome, *buffers);
+    if (wrong.empty())
+      wrong = Checkers::Input(kGroup, spec->second, node.card.replica, outcome, *buffers);
     node.specs.erase(spec);
     node.memory.Close(kGroup, outcome.seq);
   }
-  Trace("deliver " + ToString(node.card.id) + " op " + std::to_string(outcome.seq) + " participants " +
-        std::to_string(outcome.participants) + " status " + std::to_string(static_cast<int>(outcome.status)));
+  Trace("deliver " + ToString(node.card.id) + " op " + std::to_string(outcome.seq) +
+        " participants " + std::to_string(outcome.participants) + " status " +
+        std::to_string(static_cast<int>(outcome.status)));
   if (!wrong.empty()) Fail(wrong);
 }
 
 void World::Program(Node& node) {
   if (!node.alive || node.over || node.draining) return;
   const engine::Phase phase = node.engine->phase();
-  if (phase != engine::Phase::kMember && phase != engine::Phase::kLeaving && phase != engine::Phase::kJoining) {
+  if (phase != engine::Phase::kMember && phase != engine::Phase::kLeaving &&
+      phase != engine::Phase::kJoining) {
     node.over = true;
     return;
   }
@@ -107,14 +112,16 @@ void World::Program(Node& node) {
   bool moved = false;
   const auto info = node.engine->group_info(kGroup);
   if (weather_.ops_per_step > 0) {
-    const bool step_over = !node.in_step || (info->next_seq >= node.step_end && info->in_flight + info->queued == 0);
+    const bool step_over =
+        !node.in_step || (info->next_seq >= node.step_end && info->in_flight + info->queued == 0);
     if (step_over && !node.step_pending) {
       node.in_step = false;
       node.step_pending = true;
       node.engine->Step(now_, engine::BeginStep{-1, false});
       moved = true;
     }
-    if (node.in_step && info->next_seq < node.step_end && info->in_flight + info->queued < weather_.window + 2) {
+    if (node.in_step && info->next_seq < node.step_end &&
+        info->in_flight + info->queued < weather_.window + 2) {
       StartNext(node);
       moved = true;
     }
@@ -122,13 +129,17 @@ void World::Program(Node& node) {
     StartNext(node);
     moved = true;
   }
-  if (moved) After(rng_.Between(0, weather_.delay_max), [this, &node] { node.Do([this, &node] { Drain(node); }); });
+  if (moved)
+    After(rng_.Between(0, weather_.delay_max),
+          [this, &node] { node.Do([this, &node] { Drain(node); }); });
 }
 
 bool World::Finished() const {
   for (const auto& node : nodes_) {
     if (!node->alive || node->over) continue;
-    if (node->engine->phase() == engine::Phase::kLeft || node->engine->phase() == engine::Phase::kEvicted) continue;
+    if (node->engine->phase() == engine::Phase::kLeft ||
+        node->engine->phase() == engine::Phase::kEvicted)
+      continue;
     if (node->delivered_end < goal_) return false;
   }
   return true;

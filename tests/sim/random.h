@@ -16,7 +16,9 @@ class Random {
     return z ^ z >> 31;
   }
   uint64_t Below(uint64_t n) { return n == 0 ? 0 : Next() % n; }
-  int64_t Between(int64_t low, int64_t high) { return low + static_cast<int64_t>(Below(high - low + 1)); }
+  int64_t Between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(Below(high - low + 1));
+  }
   bool Chance(double p) { return static_cast<double>(Next() >> 11) * 0x1.0p-53 < p; }
 
  private:

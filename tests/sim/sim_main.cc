@@ -1,4 +1,5 @@
-// ftar-sim: whole jobs in simulation. `ftar-sim --seed N` runs one seed, `--seeds FROM:COUNT` many, `--replay N` tells the story.
+// ftar-sim: whole jobs in simulation. `ftar-sim --seed N` runs one seed, `--seeds FROM:COUNT` many,
+// `--replay N` tells the story.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -11,12 +12,15 @@ namespace {
 
 int RunSeed(uint64_t seed, bool trace, uint64_t* faults) {
   const ftar::sim::Weather weather = ftar::sim::DrawWeather(seed);
-  if (trace) std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), ftar::sim::Describe(weather).c_str());
+  if (trace)
+    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed),
+                ftar::sim::Describe(weather).c_str());
   ftar::sim::World world(seed, weather, trace);
   const std::string failure = world.Run();
   *faults += world.faults_injected();
   if (failure.empty()) return 0;
-  std::printf("FAILED %s\n  replay: ftar-sim --replay %llu\n", failure.c_str(), static_cast<unsigned long long>(seed));
+  std::printf("FAILED %s\n  replay: ftar-sim --replay %llu\n", failure.c_str(),
+              static_cast<unsigned long long>(seed));
   return 1;
 }
 
@@ -44,9 +48,12 @@ int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   int failures = 0;
   uint64_t ran = 0;
-  for (uint64_t i = 0; i < count && failures < failures_max; ++i, ++ran) failures += RunSeed(from + i, false, &faults);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%llu seeds, %llu faults, %d failed, %.1f s, %.0f faults a second\n", static_cast<unsigned long long>(ran),
-              static_cast<unsigned long long>(faults), failures, seconds, static_cast<double>(faults) / seconds);
+  for (uint64_t i = 0; i < count && failures < failures_max; ++i, ++ran)
+    failures += RunSeed(from + i, false, &faults);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::printf("%llu seeds, %llu faults, %d failed, %.1f s, %.0f faults a second\n",
+              static_cast<unsigned long long>(ran), static_cast<unsigned long long>(faults),
+              failures, seconds, static_cast<double>(faults) / seconds);
   return failures > 0 ? 1 : 0;
 }

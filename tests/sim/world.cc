@@ -32,7 +32,8 @@ void World::TraceMessage(MemberId from, MemberId to, const wire::Message& messag
       }
     }
   }
-  Trace("say    " + ToString(from) + " -> " + ToString(to) + " " + wire::MessageName(message) + detail);
+  Trace("say    " + ToString(from) + " -> " + ToString(to) + " " + wire::MessageName(message) +
+        detail);
 }
 
 void World::Fail(const std::string& what) {
@@ -40,7 +41,9 @@ void World::Fail(const std::string& what) {
   Trace("VIOLATION " + what);
 }
 
-void World::At(TimeNs at, std::function<void()> run) { queue_.push({std::max(at, now_), order_++, std::move(run)}); }
+void World::At(TimeNs at, std::function<void()> run) {
+  queue_.push({std::max(at, now_), order_++, std::move(run)});
+}
 
 // First in, first out per direction: nothing overtakes on a wire.
 TimeNs World::WireTime(uint64_t from, uint64_t to) {
@@ -59,7 +62,8 @@ World::Node* World::Find(MemberId id) {
 World::Node& World::AddNode(int replica, int shard) {
   auto node = std::make_unique<Node>();
   node->index = nodes_.size() + 1;
-  node->card.id = {(uint64_t{static_cast<unsigned>(replica)} << 56) | rng_.Next() >> 8, nodes_.size() + 1};
+  node->card.id = {(uint64_t{static_cast<unsigned>(replica)} << 56) | rng_.Next() >> 8,
+                   nodes_.size() + 1};
   node->card.replica = replica;
   node->card.shard = shard;
   node->card.host = "host" + std::to_string(replica);
@@ -69,6 +73,7 @@ World::Node& World::AddNode(int replica, int shard) {
   config.replicas = weather_.replicas;
   config.shards = weather_.shards;
   config.timeout_ns = 100 * kMillisecond;
+  config.agreed_config = {"late_timeout=off", "timeout=100ms"};
   config.group.window = weather_.window;
   config.group.plan = weather_.plan;
   config.group.chunk_bytes = 64;
@@ -76,7 +81,8 @@ World::Node& World::AddNode(int replica, int shard) {
   node->engine = std::make_unique<engine::Engine>(config);
   nodes_.push_back(std::move(node));
   Node& placed = *nodes_.back();
-  Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) + " shard " + std::to_string(shard));
+  Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) + " shard " +
+        std::to_string(shard));
   After(Delay(), [this, &placed] { Attach(placed); });
   return placed;
 }
@@ -140,13 +146,16 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.step_pending = false;
   }
   if (ready.view_changed && node.engine->view()) {
-    Trace("view   " + ToString(node.card.id) + " epoch " + std::to_string(EpochCounter(node.engine->view()->epoch)) + " of " +
-          std::to_string(node.engine->view()->entries.size()) + (node.engine->view()->planned ? " planned" : ""));
+    Trace("view   " + ToString(node.card.id) + " epoch " +
+          std::to_string(EpochCounter(node.engine->view()->epoch)) + " of " +
+          std::to_string(node.engine->view()->entries.size()) +
+          (node.engine->view()->planned ? " planned" : ""));
     const std::string wrong = checkers_.ViewSeen(node.card.id, *node.engine->view());
     if (!wrong.empty()) Fail(wrong);
   }
   for (const engine::Notice& notice : ready.notices) {
-    if (notice.kind == engine::Notice::Kind::kQuorum && notice.loss.cause == Code::kInternal) Fail("invariant: " + notice.loss.text);
+    if (notice.kind == engine::Notice::Kind::kQuorum && notice.loss.cause == Code::kInternal)
+      Fail("invariant: " + notice.loss.text);
   }
 }
 
@@ -163,7 +172,9 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
     case Kind::kDeliver: return OnDelivered(node, todo.outcome);
     case Kind::kWork: break;
   }
-  if (!node.memory.Run(group, todo.work)) return Fail("memory: a work of op " + std::to_string(todo.work.seq) + " reads what is not there");
+  if (!node.memory.Run(group, todo.work))
+    return Fail("memory: a work of op " + std::to_string(todo.work.seq) +
+                " reads what is not there");
   if (todo.work.id == 0) return;
   const uint64_t id = todo.work.id;
   const TimeNs delay = weather_.work_delay_max > 0 ? rng_.Between(0, weather_.work_delay_max) : 0;
@@ -172,7 +183,8 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
 
 void World::SendFrame(Node& node, GroupKey group, const collective::SendFrame& frame) {
   Buffer payload;
-  if (!node.memory.Read(group, frame.payload, &payload)) return Fail("memory: a frame sends what is not there");
+  if (!node.memory.Read(group, frame.payload, &payload))
+    return Fail("memory: a frame sends what is not there");
   collective::InboundFrame inbound;
   inbound.from = node.card.id;
   inbound.header = frame.header;
@@ -231,9 +243,14 @@ std::string World::Run() {
     for (const auto& node : nodes_) {
       if (!node->alive || node->over) continue;
       const auto info = node->engine->group_info(kGroup);
-      missing += " " + ToString(node->card.id) + " phase " + std::to_string(static_cast<int>(node->engine->phase())) +
-                 (node->engine->changing() ? " frozen" : "") + " delivered " + std::to_string(node->delivered_end) +
-                 (info ? " called " + std::to_string(info->called_end) + " queued " + std::to_string(info->queued) : "") + ";";
+      missing += " " + ToString(node->card.id) + " phase " +
+                 std::to_string(static_cast<int>(node->engine->phase())) +
+                 (node->engine->changing() ? " frozen" : "") + " delivered " +
+                 std::to_string(node->delivered_end) +
+                 (info ? " called " + std::to_string(info->called_end) + " queued " +
+                             std::to_string(info->queued)
+                       : "") +
+                 ";";
     }
     Fail(missing);
   }

@@ -1,8 +1,9 @@
-// A whole job on one thread with a virtual clock: coordinator, members, links, faults. The machines are the real ones
-// (engine/, membership/); only bytes, wires and time are pretended. A seed decides everything, so a failing run replays.
+// A whole job on one thread with a virtual clock: coordinator, members, links, faults. The machines
+// are the real ones (engine/, membership/); only bytes, wires and time are pretended. A seed
+// decides everything, so a failing run replays.
 //
-// Two phases: faults of every kind while checkers object to anything unsafe; then no new faults, and everybody who is left must
-// finish within a bound (liveness).
+// Two phases: faults of every kind while checkers object to anything unsafe; then no new faults,
+// and everybody who is left must finish within a bound (liveness).
 #ifndef FTAR_TESTS_SIM_WORLD_H_
 #define FTAR_TESTS_SIM_WORLD_H_
 
@@ -57,7 +58,9 @@ class World {
     TimeNs at = 0;
     uint64_t order = 0;
     std::function<void()> run;
-    bool operator>(const Scheduled& other) const { return at != other.at ? at > other.at : order > other.order; }
+    bool operator>(const Scheduled& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
   };
 
   // world.cc: clock, nodes, wires
@@ -80,9 +83,10 @@ class World {
 
   // coordinator_host.cc
   void StartCoordinator();
-  void FeedCoordinator(const membership::CoordinatorMachine::Event& event);
+  void FeedCoordinator(const membership::CoordinatorEvent& event);
   void DrainCoordinator();
   void Attach(Node& node);
+  Node* NodeOf(uint64_t conn);
   void ToCoordinator(Node& node, wire::Message message);
 
   // program.cc: what users do
@@ -113,6 +117,8 @@ class World {
   std::set<std::pair<uint64_t, uint64_t>> cut_;
   std::unique_ptr<membership::CoordinatorMachine> coordinator_;
   uint16_t incarnation_ = 0;
+  uint64_t next_connection_ = 0;
+  std::map<uint64_t, Node*> connections_;
   uint64_t coordinator_life_ = 0;
   TimeNs coordinator_wake_ = kNever;
   Checkers checkers_;

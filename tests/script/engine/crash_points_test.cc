@@ -1,5 +1,6 @@
-// Every crash point: one operation, one victim, killed after every single message; then a second one killed inside the change.
-// Whatever the point, the survivors deliver, agree, and hold exactly the participants' contributions (rules V1 to V4).
+// Every crash point: one operation, one victim, killed after every single message; then a second
+// one killed inside the change. Whatever the point, the survivors deliver, agree, and hold exactly
+// the participants' contributions (rules V1 to V4).
 #include <gtest/gtest.h>
 
 #include <string>
@@ -36,7 +37,8 @@ bool RunToPoint(Lab& lab, int members, int victim, int point, bool victim_silent
   }
   lab.Kill(victim);
   if (victim_silent) {
-    for (int name = 1; name <= members; ++name) {  // what it had sent and nobody has read dies with it
+    for (int name = 1; name <= members;
+         ++name) {  // what it had sent and nobody has read dies with it
       while (lab.Drop(victim, name)) {
       }
     }
@@ -46,7 +48,8 @@ bool RunToPoint(Lab& lab, int members, int victim, int point, bool victim_silent
 
 void ExpectAllDelivered(Lab& lab, const std::vector<int>& survivors, const std::string& where) {
   ASSERT_EQ(lab.failure(), "") << where;
-  for (int name : survivors) ASSERT_EQ(lab.outcomes(name).size(), 2u) << where << " member " << name;
+  for (int name : survivors)
+    ASSERT_EQ(lab.outcomes(name).size(), 2u) << where << " member " << name;
 }
 
 TEST_P(CrashPoints, OneDiesAnywhere) {
@@ -57,8 +60,9 @@ TEST_P(CrashPoints, OneDiesAnywhere) {
         if (!RunToPoint(lab, 3, victim, point, silent)) break;
         const std::vector<int> survivors = AllBut(3, {victim});
         lab.Recover(survivors);
-        ExpectAllDelivered(lab, survivors,
-                           "victim " + std::to_string(victim) + " after " + std::to_string(point) + " messages");
+        ExpectAllDelivered(
+            lab, survivors,
+            "victim " + std::to_string(victim) + " after " + std::to_string(point) + " messages");
       }
     }
   }
@@ -87,8 +91,9 @@ TEST_P(CrashPoints, ASecondDiesInsideTheChange) {
         lab.Kill(second);
         const std::vector<int> survivors = AllBut(4, {victim, second});
         lab.Recover(survivors);
-        ExpectAllDelivered(lab, survivors, "victims " + std::to_string(victim) + " after " + std::to_string(point) + ", " +
-                                               std::to_string(second) + " after " + std::to_string(later));
+        ExpectAllDelivered(lab, survivors,
+                           "victims " + std::to_string(victim) + " after " + std::to_string(point) +
+                               ", " + std::to_string(second) + " after " + std::to_string(later));
         if (HasFatalFailure()) return;
       }
       if (!reached) break;
@@ -97,7 +102,8 @@ TEST_P(CrashPoints, ASecondDiesInsideTheChange) {
 }
 
 TEST_P(CrashPoints, FalseSuspicionAnywhere) {
-  // The victim lives, is evicted and hears nothing of it: it must not deliver anything else than the survivors do.
+  // The victim lives, is evicted and hears nothing of it: it must not deliver anything else than
+  // the survivors do.
   for (int victim = 1; victim <= 3; ++victim) {
     for (int point = 0;; ++point) {
       Lab lab({3, 4, GetParam().plan, GetParam().in_place, 12});
@@ -114,13 +120,14 @@ TEST_P(CrashPoints, FalseSuspicionAnywhere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, CrashPoints,
-                         testing::Values(Point{plan::PlanKind::kOneShot, false}, Point{plan::PlanKind::kDirect, false},
-                                         Point{plan::PlanKind::kDirect, true}, Point{plan::PlanKind::kRing, false},
-                                         Point{plan::PlanKind::kRing, true}),
-                         [](const auto& info) {
-                           return std::string(plan::PlanName(info.param.plan)) + (info.param.in_place ? "InPlace" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Plans, CrashPoints,
+    testing::Values(Point{plan::PlanKind::kOneShot, false}, Point{plan::PlanKind::kDirect, false},
+                    Point{plan::PlanKind::kDirect, true}, Point{plan::PlanKind::kRing, false},
+                    Point{plan::PlanKind::kRing, true}),
+    [](const auto& info) {
+      return std::string(plan::PlanName(info.param.plan)) + (info.param.in_place ? "InPlace" : "");
+    });
 
 }  // namespace
 }  // namespace ftar::lab

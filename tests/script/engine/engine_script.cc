@@ -1,12 +1,14 @@
-// Runs transcripts over the lab: `engine_script [--rewrite] FILE...`. A transcript is a list of blocks: a command line, a line
-// `----`, and everything the members do and say because of it. Re-record with --rewrite and read the diff: it is the review.
+// Runs transcripts over the lab: `engine_script [--rewrite] FILE...`. A transcript is a list of
+// blocks: a command line, a line
+// `----`, and everything the members do and say because of it. Re-record with --rewrite and read
+// the diff: it is the review.
 //
-//   members N [oneshot|direct|ring] [inplace] [window=W]   a formed column of N, nothing on the wires
-//   call M...                                              these members call the next operation
-//   differ M                                               this one calls it with one element more
-//   deliver A B [N] | deliver all                          messages from A to B, or everything until nothing moves
-//   drop A B                                               loses what is on the wire from A to B
-//   kill M | prepare M... | install [M...] | recover M...
+//   members N [oneshot|direct|ring] [inplace] [window=W]   a formed column of N, nothing on the
+//   wires call M...                                              these members call the next
+//   operation differ M                                               this one calls it with one
+//   element more deliver A B [N] | deliver all                          messages from A to B, or
+//   everything until nothing moves drop A B                                               loses
+//   what is on the wire from A to B kill M | prepare M... | install [M...] | recover M...
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -125,7 +127,8 @@ int main(int argc, char** argv) {
       std::ofstream(argv[i]) << played;
       continue;
     }
-    const bool same = played == content.str() && !played.empty() && played.find("VIOLATION") == std::string::npos;
+    const bool same =
+        played == content.str() && !played.empty() && played.find("VIOLATION") == std::string::npos;
     ++(same ? passed : failed);
     if (!same) std::cout << "differs: " << argv[i] << "\n--- now it says\n" << played << "\n";
   }

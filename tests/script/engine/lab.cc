@@ -39,7 +39,9 @@ Lab::Lab(LabOptions options) : options_(options) {
 Lab::~Lab() = default;
 
 engine::Engine& Lab::engine(int member) { return *members_.at(member)->engine; }
-const std::vector<collective::Outcome>& Lab::outcomes(int member) const { return members_.at(member)->outcomes; }
+const std::vector<collective::Outcome>& Lab::outcomes(int member) const {
+  return members_.at(member)->outcomes;
+}
 
 size_t Lab::waiting(int from, int to) const {
   const auto found = wires_.find({from, to});
@@ -62,9 +64,11 @@ std::string Lab::Describe(const wire::Message& message) const {
       text += " delivered<" + std::to_string(group.delivered_end);
       for (const auto& op : group.ops) {
         uint64_t finals = 0;
-        for (uint64_t word : op.final_chunks) finals += static_cast<uint64_t>(__builtin_popcountll(word));
+        for (uint64_t word : op.final_chunks)
+          finals += static_cast<uint64_t>(__builtin_popcountll(word));
         text += " " + std::to_string(op.seq) + "@" + std::to_string(EpochCounter(op.attempt)) +
-                (op.complete ? ":complete" : ":" + std::to_string(finals) + "/" + std::to_string(op.chunks));
+                (op.complete ? ":complete"
+                             : ":" + std::to_string(finals) + "/" + std::to_string(op.chunks));
       }
     }
   }
@@ -100,14 +104,16 @@ void Lab::CarryOut(Member& member, engine::Ready ready) {
   for (const wire::Message& message : ready.to_coordinator) ToCoordinator(member, message);
   for (const engine::PeerMessage& message : ready.to_peers) {
     const MemberId from = member.card.id;
-    wires_[{member.name, NameOf(message.to)}].push_back({Describe(message.message), [this, from, m = message.message](Member& to) {
-                                                           Feed(to, engine::FromPeer{from, m});
-                                                         }});
+    wires_[{member.name, NameOf(message.to)}].push_back(
+        {Describe(message.message), [this, from, m = message.message](Member& to) {
+           Feed(to, engine::FromPeer{from, m});
+         }});
   }
   for (engine::GroupTodo& item : ready.todo) CarryTodo(member, item.todo);
   if (ready.view_changed) {
     const auto view = member.engine->view();
-    Log(std::to_string(member.name) + " installs view " + std::to_string(EpochCounter(view->epoch)));
+    Log(std::to_string(member.name) + " installs view " +
+        std::to_string(EpochCounter(view->epoch)));
     const std::string wrong = checkers_.ViewSeen(member.card.id, *view);
     if (!wrong.empty()) failure_ = wrong;
   }
@@ -134,22 +140,26 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
   }
   static constexpr const char* kKinds[] = {"?", "control", "ack", "raw", "partial", "final"};
   sim::Buffer payload;
-  if (!member.memory.Read(kGroup, todo.frame.payload, &payload)) failure_ = "a frame sends what is not there";
+  if (!member.memory.Read(kGroup, todo.frame.payload, &payload))
+    failure_ = "a frame sends what is not there";
   const wire::FrameHeader header = todo.frame.header;
   collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0, false};
   std::string text = kKinds[static_cast<int>(header.kind)];
-  if (header.kind != wire::FrameKind::kAck) text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);
+  if (header.kind != wire::FrameKind::kAck)
+    text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);
   text += " complete<" + std::to_string(header.complete_end);
-  wires_[{member.name, NameOf(todo.frame.to)}].push_back({text, [this, frame, payload](Member& to) mutable {
-                                                            if (!payload.empty()) frame.inbound = to.memory.AddInbound(payload);
-                                                            Feed(to, engine::FrameArrived{frame});
-                                                          }});
+  wires_[{member.name, NameOf(todo.frame.to)}].push_back(
+      {text, [this, frame, payload](Member& to) mutable {
+         if (!payload.empty()) frame.inbound = to.memory.AddInbound(payload);
+         Feed(to, engine::FrameArrived{frame});
+       }});
 }
 
 void Lab::Check(Member& member, const collective::Outcome& outcome) {
-  std::string line = std::to_string(member.name) + " delivers " + std::to_string(outcome.seq) + " of epoch " +
-                     std::to_string(EpochCounter(outcome.epoch)) + " with";
-  for (const auto& participant : outcome.members) line += " " + std::to_string(NameOf(participant.id));
+  std::string line = std::to_string(member.name) + " delivers " + std::to_string(outcome.seq) +
+                     " of epoch " + std::to_string(EpochCounter(outcome.epoch)) + " with";
+  for (const auto& participant : outcome.members)
+    line += " " + std::to_string(NameOf(participant.id));
   if (outcome.status != Code::kOk) line += ": " + std::string(CodeName(outcome.status));
   Log(line);
   member.outcomes.push_back(outcome);
@@ -158,19 +168,23 @@ void Lab::Check(Member& member, const collective::Outcome& outcome) {
   if (wrong.empty()) wrong = checkers_.Fencing(member.card.id, 0, outcome);
   if (spec != member.specs.end()) {
     auto* buffers = member.memory.Find(kGroup, outcome.seq);
-    if (wrong.empty()) wrong = sim::Checkers::Result(kGroup, spec->second, 0, outcome, buffers->recv);
-    if (wrong.empty()) wrong = sim::Checkers::Input(kGroup, spec->second, member.card.replica, outcome, *buffers);
+    if (wrong.empty())
+      wrong = sim::Checkers::Result(kGroup, spec->second, 0, outcome, buffers->recv);
+    if (wrong.empty())
+      wrong = sim::Checkers::Input(kGroup, spec->second, member.card.replica, outcome, *buffers);
   }
   if (!wrong.empty() && failure_.empty()) failure_ = wrong;
 }
 
 void Lab::ToCoordinator(Member& member, const wire::Message& message) {
-  if (const auto* decided = std::get_if<wire::Decided>(&message); decided && decided->epoch == prepare_.epoch) {
+  if (const auto* decided = std::get_if<wire::Decided>(&message);
+      decided && decided->epoch == prepare_.epoch) {
     decided_ = true;
     bounds_.clear();
     for (const wire::BoundOf& bound : decided->bounds) bounds_[bound.member] = bound;
   }
-  if (std::holds_alternative<wire::AskPrepare>(message) || std::holds_alternative<wire::Refuse>(message)) {
+  if (std::holds_alternative<wire::AskPrepare>(message) ||
+      std::holds_alternative<wire::Refuse>(message)) {
     Log(std::to_string(member.name) + " tells the coordinator " + wire::MessageName(message));
   }
 }
@@ -256,7 +270,8 @@ void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& new
     prepare_.survivors.push_back(entry->card.id);
     prepare_.members.push_back(*entry);
   }
-  for (int name : newcomers) prepare_.members.push_back({members_.at(name)->card, prepare_.epoch, {}, {}});
+  for (int name : newcomers)
+    prepare_.members.push_back({members_.at(name)->card, prepare_.epoch, {}, {}});
   for (const wire::ViewEntry& entry : prepare_.members) {
     Feed(*members_.at(NameOf(entry.card.id)), engine::FromCoordinator{prepare_});
   }

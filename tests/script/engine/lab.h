@@ -1,6 +1,6 @@
-// A column of real engines under a microscope: every message waits until the test delivers it, so a test can stop the world
-// between any two messages. The coordinator is the test itself: it says Prepare and Install.
-// Members are named 1, 2, 3, ...; memory is the simulator's symbolic one.
+// A column of real engines under a microscope: every message waits until the test delivers it, so a
+// test can stop the world between any two messages. The coordinator is the test itself: it says
+// Prepare and Install. Members are named 1, 2, 3, ...; memory is the simulator's symbolic one.
 #ifndef FTAR_TESTS_SCRIPT_ENGINE_LAB_H_
 #define FTAR_TESTS_SCRIPT_ENGINE_LAB_H_
 
@@ -41,9 +41,9 @@ class Lab {
   bool DeliverAny();
   bool Drop(int from, int to);  // loses the oldest message on a wire
   void DeliverAll();
-  void Kill(int member);        // stops it; what it has sent already still arrives
+  void Kill(int member);  // stops it; what it has sent already still arrives
   void Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers = {});
-  bool Install();               // to all, once all columns have decided; false if not decided yet
+  bool Install();  // to all, once all columns have decided; false if not decided yet
   void InstallAt(int member);
   // Kill's aftermath in one go: Prepare, deliver, Install, deliver, until nothing moves.
   void Recover(const std::vector<int>& survivors);

@@ -1,4 +1,5 @@
-// Plans as data: for every size, plan, owner and member, what one sends the other expects, and every input is added once.
+// Plans as data: for every size, plan, owner and member, what one sends the other expects, and
+// every input is added once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 namespace ftar::plan {
 namespace {
 
-bool Has(const std::vector<int>& list, int value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+bool Has(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 struct Case {
   Kind kind;
@@ -24,7 +27,8 @@ TEST_P(Roles, WhatOneSendsTheOtherExpects) {
   for (int n = 1; n <= 9; ++n) {
     for (int owner = 0; owner < n; ++owner) {
       std::vector<Role> roles;
-      for (int me = 0; me < n; ++me) roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
+      for (int me = 0; me < n; ++me)
+        roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
       for (int a = 0; a < n; ++a) {
         EXPECT_FALSE(Has(roles[a].raw_to, a));
         EXPECT_TRUE(std::is_sorted(roles[a].raw_from.begin(), roles[a].raw_from.end()));
@@ -39,11 +43,14 @@ TEST_P(Roles, WhatOneSendsTheOtherExpects) {
   }
 }
 
-// Follows the contributions through the plan: who makes the final has every member's input in it, once.
+// Follows the contributions through the plan: who makes the final has every member's input in it,
+// once.
 std::multiset<int> ContributionsOf(const std::vector<Role>& roles, int maker) {
   std::multiset<int> sum(roles[maker].raw_from.begin(), roles[maker].raw_from.end());
   sum.insert(maker);
-  for (int at = roles[maker].partial_from, hops = 0; at >= 0 && hops < 100; at = roles[at].partial_from, ++hops) sum.insert(at);
+  for (int at = roles[maker].partial_from, hops = 0; at >= 0 && hops < 100;
+       at = roles[at].partial_from, ++hops)
+    sum.insert(at);
   return sum;
 }
 
@@ -51,7 +58,8 @@ TEST_P(Roles, EveryInputOnceAndEverybodyGetsTheFinal) {
   for (int n = 1; n <= 9; ++n) {
     for (int owner = 0; owner < n; ++owner) {
       std::vector<Role> roles;
-      for (int me = 0; me < n; ++me) roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
+      for (int me = 0; me < n; ++me)
+        roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
       for (int me = 0; me < n; ++me) {
         if (GetParam().kind == Kind::kReduceScatter && me != owner) {
           EXPECT_FALSE(roles[me].lands);
@@ -74,8 +82,10 @@ TEST_P(Roles, EveryInputOnceAndEverybodyGetsTheFinal) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Roles,
-                         testing::Values(Case{Kind::kAllReduce, PlanKind::kOneShot}, Case{Kind::kAllReduce, PlanKind::kDirect},
-                                         Case{Kind::kAllReduce, PlanKind::kRing}, Case{Kind::kBarrier, PlanKind::kOneShot},
+                         testing::Values(Case{Kind::kAllReduce, PlanKind::kOneShot},
+                                         Case{Kind::kAllReduce, PlanKind::kDirect},
+                                         Case{Kind::kAllReduce, PlanKind::kRing},
+                                         Case{Kind::kBarrier, PlanKind::kOneShot},
                                          Case{Kind::kReduceScatter, PlanKind::kDirect},
                                          Case{Kind::kAllGather, PlanKind::kDirect},
                                          Case{Kind::kBroadcast, PlanKind::kDirect}));
