@@ -286,7 +286,7 @@ typedef struct {
   ftarConfig_t config;     /* may be NULL; copied */
   /* The knob `timeout`: a member that is silent or stands still for longer has failed; 0: knob. */
   int64_t timeout_ns;
-  /* May be NULL; then events wait for ftarJobNextEvent. */
+  /* May be NULL; events also wait for ftarJobNextEvent. */
   void (*on_event)(const ftarEvent* event, void* user);
   void* user;
 } ftarJobConfig;
@@ -320,8 +320,8 @@ FTAR_API ftarResult_t ftarJobReport(ftarJob_t job, ftarResult_t cause, const cha
  * is in the view. */
 FTAR_API ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char* reason);
 
-/* The oldest event not yet taken; only while on_event is NULL. Oldest are dropped beyond 1,024.
- * Texts in `event` are its own; `detail` is valid until this thread's next call. FTAR_IN_PROGRESS:
+/* The oldest event not yet taken; events wait here whether or not there is an on_event. Beyond
+ * 1,024 the oldest make room. `detail` is valid until this thread's next call. FTAR_IN_PROGRESS:
  * none (timeout 0). FTAR_TIMEOUT: none in time. */
 FTAR_API ftarResult_t ftarJobNextEvent(ftarJob_t job, ftarEvent* event, int64_t timeout_ns);
 
@@ -407,15 +407,16 @@ typedef struct {
   { sizeof(ftarGroupInfo), {0, 0}, -1, 0, 0, 0, 0, 0 }
 
 /* Opens this member's end of a group; every member of the column opens it under the same name.
- * Operations of a group are matched by the order in which they are started (seq, from 0); different
- * groups are independent. NULL config: my column's default group. One end at a time: FTAR_ERR_STATE
- * if it is open already. */
+ * Operations of a group are matched by the order in which they are started (seq, from 0), whatever
+ * handle of it they are started on; different groups are independent. NULL config: my column's
+ * default group. May be called before the job is ready. */
 FTAR_API ftarResult_t ftarGroupOpen(ftarJob_t job, const ftarGroupConfig* config,
                                     ftarGroup_t* group);
 FTAR_API ftarResult_t ftarGroupGetInfo(ftarGroup_t group, ftarGroupInfo* info);
 /* The newest view of the group's column; ranks are ranks in the group. */
 FTAR_API ftarResult_t ftarGroupGetView(ftarGroup_t group, ftarView_t* view);
-/* FTAR_ERR_STATE while operations of it are in flight. */
+/* Gives the handle back. Operations in flight go on; the seqs go on where the group is opened anew.
+ */
 FTAR_API ftarResult_t ftarGroupClose(ftarGroup_t group);
 
 /* A measure of a step's work, for example {4096, "tokens"}. */
@@ -535,7 +536,7 @@ typedef struct {
   ftarStreamKind_t stream_kind; /* must be FTAR_STREAM_NONE */
   int32_t device;               /* must be -1 */
   void* stream;                 /* must be NULL */
-  ftarDtype_t accumulate, wire; /* must be -1, the type's own */
+  ftarDtype_t accumulate, wire; /* -1, or what the type gets anyway */
   const char* plan;     /* "auto", "oneshot", "direct", "ring", the same on all; NULL: the knob */
   void* device_outcome; /* must be NULL */
   /* Once, with the final outcome; may be NULL. */

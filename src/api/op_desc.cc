@@ -64,10 +64,24 @@ Status CheckReserved(const ftarOpDesc& desc, const std::string& prefix) {
   }
   if (desc.stream != nullptr) return Unsupported(prefix, "stream", "must be NULL in this build");
   if (desc.device != -1) return Unsupported(prefix, "device", "must be -1 in this build");
-  if (desc.accumulate != -1) return Unsupported(prefix, "accumulate", "must be -1 in this release");
-  if (desc.wire != -1) return Unsupported(prefix, "wire", "must be -1 in this release");
   if (desc.device_outcome != nullptr) {
     return Unsupported(prefix, "device_outcome", "must be NULL in this build");
+  }
+  return Status::Ok();
+}
+
+// What a type is added up in and travels as is fixed in this release; a caller may spell it out.
+Status CheckFormats(const ftarOpDesc& desc, const std::string& prefix) {
+  const auto dtype = static_cast<reduce::Dtype>(desc.dtype);
+  const ftarDtype_t accumulator = Reduces(desc.kind)
+                                      ? static_cast<ftarDtype_t>(reduce::AccumulatorOf(
+                                            dtype, static_cast<reduce::Redop>(desc.redop)))
+                                      : desc.dtype;
+  if (desc.accumulate != -1 && desc.accumulate != accumulator) {
+    return Unsupported(prefix, "accumulate", "must be -1 or the accumulator the type gets anyway");
+  }
+  if (desc.wire != -1 && desc.wire != desc.dtype) {
+    return Unsupported(prefix, "wire", "must be -1 or the element type");
   }
   return Status::Ok();
 }
@@ -184,6 +198,7 @@ Status TranslateOp(const ftarOpDesc& desc, const std::string& prefix, const OpCo
   FTAR_RETURN_IF_ERROR(CheckEnumerations(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckNumbers(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckReserved(desc, prefix));
+  FTAR_RETURN_IF_ERROR(CheckFormats(desc, prefix));
   FTAR_RETURN_IF_ERROR(ParsePlan(desc.plan, prefix + ".plan", &request->spec.plan));
   // With an epoch of its own the root counts in a view that only the runtime can look up.
   if (desc.kind == FTAR_BROADCAST &&

@@ -115,6 +115,16 @@ TEST(OpDesc, TheDefaultsAreLegal) {
   EXPECT_TRUE(Translate(barrier).ok());
 }
 
+TEST(OpDesc, TheFormatsAnyTypeGetsMayBeSpelledOut) {
+  ftarOpDesc desc = Good();
+  desc.dtype = FTAR_F16;
+  desc.accumulate = FTAR_F32;
+  desc.wire = FTAR_F16;
+  EXPECT_TRUE(Translate(desc).ok());
+  desc.accumulate = FTAR_F16;
+  EXPECT_EQ(Translate(desc).argument(), "desc.accumulate");
+}
+
 TEST(OpDesc, NoElementsNeedNoBuffers) {
   for (int32_t kind = FTAR_ALLREDUCE; kind <= FTAR_BARRIER; ++kind) {
     ftarOpDesc desc = FTAR_OP_DESC_INIT;
