@@ -1,21 +1,26 @@
-// Where log lines of this process go: the user's handler, the knob log_file, or standard error. One handler for the process,
-// because a library has one log; set from any thread, also while jobs run.
+// Where this process's log lines go: the program's handler (ftarSetLogHandler), else standard error. One place for all jobs of a
+// process; a job's Logger uses WriteLogLine as its sink unless the knob `log_file` sends the lines elsewhere.
+// Any thread. The handler may still be called with a line that was on its way while it was being replaced.
 #ifndef FTAR_RUNTIME_LOG_SINK_H_
 #define FTAR_RUNTIME_LOG_SINK_H_
 
 #include <cstdint>
 #include <string>
 
-#include "base/config.h"
 #include "base/log.h"
 
 namespace ftar::runtime {
 
-// Null restores the default. After return the old handler is not entered any more, unless this is called from inside it.
-void SetLogHandler(void (*handler)(int32_t level, const char* line, void* user), void* user);
+using LogHandler = void (*)(int32_t level, const char* line, void* user);
 
-// A logger for one job. A log_file that cannot be opened is said once, on standard error, which then takes its place.
-Logger MakeLogger(const Config& config, const std::string& who);
+// Null restores standard error.
+void SetLogHandler(LogHandler handler, void* user);
+
+// True while a program's handler is set; it then wins over `log_file`.
+bool HasLogHandler();
+
+// `line` without a newline.
+void WriteLogLine(LogLevel level, const std::string& line);
 
 }  // namespace ftar::runtime
 

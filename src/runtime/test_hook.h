@@ -37,6 +37,10 @@ class TestHook {
   explicit TestHook(FaultPlan plan) : plan_(plan) {}
 
   bool armed() const { return plan_.has_value(); }
+  // The operation it waits for, if it waits for this stage.
+  std::optional<Seq> seq_at(FaultStage stage) const {
+    return plan_ && plan_->stage == stage ? std::optional<Seq>(plan_->seq) : std::nullopt;
+  }
   // Strikes at most once. Kill, stop and exit act here and now; reset and drop are returned for the driver to carry out.
   // `chunk` < 0: this point has no chunk number, the calls are counted instead.
   std::optional<FaultKind> At(FaultStage stage, Seq seq, int64_t chunk);

@@ -1,0 +1,77 @@
+// A member's connection to the coordinator: dialled again for ever, with growing pauses, until it is told to stop.
+//
+// Nonblocking; runs under the job's lock. Names are resolved elsewhere (that blocks): the progress thread asks wants_addresses
+// and gives the answer. Messages sent while the connection is down are dropped, as the engine's contract allows: after Up it
+// introduces itself again.
+#ifndef FTAR_RUNTIME_CONTROL_CONNECTION_H_
+#define FTAR_RUNTIME_CONTROL_CONNECTION_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "coordinator/message_stream.h"
+#include "wire/messages.h"
+
+namespace ftar::runtime {
+
+class ControlConnection {
+ public:
+  struct Settings {
+    std::string shown_address;  // "host:port", for people
+    std::string token;
+    MemberId self;
+    TimeNs handshake_timeout_ns = 5 * kSecond;
+    TimeNs silence_ns = 10 * kSecond;  // a coordinator that says nothing for so long counts as gone
+  };
+  ControlConnection(Settings settings, const Logger* log);
+
+  // What happened since last time, in order: at most one up and one down a poll.
+  struct Result {
+    bool any = false;
+    bool went_up = false, went_down = false;
+    std::vector<wire::Message> messages;  // between up and down
+  };
+  void Poll(TimeNs now, Result* result);
+  void Send(const wire::Message& message);
+
+  bool wants_addresses(TimeNs now) const;
+  void SetAddresses(TimeNs now, Expected<std::vector<std::string>> addresses);
+
+  bool up() const { return up_; }
+  bool ever_up() const { return ever_up_; }
+  // Why the last attempt failed. kAuth and kVersion do not go away by trying again.
+  const Status& last_error() const { return last_error_; }
+  bool hopeless() const { return hopeless_; }
+  int fd() const { return stream_ ? stream_->fd() : -1; }
+  bool wants_write() const { return stream_ && stream_->wants_write(); }
+  TimeNs next_deadline() const;
+  uint64_t messages_sent() const { return messages_sent_; }
+  uint64_t messages_received() const { return messages_received_; }
+  const std::string& shown_address() const { return settings_.shown_address; }
+
+  void Close();
+  void CloseInForkedChild();
+
+ private:
+  void Dial(TimeNs now);
+  void Lose(TimeNs now, Status why);
+
+  const Settings settings_;
+  const Logger* const log_;
+  std::optional<coordinator::MessageStream> stream_;
+  std::vector<std::string> addresses_;
+  size_t next_address_ = 0;
+  bool up_ = false, ever_up_ = false, hopeless_ = false, closed_ = false;
+  TimeNs first_try_ns_ = -1;
+  TimeNs next_try_ns_ = 0, pause_ns_ = 0;
+  Status last_error_;
+  uint64_t messages_sent_ = 0, messages_received_ = 0;
+};
+
+}  // namespace ftar::runtime
+
+#endif  // FTAR_RUNTIME_CONTROL_CONNECTION_H_

@@ -1,0 +1,290 @@
+#include "runtime/engine_driver.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "reduce/copy.h"
+#include "reduce/reduce.h"
+#include "wire/codec.h"
+
+namespace ftar::runtime {
+namespace {
+
+using collective::BufferRef;
+using collective::Todo;
+using collective::Work;
+
+// Below this a copy is cheaper than remembering who still reads the bytes.
+constexpr size_t kCopyBytesMax = 1024;
+constexpr size_t kStagingCachedMax = 256u << 20;
+
+}  // namespace
+
+EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* host, const Logger* log)
+    : engine_(std::make_unique<engine::Engine>(std::move(config))),
+      devices_(std::move(devices)),
+      host_(host),
+      log_(log),
+      pool_(kStagingCachedMax) {}
+
+EngineDriver::~EngineDriver() {
+  // The pool owns only what it was given back.
+  for (auto& [id, staging] : staging_) pool_.Give(staging.block, 0);
+  for (auto& [id, inbound] : inbound_) pool_.Give(inbound.own, 0);
+}
+
+void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
+  if (failed_) return;
+  failed_ = true;
+  log_->Error("runtime", text);
+  engine_->Step(now, engine::AbortSelf{code, text});
+}
+
+void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk) {
+  if (!hook_.armed()) return;
+  const std::optional<FaultKind> kind = hook_.At(stage, seq, chunk);
+  if (kind == FaultKind::kReset) ResetAllSockets(-1);
+  if (kind == FaultKind::kDrop) dropping_ = true;
+}
+
+void EngineDriver::StrikeAtStability() {
+  const std::optional<Seq> seq = hook_.seq_at(FaultStage::kStability);
+  if (!seq || hook_group_ == 0) return;
+  if (std::strcmp(engine_->OpStage(hook_group_, *seq), "stability") == 0) {
+    Strike(FaultStage::kStability, *seq, -1);
+  }
+}
+
+void EngineDriver::Run(TimeNs now) {
+  for (;;) {
+    engine::Ready ready = engine_->TakeReady();
+    next_deadline_ = ready.next_deadline;
+    if (ready.empty()) break;
+    Execute(now, ready);
+    if (hook_.armed()) StrikeAtStability();
+  }
+  if (!deferred_.empty()) DeliverFinished(now);
+  if (now - last_trim_ns_ > kSecond) {
+    last_trim_ns_ = now;
+    pool_.Trim(now, 2 * kSecond);
+  }
+}
+
+void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
+  // F2: whoever is out is forgotten before anybody hears that we know of it.
+  for (const MemberId peer : ready.revoke) RevokePeer(now, peer);
+  if (ready.view_changed) {
+    counters_.links_kept = std::count_if(peers_.begin(), peers_.end(),
+                                         [](const auto& entry) { return entry.second.up; });
+    host_->OnViewChanged();
+  }
+  for (const engine::Started& started : ready.started) host_->OnStarted(started);
+  if (!dropping_) {
+    for (const wire::Message& message : ready.to_coordinator) host_->SendToCoordinator(message);
+  }
+  for (const wire::MemberCard& card : ready.connect) ConnectPeer(now, card);
+  for (const engine::PeerMessage& message : ready.to_peers) SendControl(message);
+  for (engine::GroupTodo& todo : ready.todo) ExecuteTodo(now, todo.group, todo.todo);
+  if (ready.step) host_->OnStep(*ready.step);
+  for (const engine::Notice& notice : ready.notices) host_->OnNotice(notice);
+}
+
+void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
+  hook_group_ = group;
+  switch (todo.kind) {
+    case Todo::Kind::kAllocate: return Allocate(now, todo.id, todo.bytes);
+    case Todo::Kind::kFree: return FreeStaging(now, todo.id);
+    case Todo::Kind::kWork: return DoWork(now, group, todo.work);
+    case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
+    case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
+    case Todo::Kind::kSpillInbound: return SpillInbound(todo.id);
+    case Todo::Kind::kCancelSends: return CancelSends(now, group, todo.id);
+    case Todo::Kind::kFinishSends: return;  // Deliver waits for them
+    case Todo::Kind::kDeliver: return Deliver(now, group, std::move(todo.outcome));
+  }
+}
+
+void EngineDriver::SendControl(const engine::PeerMessage& message) {
+  const auto found = peers_.find(message.to);
+  if (found == peers_.end() || found->second.link == nullptr || dropping_) {
+    ++counters_.frames_unroutable;
+    return;
+  }
+  const std::vector<std::byte> bytes = wire::Encode(message.message);
+  wire::FrameHeader header;
+  header.kind = wire::FrameKind::kControl;
+  header.payload_bytes = static_cast<uint32_t>(bytes.size());
+  found->second.link->Send(header, {}, bytes, true, 0);
+}
+
+void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame) {
+  const wire::FrameKind kind = frame.header.kind;
+  if (hook_.armed() && kind != wire::FrameKind::kAck) {
+    const bool final = kind == wire::FrameKind::kFinal;
+    Strike(final ? FaultStage::kGathering : FaultStage::kSending, frame.header.seq,
+           frame.header.chunk);
+  }
+  const auto found = peers_.find(frame.to);
+  if (found == peers_.end() || found->second.link == nullptr || dropping_) {
+    ++counters_.frames_unroutable;
+    return;
+  }
+  const BufferRef& payload = frame.payload;
+  const std::byte* data = nullptr;
+  if (payload.bytes > 0) {
+    data = Resolve(group, payload, false);
+    if (data == nullptr) return Fail(now, Code::kInternal, "a send reaches outside of its buffer");
+  }
+  const bool copy = payload.bytes <= kCopyBytesMax;
+  const uint64_t cookie = copy ? 0 : StartFlight(frame.to, group, frame.header.seq, payload);
+  found->second.link->Send(frame.header, frame.ext, {data, payload.bytes}, copy, cookie);
+}
+
+void EngineDriver::Allocate(TimeNs now, uint64_t id, uint64_t bytes) {
+  const StagingBlock block = pool_.Take(bytes);
+  if (block.data == nullptr) {
+    return Fail(now, Code::kMemory, "no memory for " + std::to_string(bytes) + " bytes of staging");
+  }
+  staging_[id] = {block, bytes, 0, false};
+}
+
+bool EngineDriver::GatherSources(GroupKey group, const Work& work) {
+  const auto dtype = static_cast<reduce::Dtype>(work.dtype);
+  const reduce::Dtype wide = reduce::AccumulatorOf(dtype, static_cast<reduce::Redop>(work.redop));
+  sources_.clear();
+  for (const collective::SourceRef& source : work.sources) {
+    const reduce::Dtype format = source.partial ? wide : dtype;
+    if (source.buffer.bytes < work.count * reduce::ElementBytes(format)) return false;
+    const std::byte* data = Resolve(group, source.buffer, false);
+    if (data == nullptr) return false;
+    sources_.push_back({data, format, source.weight});
+  }
+  return true;
+}
+
+void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
+  const bool reduces =
+      work.kind == Work::Kind::kReduceFinal || work.kind == Work::Kind::kReducePartial;
+  if (hook_.armed() && (reduces || work.kind == Work::Kind::kCopy)) {
+    Strike(reduces ? FaultStage::kReducing : FaultStage::kGathering, work.seq, -1);
+  }
+  if (failed_) return;
+  std::byte* const dst = Resolve(group, work.dst, true);
+  bool good = dst != nullptr;
+  if (good && reduces) {
+    const auto dtype = static_cast<reduce::Dtype>(work.dtype);
+    const auto redop = static_cast<reduce::Redop>(work.redop);
+    const bool final = work.kind == Work::Kind::kReduceFinal;
+    const reduce::Dtype format = final ? dtype : reduce::AccumulatorOf(dtype, redop);
+    good = work.dst.bytes >= work.count * reduce::ElementBytes(format) && GatherSources(group, work);
+    if (good && final) {
+      reduce::ReduceToFinal(dtype, redop, sources_, work.divisor, work.scale, dst, work.count);
+    } else if (good) {
+      reduce::ReduceToPartial(dtype, redop, sources_, dst, work.count);
+    }
+  } else if (good && work.kind == Work::Kind::kCopy) {
+    const BufferRef from = work.sources.empty() ? BufferRef{} : work.sources[0].buffer;
+    const std::byte* src = Resolve(group, from, false);
+    good = src != nullptr && from.bytes == work.dst.bytes;
+    if (good && src != dst) std::memmove(dst, src, from.bytes);
+  } else if (good) {
+    std::memset(dst, 0, work.dst.bytes);
+  }
+  if (!good) return Fail(now, Code::kInternal, "a work reaches outside of its buffers");
+  ++counters_.works;
+  if (work.id != 0) engine_->Step(now, engine::WorkDone{group, work.id});
+}
+
+void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outcome) {
+  const Seq seq = outcome.seq;
+  // Normally nothing is in flight here: with fault tolerance the engine has cancelled it. Without, the buffers stay ours
+  // until the last send has left.
+  if (flights_used_ > 0 && (!deferred_.empty() || HasFlights(group, seq))) {
+    deferred_.push_back({group, std::move(outcome)});
+    return;
+  }
+  outcome.delivered_ns = now;
+  host_->OnDelivered(group, std::move(outcome));
+  Strike(FaultStage::kBetween, seq, -1);
+}
+
+void EngineDriver::DeliverFinished(TimeNs now) {
+  while (!deferred_.empty() && !HasFlights(deferred_.front().group, deferred_.front().outcome.seq)) {
+    Deferred next = std::move(deferred_.front());
+    deferred_.pop_front();
+    next.outcome.delivered_ns = now;
+    host_->OnDelivered(next.group, std::move(next.outcome));
+  }
+}
+
+TimeNs EngineDriver::devices_deadline() const {
+  TimeNs first = kNever;
+  for (const auto& device : devices_) first = std::min(first, device->next_deadline());
+  return first;
+}
+
+bool EngineDriver::sending() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    return entry.second.link != nullptr && entry.second.link->busy();
+  });
+}
+
+bool EngineDriver::PrepareSleep() {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i]->PrepareSleep() || dropping_) continue;
+    for (size_t j = 0; j <= i; ++j) devices_[j]->FinishSleep();
+    return false;
+  }
+  armed_ = true;
+  return true;
+}
+
+void EngineDriver::FinishSleep() {
+  if (!std::exchange(armed_, false)) return;
+  for (const auto& device : devices_) device->FinishSleep();
+}
+
+void EngineDriver::Close() {
+  for (const auto& device : devices_) device->Close();
+  peers_.clear();
+}
+
+void EngineDriver::CloseInForkedChild() {
+  for (const auto& device : devices_) device->CloseInForkedChild();
+}
+
+EngineDriver::Counters EngineDriver::counters() const {
+  Counters out = counters_;
+  out.staging_bytes = pool_.used_bytes() + pool_.cached_bytes();
+  return out;
+}
+
+transport::Device::Counters EngineDriver::device_counters() const {
+  transport::Device::Counters sum;
+  for (const auto& device : devices_) {
+    const transport::Device::Counters one = device->counters();
+    sum.links_opened += one.links_opened;
+    sum.links_closed += one.links_closed;
+    sum.paths_lost += one.paths_lost;
+    sum.frames_sent += one.frames_sent;
+    sum.frames_received += one.frames_received;
+    sum.bytes_sent += one.bytes_sent;
+    sum.bytes_received += one.bytes_received;
+    sum.bytes_resent += one.bytes_resent;
+    sum.frames_corrupt += one.frames_corrupt;
+    sum.peers_refused += one.peers_refused;
+  }
+  return sum;
+}
+
+std::string EngineDriver::Describe() const {
+  std::string out;
+  for (const auto& [id, peer] : peers_) {
+    out += "link " + ToString(id) + " " + (peer.device != nullptr ? peer.device->name() : "?") +
+           (peer.up ? " up " : " down ") +
+           (peer.link != nullptr ? peer.link->Describe() : std::string("none")) + "\n";
+  }
+  return out;
+}
+
+}  // namespace ftar::runtime

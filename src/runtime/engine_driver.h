@@ -1,0 +1,183 @@
+// Carries out what the engine says: staging, works, frames, links. And tells the engine what the devices saw.
+//
+// Everything here runs under the job's lock; nothing blocks. The driver owns the engine, the devices, the staging blocks and
+// the received frames that the engine has not released; user buffers belong to the ops, which the host looks up.
+// References to memory are resolved here, each with a bounds check: a wrong one is a fault of ours, ends this member and
+// harms nobody else.
+#ifndef FTAR_RUNTIME_ENGINE_DRIVER_H_
+#define FTAR_RUNTIME_ENGINE_DRIVER_H_
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/log.h"
+#include "engine/engine.h"
+#include "reduce/types.h"
+#include "runtime/memory.h"
+#include "runtime/op.h"
+#include "runtime/test_hook.h"
+#include "transport/transport.h"
+
+namespace ftar::runtime {
+
+// What the driver hands on. Called under the job's lock, in the order in which the engine said it.
+class DriverHost {
+ public:
+  virtual ~DriverHost() = default;
+  virtual Op* FindOp(GroupKey group, Seq seq) = 0;
+  virtual void SendToCoordinator(const wire::Message& message) = 0;
+  virtual void OnStarted(const engine::Started& started) = 0;
+  virtual void OnDelivered(GroupKey group, collective::Outcome outcome) = 0;
+  virtual void OnStep(const engine::StepBegun& step) = 0;
+  virtual void OnNotice(const engine::Notice& notice) = 0;
+  virtual void OnViewChanged() = 0;
+};
+
+using Devices = std::vector<std::unique_ptr<transport::Device>>;
+
+class EngineDriver {
+ public:
+  EngineDriver(engine::Config config, Devices devices, DriverHost* host, const Logger* log);
+  ~EngineDriver();
+  EngineDriver(const EngineDriver&) = delete;
+  EngineDriver& operator=(const EngineDriver&) = delete;
+
+  engine::Engine& engine() { return *engine_; }
+  const engine::Engine& engine() const { return *engine_; }
+  const Devices& devices() const { return devices_; }
+  TestHook& hook() { return hook_; }
+  bool dropping() const { return dropping_; }  // test hook: the network is gone, silently
+  StagingPool& staging() { return pool_; }
+
+  void Feed(TimeNs now, const engine::Event& event) { engine_->Step(now, event); }
+  // Takes what the devices have, bounded, and feeds it. True if there was anything.
+  bool Poll(TimeNs now);
+  // Carries out all that the engine wants, until it wants nothing more.
+  void Run(TimeNs now);
+  TimeNs next_deadline() const { return next_deadline_; }
+  TimeNs devices_deadline() const;
+  bool sending() const;  // frames of ours still wait in a link
+
+  // Sleeping: arms all doorbells, or none if there is work already.
+  bool PrepareSleep();
+  void FinishSleep();
+  // Revokes every peer: after return nobody else reads or writes memory of this member.
+  void ForgetAll(TimeNs now);
+  void Close();
+  void CloseInForkedChild();
+
+  struct Counters {
+    uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0,
+             staging_bytes = 0;
+  };
+  Counters counters() const;
+  transport::Device::Counters device_counters() const;
+  std::string Describe() const;
+
+ private:
+  struct Peer {
+    transport::Device* device = nullptr;
+    transport::Link* link = nullptr;
+    bool up = false;
+    bool faulted = false;  // said something that is no message: not listened to any more
+    wire::MemberCard card;  // empty where the peer dialled us
+  };
+  struct Inbound {
+    MemberId from;
+    transport::Link* link = nullptr;  // null: revoked, the bytes are in `own`
+    uint64_t token = 0;
+    std::span<const std::byte> payload;
+    StagingBlock own;
+    uint32_t flights = 0;   // sends that read it
+    bool released = false;  // by the engine
+  };
+  struct Staging {
+    StagingBlock block;
+    uint64_t bytes = 0;
+    uint32_t flights = 0;
+    bool released = false;
+  };
+  struct Flight {  // a send whose payload is not copied
+    bool used = false;
+    uint32_t generation = 0;
+    MemberId to;
+    GroupKey group = 0;
+    Seq seq = 0;
+    collective::BufferRef payload;
+  };
+
+  // engine_driver_events.cc: what devices say
+  void OnCompletion(TimeNs now, transport::Device& device, transport::Completion& completion);
+  void OnReceived(TimeNs now, const transport::Completion& completion);
+  void OnControlFrame(TimeNs now, const transport::Completion& completion);
+  void OnLinkUp(TimeNs now, transport::Device& device, const transport::Completion& completion);
+  void OnLinkDown(TimeNs now, transport::Device& device, const transport::Completion& completion);
+  void LinkFault(TimeNs now, MemberId peer, Code code, const std::string& text);
+  void ConnectPeer(TimeNs now, const wire::MemberCard& card);
+  void RevokePeer(TimeNs now, MemberId peer);
+
+  // engine_driver.cc: what the engine says
+  void Execute(TimeNs now, engine::Ready& ready);
+  void ExecuteTodo(TimeNs now, GroupKey group, collective::Todo& todo);
+  void StrikeAtStability();
+  void SendControl(const engine::PeerMessage& message);
+  void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
+  void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
+  bool GatherSources(GroupKey group, const collective::Work& work);
+  void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
+  void Allocate(TimeNs now, uint64_t id, uint64_t bytes);
+  void Fail(TimeNs now, Code code, const std::string& text);
+  void Strike(FaultStage stage, Seq seq, int64_t chunk);
+
+  // engine_driver_buffers.cc: memory and who still reads it
+  // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are refused.
+  std::byte* Resolve(GroupKey group, const collective::BufferRef& ref, bool write);
+  void FreeStaging(TimeNs now, uint64_t id);
+  void ReleaseInbound(TimeNs now, uint64_t id);
+  void SpillInbound(uint64_t id);
+  void DropInbound(TimeNs now, std::unordered_map<uint64_t, Inbound>::iterator it);
+  uint64_t StartFlight(MemberId to, GroupKey group, Seq seq, const collective::BufferRef& payload);
+  void EndFlight(TimeNs now, uint64_t cookie);
+  void EndFlightAt(TimeNs now, size_t slot);
+  void CancelSends(TimeNs now, GroupKey group, Seq seq);
+  bool HasFlights(GroupKey group, Seq seq) const;
+  void DeliverFinished(TimeNs now);
+
+  std::unique_ptr<engine::Engine> engine_;
+  Devices devices_;
+  DriverHost* const host_;
+  const Logger* const log_;
+  TestHook hook_;
+  StagingPool pool_;
+  std::unordered_map<MemberId, Peer> peers_;
+  std::unordered_set<MemberId> revoked_;
+  std::unordered_map<uint64_t, Inbound> inbound_;
+  std::unordered_map<uint64_t, Staging> staging_;
+  std::vector<Flight> flights_;
+  std::vector<uint32_t> free_flights_;
+  size_t flights_used_ = 0;
+  struct Deferred {
+    GroupKey group = 0;
+    collective::Outcome outcome;
+  };
+  std::deque<Deferred> deferred_;  // without fault tolerance: delivered when their last send has left
+  std::vector<transport::Completion> completions_;
+  std::vector<reduce::Source> sources_;  // scratch
+  GroupKey hook_group_ = 0;
+  uint64_t next_inbound_ = 1;
+  TimeNs next_deadline_ = kNever;
+  TimeNs last_trim_ns_ = 0;
+  bool dropping_ = false;  // test hook: say and hear nothing
+  bool failed_ = false;
+  bool armed_ = false;
+  Counters counters_;
+};
+
+}  // namespace ftar::runtime
+
+#endif  // FTAR_RUNTIME_ENGINE_DRIVER_H_

@@ -1,0 +1,178 @@
+// Memory that the engine names: resolving with bounds, and giving back only what nobody reads any more.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/engine_driver.h"
+
+namespace ftar::runtime {
+
+using collective::BufferRef;
+
+namespace {
+
+// A valid address for references to nothing.
+std::byte nothing[64];
+
+bool Inside(const BufferRef& ref, uint64_t size) {
+  return ref.offset <= size && ref.bytes <= size - ref.offset;
+}
+
+}  // namespace
+
+std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool write) {
+  if (ref.bytes == 0) return nothing;
+  switch (ref.kind) {
+    case BufferRef::Kind::kSend:
+    case BufferRef::Kind::kRecv: {
+      const Op* op = host_->FindOp(group, ref.id);
+      if (op == nullptr) return nullptr;
+      const bool send = ref.kind == BufferRef::Kind::kSend;
+      if (!Inside(ref, send ? op->send_bytes : op->recv_bytes)) return nullptr;
+      // In place the engine undoes by writing to the receive side; the send side is never written by that name.
+      if (write && send && op->request.send != op->request.recv) return nullptr;
+      void* const base = send ? const_cast<void*>(op->request.send) : op->request.recv;
+      return static_cast<std::byte*>(base) + ref.offset;
+    }
+    case BufferRef::Kind::kStaging: {
+      const auto found = staging_.find(ref.id);
+      if (found == staging_.end() || !Inside(ref, found->second.bytes)) return nullptr;
+      return found->second.block.data + ref.offset;
+    }
+    case BufferRef::Kind::kInbound: {
+      const auto found = inbound_.find(ref.id);
+      if (found == inbound_.end() || write || !Inside(ref, found->second.payload.size())) {
+        return nullptr;
+      }
+      return const_cast<std::byte*>(found->second.payload.data()) + ref.offset;
+    }
+    case BufferRef::Kind::kNone: break;
+  }
+  return nullptr;
+}
+
+void EngineDriver::FreeStaging(TimeNs now, uint64_t id) {
+  const auto found = staging_.find(id);
+  if (found == staging_.end()) return;
+  found->second.released = true;
+  if (found->second.flights > 0) return;  // EndFlight gives it back
+  pool_.Give(found->second.block, now);
+  staging_.erase(found);
+}
+
+void EngineDriver::DropInbound(TimeNs now, std::unordered_map<uint64_t, Inbound>::iterator it) {
+  Inbound& inbound = it->second;
+  if (inbound.link != nullptr) inbound.link->Release(inbound.token);
+  pool_.Give(inbound.own, now);
+  inbound_.erase(it);
+}
+
+void EngineDriver::ReleaseInbound(TimeNs now, uint64_t id) {
+  const auto found = inbound_.find(id);
+  if (found == inbound_.end()) return;
+  found->second.released = true;
+  if (found->second.flights == 0) DropInbound(now, found);
+}
+
+void EngineDriver::SpillInbound(uint64_t id) {
+  const auto found = inbound_.find(id);
+  if (found == inbound_.end() || found->second.link == nullptr) return;
+  if (found->second.flights > 0) return;  // being read where it lies; it goes soon
+  found->second.payload = found->second.link->Detach(found->second.token).payload;
+}
+
+uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const BufferRef& payload) {
+  uint32_t slot = 0;
+  if (free_flights_.empty()) {
+    slot = static_cast<uint32_t>(flights_.size());
+    flights_.emplace_back();
+  } else {
+    slot = free_flights_.back();
+    free_flights_.pop_back();
+  }
+  Flight& flight = flights_[slot];
+  flight.used = true;
+  ++flight.generation;
+  flight.to = to;
+  flight.group = group;
+  flight.seq = seq;
+  flight.payload = payload;
+  ++flights_used_;
+  if (payload.kind == BufferRef::Kind::kStaging) ++staging_.find(payload.id)->second.flights;
+  if (payload.kind == BufferRef::Kind::kInbound) ++inbound_.find(payload.id)->second.flights;
+  return uint64_t{flight.generation} << 32 | (slot + 1);
+}
+
+void EngineDriver::EndFlight(TimeNs now, uint64_t cookie) {
+  const size_t slot = static_cast<uint32_t>(cookie) - size_t{1};
+  if (cookie == 0 || slot >= flights_.size()) return;
+  // A send that was cancelled may still be said to have left; its slot may be somebody else's by now.
+  if (!flights_[slot].used || flights_[slot].generation != cookie >> 32) return;
+  EndFlightAt(now, slot);
+}
+
+void EngineDriver::EndFlightAt(TimeNs now, size_t slot) {
+  Flight& flight = flights_[slot];
+  flight.used = false;
+  --flights_used_;
+  free_flights_.push_back(static_cast<uint32_t>(slot));
+  if (flight.payload.kind == BufferRef::Kind::kStaging) {
+    const auto found = staging_.find(flight.payload.id);
+    if (--found->second.flights == 0 && found->second.released) FreeStaging(now, found->first);
+  } else if (flight.payload.kind == BufferRef::Kind::kInbound) {
+    const auto found = inbound_.find(flight.payload.id);
+    if (found == inbound_.end()) return;
+    if (--found->second.flights == 0 && found->second.released) DropInbound(now, found);
+  }
+}
+
+bool EngineDriver::HasFlights(GroupKey group, Seq seq) const {
+  if (flights_used_ == 0) return false;
+  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& flight) {
+    return flight.used && flight.group == group && flight.seq == seq;
+  });
+}
+
+void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
+  if (flights_used_ == 0) return;
+  for (size_t slot = 0; slot < flights_.size(); ++slot) {
+    const Flight& flight = flights_[slot];
+    if (!flight.used || flight.group != group || flight.seq != seq) continue;
+    const auto peer = peers_.find(flight.to);
+    if (peer != peers_.end() && peer->second.link != nullptr) {
+      peer->second.link->CancelOp(group, seq);
+    }
+    EndFlightAt(now, slot);
+  }
+}
+
+// What the revoked peer has sent whole and checksummed may still be needed by what runs; its memory is about to go.
+void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
+  revoked_.insert(peer);
+  for (size_t slot = 0; slot < flights_.size(); ++slot) {
+    if (flights_[slot].used && flights_[slot].to == peer) EndFlightAt(now, slot);
+  }
+  for (auto& [id, inbound] : inbound_) {
+    if (inbound.from != peer || inbound.link == nullptr) continue;
+    inbound.own = pool_.Take(inbound.payload.size());
+    inbound.link = nullptr;
+    if (inbound.own.data == nullptr) {
+      inbound.payload = {};
+      Fail(now, Code::kMemory, "no memory to keep what a lost peer has sent");
+      continue;
+    }
+    std::memcpy(inbound.own.data, inbound.payload.data(), inbound.payload.size());
+    inbound.payload = {inbound.own.data, inbound.payload.size()};
+  }
+  for (const auto& device : devices_) device->Revoke(peer);
+  peers_.erase(peer);
+}
+
+void EngineDriver::ForgetAll(TimeNs now) {
+  // What was received is of no use any more; giving it back first spares the copies that a revocation makes.
+  while (!inbound_.empty()) DropInbound(now, inbound_.begin());
+  std::vector<MemberId> all;
+  for (const auto& [id, peer] : peers_) all.push_back(id);
+  for (const MemberId id : all) RevokePeer(now, id);
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,154 @@
+// What the devices saw, told to the engine.
+#include <utility>
+
+#include "runtime/engine_driver.h"
+#include "wire/codec.h"
+
+namespace ftar::runtime {
+
+using transport::Completion;
+using transport::Device;
+
+namespace {
+
+constexpr size_t kPollBytes = 1 << 20;  // bounds how long the lock is held
+
+bool Ended(engine::Phase phase) {
+  return phase != engine::Phase::kJoining && phase != engine::Phase::kMember &&
+         phase != engine::Phase::kLeaving;
+}
+
+}  // namespace
+
+bool EngineDriver::Poll(TimeNs now) {
+  if (dropping_) return false;
+  bool any = false;
+  for (const auto& device : devices_) {
+    completions_.clear();
+    any |= device->Poll(now, kPollBytes, &completions_);
+    for (Completion& completion : completions_) OnCompletion(now, *device, completion);
+  }
+  return any;
+}
+
+void EngineDriver::OnCompletion(TimeNs now, Device& device, Completion& completion) {
+  if (revoked_.contains(completion.peer)) return;
+  switch (completion.kind) {
+    case Completion::Kind::kUp:
+    case Completion::Kind::kAccepted: return OnLinkUp(now, device, completion);
+    case Completion::Kind::kReceived: return OnReceived(now, completion);
+    case Completion::Kind::kSent: return EndFlight(now, completion.cookie);
+    case Completion::Kind::kPathLost:
+      log_->Info("runtime", "path to " + ToString(completion.peer) + " lost: " + completion.text);
+      return;
+    case Completion::Kind::kDown: return OnLinkDown(now, device, completion);
+    case Completion::Kind::kExited: return Feed(now, engine::PeerExited{completion.peer});
+  }
+}
+
+void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& completion) {
+  Peer& peer = peers_[completion.peer];
+  const bool was_up = std::exchange(peer.up, true);
+  if (was_up && peer.device != &device) return;  // the first way found stays in use
+  peer.device = &device;
+  peer.link = completion.link;
+  peer.faulted = false;
+  if (!was_up) Feed(now, engine::LinkIsUp{completion.peer});
+}
+
+void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
+  const wire::FrameHeader& header = completion.header;
+  const auto peer = peers_.find(completion.peer);
+  const bool heard = peer != peers_.end() && !peer->second.faulted && !Ended(engine_->phase());
+  if (!heard) {
+    completion.link->Release(completion.token);
+    return;
+  }
+  if (header.payload_bytes != completion.payload.size() || header.ext_bytes != completion.ext.size()) {
+    completion.link->Release(completion.token);
+    return LinkFault(now, completion.peer, Code::kCorrupt, "a frame's length is not its header's");
+  }
+  if (header.kind == wire::FrameKind::kControl) return OnControlFrame(now, completion);
+  collective::InboundFrame frame;
+  frame.from = completion.peer;
+  frame.header = header;
+  frame.ext.assign(completion.ext.begin(), completion.ext.end());
+  if (completion.payload.empty()) {
+    completion.link->Release(completion.token);
+  } else {
+    frame.inbound = next_inbound_++;
+    Inbound inbound;
+    inbound.from = completion.peer;
+    inbound.link = completion.link;
+    inbound.token = completion.token;
+    inbound.payload = completion.payload;
+    inbound_.emplace(frame.inbound, inbound);
+  }
+  Feed(now, engine::FrameArrived{std::move(frame)});
+}
+
+void EngineDriver::OnControlFrame(TimeNs now, const Completion& completion) {
+  Expected<wire::Message> message = wire::Decode(completion.payload);
+  completion.link->Release(completion.token);
+  if (!message.ok()) {
+    return LinkFault(now, completion.peer, Code::kCorrupt, message.status().text());
+  }
+  Feed(now, engine::FromPeer{completion.peer, std::move(message.value())});
+}
+
+// A peer that says what is no message is treated as one that cannot be reached: the coordinator decides what follows.
+void EngineDriver::LinkFault(TimeNs now, MemberId peer, Code code, const std::string& text) {
+  const auto found = peers_.find(peer);
+  if (found != peers_.end()) {
+    found->second.faulted = true;
+    found->second.up = false;
+  }
+  log_->Warn("runtime", "link to " + ToString(peer) + ": " + text);
+  Feed(now, engine::LinkIsDown{peer, code, text});
+}
+
+void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& completion) {
+  const auto found = peers_.find(completion.peer);
+  if (found == peers_.end() || (found->second.device != &device && found->second.up)) return;
+  Peer& peer = found->second;
+  for (size_t slot = 0; slot < flights_.size(); ++slot) {
+    if (flights_[slot].used && flights_[slot].to == completion.peer) EndFlightAt(now, slot);
+  }
+  const bool was_up = std::exchange(peer.up, false);
+  peer.link = nullptr;
+  // A way that never worked is no evidence against the peer while there is another one to try.
+  if (!was_up && peer.card.id.valid()) {
+    bool after = false;
+    for (const auto& other : devices_) {
+      if (after && other->Reaches(peer.card)) {
+        log_->Info("runtime", std::string(device.name()) + " does not reach " +
+                                  ToString(completion.peer) + ": " + completion.status.text());
+        peer.device = other.get();
+        peer.link = other->Connect(peer.card, now);
+        return;
+      }
+      after |= other.get() == &device;
+    }
+  }
+  std::string text = completion.status.text();
+  if (text.empty()) text = completion.text;
+  Feed(now, engine::LinkIsDown{completion.peer, completion.status.ok() ? Code::kLink : completion.status.code(), text});
+}
+
+// Devices are in order of preference: shared memory inside a host, tcp everywhere.
+void EngineDriver::ConnectPeer(TimeNs now, const wire::MemberCard& card) {
+  if (revoked_.contains(card.id) || dropping_) return;
+  Peer& peer = peers_[card.id];
+  peer.card = card;
+  if (peer.link != nullptr) return;
+  for (const auto& device : devices_) {
+    if (!device->Reaches(card)) continue;
+    peer.device = device.get();
+    peer.link = device->Connect(card, now);
+    return;
+  }
+  Feed(now, engine::LinkIsDown{card.id, Code::kLink,
+                               "no transport of ours reaches " + card.host + " (" + card.addresses + ")"});
+}
+
+}  // namespace ftar::runtime

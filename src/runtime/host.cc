@@ -1,0 +1,53 @@
+#include "runtime/host.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace ftar::runtime {
+
+std::string HostName() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0) return "unknown";
+  return name;
+}
+
+std::string HostKey() {
+  char boot[64] = "";
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t got = 0;
+  if (fd >= 0) {
+    got = read(fd, boot, sizeof boot - 1);
+    close(fd);
+  }
+  std::string key(boot, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  while (!key.empty() && key.back() == '\n') key.pop_back();
+  if (key.empty()) key = HostName();
+  struct stat space {};
+  if (stat("/proc/self/ns/net", &space) == 0) key += "/" + std::to_string(space.st_ino);
+  return key;
+}
+
+int UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+Expected<MemberId> RandomMemberId() {
+  MemberId id;
+  while (!id.valid()) {
+    const ssize_t got = getrandom(&id, sizeof id, 0);
+    if (got < 0 && errno != EINTR) return Status::System("getrandom", errno);
+    if (got != static_cast<ssize_t>(sizeof id)) id = {};
+  }
+  return id;
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,127 @@
+#include "runtime/job.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "runtime/job_impl.h"
+
+namespace ftar::runtime {
+
+Job::Job() : impl_(std::make_unique<Impl>()) {}
+
+Job::~Job() {
+  // In a forked child the progress thread is not there to be joined; what the parent's copy holds is left alone.
+  if (impl_ && impl_->forked()) static_cast<void>(impl_.release());
+}
+
+Expected<std::shared_ptr<Job>> Job::Create(const JobOptions& options,
+                                           std::function<void(const JobEvent&)> on_event) {
+  std::shared_ptr<Job> job(new Job);
+  FTAR_RETURN_IF_ERROR(job->impl_->Open(options, std::move(on_event)));
+  return job;
+}
+
+Status Job::WaitReady(int64_t timeout_ns) { return impl_->WaitReady(timeout_ns); }
+Status Job::Leave(int64_t timeout_ns) { return impl_->Leave(timeout_ns); }
+Status Job::Abort(const std::string& reason) {
+  return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")
+                         : impl_->Abort(reason);
+}
+Status Job::Report(Code cause, const std::string& text) {
+  return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")
+                         : impl_->Report(cause, text);
+}
+Status Job::Evict(MemberId member, const std::string& reason) {
+  return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")
+                         : impl_->Evict(member, reason);
+}
+Status Job::Destroy() { return impl_->Destroy(); }
+
+Status Job::NextEvent(JobEvent* event, int64_t timeout_ns) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  std::optional<JobEvent> next = impl_->events().Wait(timeout_ns);
+  if (!next) return Status(Code::kTimeout, "no event");
+  *event = std::move(*next);
+  return Status::Ok();
+}
+
+Expected<int> Job::EventFd() {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->events().Descriptor();
+}
+
+const Config& Job::config() const { return impl_->config(); }
+Status Job::GetCounter(const std::string& name, uint64_t* value) const {
+  return impl_->GetCounter(name, value);
+}
+
+Status Job::Dump(const std::string& path) const {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  const std::string text = impl_->DumpText();
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return Status(Code::kSystem, "path", Status::System("cannot write " + path, errno).text());
+  size_t written = 0;
+  int error = 0;
+  while (written < text.size()) {
+    const ssize_t done = write(fd, text.data() + written, text.size() - written);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      error = errno;
+      break;
+    }
+    written += static_cast<size_t>(done);
+  }
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error == 0) return Status::Ok();
+  return Status(Code::kSystem, "path", Status::System("cannot write " + path, error).text());
+}
+
+ViewPtr Job::view() const { return impl_->view(); }
+ViewPtr Job::column_view(int32_t shard) const { return impl_->column_view(shard); }
+MemberId Job::self() const { return impl_->self(); }
+Culprit Job::last_culprit() const { return impl_->last_culprit(); }
+
+Expected<GroupPtr> Job::OpenGroup(const std::string& name, int32_t window) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->OpenGroup(name, window);
+}
+
+Status Job::CloseGroup(const GroupPtr& group) {
+  group->closed = true;
+  return Status::Ok();
+}
+
+GroupInfo Job::group_info(const GroupPtr& group) const { return impl_->group_info(group->key); }
+
+Expected<std::vector<OpPtr>> Job::Start(const GroupPtr& group, std::vector<OpRequest> requests) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (InCallback()) return Status(Code::kState, "a callback must not start operations");
+  return impl_->Start(group, std::move(requests));
+}
+
+Status Job::Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome) {
+  return impl_->Wait(op, timeout_ns, outcome);
+}
+
+Expected<collective::Outcome> Job::OutcomeOf(const GroupPtr& group, Seq seq) const {
+  return impl_->OutcomeOf(group->key, seq);
+}
+
+Status Job::StepBegin(const StepRequest& request, StepResult* result) {
+  return impl_->StepBegin(request, result);
+}
+Status Job::StepEnd(int64_t step, StepResult* result) { return impl_->StepEnd(step, result); }
+
+Expected<void*> Job::MemAlloc(size_t bytes) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->memory().Allocate(bytes);
+}
+
+Status Job::MemFree(void* memory) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->memory().Free(memory);
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,212 @@
+// From options and environment to a running job.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "base/config_os.h"
+#include "reduce/isa.h"
+#include "runtime/coordinator_process.h"
+#include "runtime/host.h"
+#include "runtime/job_impl.h"
+#include "runtime/logger.h"
+
+namespace ftar::runtime {
+namespace {
+
+Status SetIf(Config* config, bool given, const char* name, const std::string& value) {
+  return given ? config->Set(Config::Layer::kProgram, name, value) : Status::Ok();
+}
+
+Status ApplyOptions(const JobOptions& options, Config* config) {
+  for (const auto& [name, value] : options.knobs) {
+    FTAR_RETURN_IF_ERROR(config->Set(Config::Layer::kProgram, name, value));
+  }
+  const struct {
+    const char* name;
+    int32_t value;
+  } numbers[] = {{"replica", options.replica},
+                 {"shard", options.shard},
+                 {"replicas", options.replicas},
+                 {"shards", options.shards},
+                 {"min_replicas", options.min_replicas}};
+  for (const auto& [name, value] : numbers) {
+    FTAR_RETURN_IF_ERROR(SetIf(config, value >= 0, name, std::to_string(value)));
+  }
+  FTAR_RETURN_IF_ERROR(SetIf(config, !options.name.empty(), "job", options.name));
+  FTAR_RETURN_IF_ERROR(SetIf(config, !options.coordinator.empty(), "coordinator", options.coordinator));
+  FTAR_RETURN_IF_ERROR(SetIf(config, !options.host.empty(), "host", options.host));
+  FTAR_RETURN_IF_ERROR(SetIf(config, !options.rack.empty(), "rack", options.rack));
+  return SetIf(config, options.timeout_ns > 0, "timeout", std::to_string(options.timeout_ns) + "ns");
+}
+
+std::string PortsText(const Config& config) {
+  const Config::Ports ports = config.ports(KnobId::kPorts);
+  if (ports.first == 0) return {};
+  return std::to_string(ports.first) + "-" + std::to_string(ports.last);
+}
+
+size_t BytesOrZero(int64_t bytes) { return bytes > 0 ? static_cast<size_t>(bytes) : 0; }
+
+std::string ShownAddress(const Place& place) {
+  const bool v6 = place.coordinator_host.find(':') != std::string::npos;
+  return (v6 ? "[" + place.coordinator_host + "]" : place.coordinator_host) + ":" +
+         std::to_string(place.coordinator_port);
+}
+
+plan::PlanKind PlanOf(const std::string& word) {
+  for (plan::PlanKind kind :
+       {plan::PlanKind::kOneShot, plan::PlanKind::kDirect, plan::PlanKind::kRing}) {
+    if (word == plan::PlanName(kind)) return kind;
+  }
+  return plan::PlanKind::kAuto;
+}
+
+}  // namespace
+
+Status Job::Impl::Configure(const JobOptions& options) {
+  environment_ = ReadEnvironment();
+  FTAR_RETURN_IF_ERROR(LoadConfig(environment_, &config_));
+  FTAR_RETURN_IF_ERROR(ApplyOptions(options, &config_));
+  Expected<std::string> token = ReadToken(config_);
+  if (!token.ok()) return token.status();
+  token_ = std::move(token.value());
+  Expected<Place> place = FindPlace(config_, environment_, !token_.empty(), getppid());
+  if (!place.ok()) return place.status();
+  place_ = std::move(place.value());
+  if (!place_.solo() && token_.empty() && !IsLoopbackText(place_.coordinator_host)) {
+    return Status(Code::kConfig, "token",
+                  "the coordinator is at " + ShownAddress(place_) +
+                      ", beyond loopback, where every member must know the job's token: set "
+                      "FTAR_TOKEN or FTAR_TOKEN_FILE");
+  }
+  const Expected<MemberId> id = RandomMemberId();
+  if (!id.ok()) return id.status();
+  self_ = *id;
+  host_ = config_.text(KnobId::kHost);
+  if (host_.empty()) host_ = HostName();
+  FTAR_RETURN_IF_ERROR(reduce::SetIsa(config_.text(KnobId::kIsa)));
+  timeout_ns_ = config_.duration_ns(KnobId::kTimeout);
+  cores_ = UsableCores();
+  log_ = MakeLogger(config_, place_.job + "/" + ToString(self_));
+  return Status::Ok();
+}
+
+Expected<Devices> Job::Impl::OpenDevices() {
+  transport::DeviceConfig device;
+  device.self = self_;
+  device.job = place_.job;
+  device.token = token_;
+  device.interface_name = config_.text(KnobId::kInterface);
+  device.route_to = ShownAddress(place_);
+  device.ports = PortsText(config_);
+  device.tcp_streams = static_cast<int>(config_.integer(KnobId::kTcpStreams));
+  device.tcp_congestion = config_.text(KnobId::kTcpCongestion);
+  device.tcp_crc = config_.on(KnobId::kTcpCrc);
+  device.allow_wildcard = config_.on(KnobId::kAllowWildcard);
+  device.shm_ring_bytes = BytesOrZero(config_.bytes(KnobId::kShmRing));
+  // Half of the time after which silence evicts: the link's verdict should come before that of the clock.
+  device.path_retry_ns = timeout_ns_ / 2;
+  device.handshake_timeout_ns = std::max<TimeNs>(timeout_ns_ / 2, kSecond);
+  const std::string& wanted = config_.text(KnobId::kTransport);
+  Devices out;
+  Status last;
+  for (const char* name : {"shm", "tcp"}) {
+    if (wanted != "auto" && wanted != name) continue;
+    Expected<std::unique_ptr<transport::Device>> opened = transport::OpenDevice(name, device);
+    if (opened.ok()) {
+      out.push_back(std::move(opened.value()));
+    } else {
+      last = opened.status();
+      log_.Info("runtime", std::string(name) + " is not used: " + last.text());
+      // tcp reaches everybody, so that only its loss is one.
+      if (wanted == name || std::string(name) == "tcp") return last;
+    }
+  }
+  return out;
+}
+
+engine::Config Job::Impl::MakeEngineConfig(const Devices& devices) {
+  engine::Config out;
+  out.job = place_.job;
+  out.self.id = self_;
+  out.self.replica = place_.replica;
+  out.self.shard = place_.shard;
+  out.self.pid = getpid();
+  out.self.host = host_;
+  out.self.host_key = HostKey();
+  out.self.rack = config_.text(KnobId::kRack);
+  for (const auto& device : devices) {
+    out.self.addresses += (out.self.addresses.empty() ? "" : ";") + device->address();
+  }
+  out.replicas = place_.replicas;
+  out.shards = place_.shards;
+  out.min_replicas = place_.min_replicas;
+  out.agreed_config = config_.AgreedList();
+  out.timeout_ns = timeout_ns_;
+  out.heartbeat_ns = config_.duration_ns(KnobId::kHeartbeat);
+  out.solo = place_.solo();
+  out.group.window = static_cast<Seq>(config_.integer(KnobId::kWindow));
+  out.group.fault_tolerant = config_.on(KnobId::kFt);
+  out.group.deterministic = config_.on(KnobId::kDeterministic);
+  out.group.plan = PlanOf(config_.text(KnobId::kPlan));
+  out.group.chunk_bytes = BytesOrZero(config_.bytes(KnobId::kChunk));
+  return out;
+}
+
+void Job::Impl::ArmTestHook() {
+#ifdef FTAR_TEST_HOOKS
+  const std::string fault = FindVariable(environment_, "FTAR_TEST_FAULT");
+  if (!fault.empty()) {
+    const Expected<FaultPlan> plan = ParseFaultPlan(fault);
+    if (plan.ok()) {
+      driver_->hook() = TestHook(*plan);
+    } else {
+      log_.Error("runtime", plan.status().text());
+    }
+  }
+  const std::string allowed = FindVariable(environment_, "FTAR_TEST_MALLOC");
+  if (!allowed.empty()) driver_->staging().FailAfter(atoll(allowed.c_str()));
+#endif
+}
+
+Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEvent&)> on_event) {
+  created_ns_ = Now();
+  on_event_ = std::move(on_event);
+  FTAR_RETURN_IF_ERROR(Configure(options));
+  user_wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  progress_wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (user_wake_fd_ < 0 || progress_wake_fd_ < 0) return Status::System("eventfd", errno);
+  Devices devices;
+  if (!place_.solo()) {
+    Expected<Devices> opened = OpenDevices();
+    if (!opened.ok()) return opened.status();
+    devices = std::move(opened.value());
+    ControlConnection::Settings settings;
+    settings.shown_address = ShownAddress(place_);
+    settings.token = token_;
+    settings.self = self_;
+    settings.silence_ns = timeout_ns_;
+    control_.emplace(std::move(settings), &log_);
+  }
+  engine::Config engine_config = MakeEngineConfig(devices);
+  driver_ = std::make_unique<EngineDriver>(std::move(engine_config), std::move(devices), this, &log_);
+  ArmTestHook();
+  RegisterForkAware(this);
+  if (place_.starts_coordinator) {
+    const Status started = StartCoordinatorProcess(
+        {place_.coordinator_host, place_.coordinator_port, place_.job, token_}, environment_);
+    if (!started.ok()) return started;
+  }
+  try {
+    thread_ = std::thread([this] { ProgressMain(); });
+  } catch (const std::system_error& error) {
+    return Status(Code::kSystem, std::string("cannot start the progress thread: ") + error.what());
+  }
+  return Status::Ok();
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,275 @@
+// Pumping and waiting: who drives, when it sleeps, and the progress thread.
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "runtime/job_impl.h"
+
+namespace ftar::runtime {
+namespace {
+
+// How long the progress thread leaves the wheel alone after a user thread had it, and how often it looks while one has it.
+constexpr TimeNs kLookNs = 1 * kMillisecond;
+
+void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void Raise(int fd) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t done = write(fd, &one, sizeof one);
+}
+
+void Lower(int fd) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t done = read(fd, &count, sizeof count);
+}
+
+std::chrono::steady_clock::time_point ToTimePoint(TimeNs time) {
+  // steady_clock is CLOCK_MONOTONIC here.
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time));
+}
+
+}  // namespace
+
+TimeNs Now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+Lock Job::Impl::TakeLock() {
+  lock_wanted_.fetch_add(1, std::memory_order_relaxed);
+  Lock lock(mutex_);
+  lock_wanted_.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
+// ---- one round -------------------------------------------------------------------------------------------------------
+
+bool Job::Impl::PumpControl(TimeNs now) {
+  if (!control_) return false;
+  ControlConnection::Result& result = control_result_;
+  result.any = result.went_up = result.went_down = false;
+  result.messages.clear();
+  control_->Poll(now, &result);
+  if (driver_->dropping()) return false;
+  if (result.went_up) driver_->Feed(now, engine::CoordinatorUp{});
+  for (wire::Message& message : result.messages) {
+    driver_->Feed(now, engine::FromCoordinator{std::move(message)});
+    // One at a time: what a Prepare revokes is gone before the next message is looked at.
+    driver_->Run(now);
+  }
+  if (result.went_down) driver_->Feed(now, engine::CoordinatorDown{});
+  return result.any;
+}
+
+bool Job::Impl::Pump(TimeNs now) {
+  if (closed_down_) return false;
+  ++pumps_;
+  bool any = driver_->Poll(now);
+  any |= PumpControl(now);
+  if (now >= driver_->next_deadline()) driver_->Feed(now, engine::Tick{});
+  Settle(now);
+  return any;
+}
+
+void Job::Impl::Settle(TimeNs now) {
+  driver_->Run(now);
+  const engine::Phase phase = driver_->engine().phase();
+  const bool running = phase == engine::Phase::kJoining || phase == engine::Phase::kMember ||
+                       phase == engine::Phase::kLeaving;
+  if (!running && ended_.ok()) OnPhaseEnded();
+  if (std::exchange(delivered_, false) && waiters_ > 1) changed_.notify_all();
+}
+
+// ---- sleeping --------------------------------------------------------------------------------------------------------
+
+void Job::Impl::Wake() {
+  if (wheel_ == Wheel::kUser) Raise(user_wake_fd_);
+  if (wheel_ == Wheel::kProgress) Raise(progress_wake_fd_);
+}
+
+// After events fed by a thread that does not drive: the sleeper must look again if it has to be up earlier, or if something
+// waits for room in a link whose doorbell it armed before.
+void Job::Impl::WakeIfNeeded() {
+  if (sleepers_ == 0) return;
+  if (driver_->next_deadline() < sleep_until_ || driver_->sending() || closed_down_ ||
+      (control_ && control_->wants_write())) {
+    Wake();
+  }
+}
+
+void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
+  const bool deaf = closed_down_ || driver_->dropping();
+  if (!deaf && !driver_->PrepareSleep()) return;
+  const TimeNs now = Now();
+  const TimeNs control = control_ && !closed_down_ ? control_->next_deadline() : kNever;
+  sleep_until_ = std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),
+                           deaf ? kNever : driver_->devices_deadline(), control});
+  const TimeNs span = SleepFor(now, sleep_until_, kNever, kNever, kNever);
+  pollfd fds[8];
+  nfds_t count = 0;
+  fds[count++] = {wake_fd, POLLIN, 0};
+  if (!deaf) {
+    for (const auto& device : driver_->devices()) fds[count++] = {device->wait_fd(), POLLIN, 0};
+    if (control_ && control_->fd() >= 0) {
+      const short wanted = control_->wants_write() ? POLLIN | POLLOUT : POLLIN;
+      fds[count++] = {control_->fd(), wanted, 0};
+    }
+  }
+  const Wheel mine = wheel_;
+  ++sleeps_;
+  ++sleepers_;
+  user_sleeping_ = mine == Wheel::kUser;
+  lock.unlock();
+  const timespec timeout{static_cast<time_t>(span / kSecond), static_cast<long>(span % kSecond)};
+  ppoll(fds, count, span == kNever ? nullptr : &timeout, nullptr);
+  lock.lock();
+  --sleepers_;
+  if ((fds[0].revents & POLLIN) != 0) Lower(wake_fd);
+  if (mine == Wheel::kUser) user_sleeping_ = false;
+  // Whoever has taken the wheel meanwhile has put the doorbells away.
+  if (wheel_ == mine && !closed_down_) driver_->FinishSleep();
+}
+
+// ---- the wheel -------------------------------------------------------------------------------------------------------
+
+void Job::Impl::TakeWheel(Wheel who) {
+  if (wheel_ == Wheel::kProgress && who == Wheel::kUser) {
+    driver_->FinishSleep();
+    Raise(progress_wake_fd_);
+  }
+  wheel_ = who;
+}
+
+void Job::Impl::LeaveWheel() {
+  if (wheel_ == Wheel::kUser) last_user_drive_ns_ = Now();
+  wheel_ = Wheel::kNobody;
+  if (progress_waits_) progress_.notify_one();
+}
+
+void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
+  TimeNs busy_ns = Now();
+  int idle_polls = 0;
+  for (;;) {
+    TimeNs now = Now();
+    const bool any = Pump(now);
+    if (!callbacks_.empty()) RunCallbacks(lock);
+    if (done() || forked()) return;
+    if (any) {
+      busy_ns = now;
+      idle_polls = 0;
+    } else {
+      now = Now();
+      ++idle_polls;
+    }
+    if (now >= deadline) return;
+    WaitInputs in;
+    in.ranks_on_host = ranks_on_host_;
+    in.cores = cores_;
+    in.changing = driver_->engine().changing() || closed_down_;
+    in.idle_ns = now - busy_ns;
+    in.idle_polls = idle_polls;
+    switch (any ? WaitStep::kSpin : NextWaitStep(in)) {
+      case WaitStep::kSpin: {
+        const bool wanted = lock_wanted_.load(std::memory_order_relaxed) > 0;
+        lock.unlock();
+        if (wanted) {
+          sched_yield();
+        } else {
+          Pause();
+        }
+        lock.lock();
+        break;
+      }
+      case WaitStep::kYield:
+        lock.unlock();
+        sched_yield();
+        lock.lock();
+        break;
+      case WaitStep::kSleep: Sleep(lock, deadline, user_wake_fd_); break;
+    }
+  }
+}
+
+bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
+  if (done()) return true;
+  ++waiters_;
+  bool first = true;
+  while (!done() && !forked()) {
+    if (!std::exchange(first, false) && Now() >= deadline) break;
+    if (wheel_ == Wheel::kUser) {
+      // Bounded, so that a driver that dies with its thread does not leave us here.
+      const TimeNs until = std::min(deadline, Now() + 100 * kMillisecond);
+      changed_.wait_until(lock, ToTimePoint(until));
+      continue;
+    }
+    TakeWheel(Wheel::kUser);
+    Drive(lock, done, deadline);
+    LeaveWheel();
+    if (waiters_ > 1) changed_.notify_all();
+  }
+  --waiters_;
+  return done();
+}
+
+// ---- the progress thread ---------------------------------------------------------------------------------------------
+
+// Names are resolved here because that blocks; everybody else goes on meanwhile.
+void Job::Impl::ResolveCoordinator(Lock& lock) {
+  lock.unlock();
+  Expected<std::vector<std::string>> addresses =
+      coordinator::ResolveHost(place_.coordinator_host, place_.coordinator_port);
+  lock.lock();
+  if (!closed_down_) control_->SetAddresses(Now(), std::move(addresses));
+  Wake();
+}
+
+void Job::Impl::ProgressTurn(Lock& lock) {
+  const TimeNs now = Now();
+  if (control_ && !closed_down_ && control_->wants_addresses(now)) return ResolveCoordinator(lock);
+  if (wheel_ == Wheel::kUser) {
+    if (user_sleeping_) {
+      // Leaving the wheel wakes us; until then there is nothing to look after, but for a name to resolve.
+      progress_waits_ = true;
+      progress_.wait_for(lock, std::chrono::milliseconds(100));
+      progress_waits_ = false;
+    } else {
+      progress_.wait_until(lock, ToTimePoint(now + kLookNs));
+    }
+    return;
+  }
+  if (last_user_drive_ns_ != 0 && now - last_user_drive_ns_ < kLookNs) {
+    progress_.wait_until(lock, ToTimePoint(last_user_drive_ns_ + kLookNs));
+    return;
+  }
+  wheel_ = Wheel::kProgress;
+  const bool any = Pump(now);
+  if (!callbacks_.empty()) RunCallbacks(lock);
+  if (wheel_ == Wheel::kProgress && !any && !stopping_) {
+    const bool resolve = control_ && !closed_down_ && control_->wants_addresses(Now());
+    if (!resolve) Sleep(lock, kNever, progress_wake_fd_);
+  }
+  if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
+  if (lock_wanted_.load(std::memory_order_relaxed) > 0) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+}
+
+void Job::Impl::ProgressMain() {
+  Lock lock(mutex_);
+  while (!stopping_) ProgressTurn(lock);
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,163 @@
+// What the engine notices becomes events, log lines and callbacks.
+#include <algorithm>
+
+#include "runtime/job_impl.h"
+
+namespace ftar::runtime {
+namespace {
+
+thread_local int t_callback_depth = 0;
+
+}  // namespace
+
+CallbackScope::CallbackScope() { ++t_callback_depth; }
+CallbackScope::~CallbackScope() { --t_callback_depth; }
+
+bool Job::InCallback() { return t_callback_depth > 0; }
+
+// Callbacks run one after the other, in order, whoever calls them; a thread that finds another at it leaves them there.
+void Job::Impl::RunCallbacks(Lock& lock) {
+  if (running_callbacks_ || callbacks_.empty()) return;
+  running_callbacks_ = true;
+  while (!callbacks_.empty()) {
+    std::function<void()> call = std::move(callbacks_.front());
+    callbacks_.pop_front();
+    lock.unlock();
+    try {
+      const CallbackScope scope;
+      call();
+    } catch (...) {
+      log_.Error("runtime", "a callback threw an exception; it is ignored");
+    }
+    call = nullptr;  // what it holds may be the last reference to something that takes the lock
+    lock.lock();
+  }
+  running_callbacks_ = false;
+}
+
+const wire::ViewEntry* Job::Impl::EntryOf(MemberId id, int32_t* rank) const {
+  for (const ViewPtr& view : {view_, previous_view_}) {
+    if (!view) continue;
+    for (size_t i = 0; i < view->entries.size(); ++i) {
+      if (view->entries[i].card.id != id) continue;
+      *rank = static_cast<int32_t>(i);
+      return &view->entries[i];
+    }
+  }
+  return nullptr;
+}
+
+Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
+  Culprit out;
+  out.code = loss.cause;
+  out.member = loss.member;
+  out.replica = loss.replica;
+  out.shard = loss.shard;
+  out.epoch = epoch;
+  out.last_progress_ns = loss.last_progress_ns;
+  out.host = loss.host;
+  out.stage = loss.stage;
+  out.text = loss.text;
+  if (const wire::ViewEntry* entry = EntryOf(loss.member, &out.rank)) {
+    out.replica = entry->card.replica;
+    out.shard = entry->card.shard;
+    if (out.host.empty()) out.host = entry->card.host;
+  }
+  return out;
+}
+
+void Job::Impl::Emit(JobEvent event) {
+  event.time_ns = Now();
+  events_.Push(event);
+  if (on_event_) {
+    callbacks_.push_back([this, event = std::move(event)] { on_event_(event); });
+  }
+}
+
+void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) const {
+  event->type = EventType::kLate;
+  event->seq = event->who.seq = late.seq;
+  event->who.member = late.member;
+  event->who.stage = "late";
+  event->who.text =
+      "others have waited for it for " + std::to_string(late.since_ns / kMillisecond) + " ms";
+  if (const wire::ViewEntry* entry = EntryOf(late.member, &event->who.rank)) {
+    event->who.replica = entry->card.replica;
+    event->who.shard = entry->card.shard;
+    event->who.host = entry->card.host;
+  }
+}
+
+void Job::Impl::OnNotice(const engine::Notice& notice) {
+  using Kind = engine::Notice::Kind;
+  JobEvent event;
+  event.epoch = notice.epoch;
+  event.who = CulpritOf(notice.loss, notice.epoch);
+  event.cause = notice.loss.member.valid() ? notice.loss.cause : Code::kOk;
+  const std::string who = "replica " + std::to_string(event.who.replica) + " shard " +
+                          std::to_string(event.who.shard) + " on " + event.who.host;
+  switch (notice.kind) {
+    case Kind::kView: event.type = EventType::kView; break;
+    case Kind::kJoined:
+      event.type = EventType::kMemberJoined;
+      event.cause = Code::kOk;
+      log_.Info("runtime", who + " has joined");
+      break;
+    case Kind::kLeft:
+      event.type = EventType::kMemberLeft;
+      event.cause = Code::kLeft;
+      log_.Info("runtime", who + " has left");
+      break;
+    case Kind::kLost:
+      event.type = EventType::kMemberLost;
+      last_culprit_ = event.who;
+      log_.Warn("runtime", who + " is lost (" + event.who.stage + "): " + event.who.text);
+      break;
+    case Kind::kLate: LateEvent(notice.late, &event); break;
+    case Kind::kLinkDown:
+      event.type = EventType::kLinkDown;
+      log_.Warn("runtime", "link to " + who + " is down: " + event.who.text);
+      break;
+    case Kind::kLinkUp: event.type = EventType::kLinkUp; break;
+    case Kind::kCoordinatorDown:
+      event.type = EventType::kCoordinatorDown;
+      event.cause = Code::kCoordinator;
+      break;
+    case Kind::kCoordinatorUp: event.type = EventType::kCoordinatorUp; break;
+    case Kind::kQuorum:
+      last_culprit_ = event.who;
+      last_culprit_.code = Code::kQuorum;
+      log_.Error("runtime", "the quorum is lost: " + notice.loss.text);
+      return;
+    case Kind::kEvicted:
+      event.type = EventType::kEvicted;
+      event.cause = Code::kEvicted;
+      last_culprit_ = event.who;
+      last_culprit_.code = Code::kEvicted;
+      log_.Error("runtime", "this member was evicted: " + event.who.text);
+      break;
+  }
+  Emit(std::move(event));
+}
+
+void Job::Impl::OnViewChanged() {
+  previous_view_ = view_;
+  view_ = driver_->engine().view();
+  ++view_changes_;
+  if (!view_) return;
+  const wire::ViewEntry* self = view_->Find(self_);
+  ranks_on_host_ = 1;
+  if (self != nullptr) {
+    ranks_on_host_ = static_cast<int>(
+        std::count_if(view_->entries.begin(), view_->entries.end(), [&](const wire::ViewEntry& entry) {
+          return entry.card.host_key == self->card.host_key;
+        }));
+  }
+  delivered_ = true;  // whoever waits for readiness looks again
+}
+
+void Job::Impl::SendToCoordinator(const wire::Message& message) {
+  if (control_) control_->Send(message);
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,215 @@
+// The inside of Job. One lock covers the engine, its devices, the control connection and the op table; callbacks run without.
+//
+// Who drives: at most one thread pumps at a time. A user thread inside a wait takes the wheel from the progress thread, which
+// then only looks every millisecond whether somebody still drives, so that a small blocking operation pays no hand-over and
+// no failure notice waits longer than that. Other waiting threads sleep on `changed_` and take over when the driver leaves.
+// Files: job_create.cc (configuration to a running job), job.cc (the face), job_drive.cc (pump, wait, progress thread),
+// job_ops.cc (start, wait, deliver), job_events.cc (notices, callbacks), job_membership.cc (ready, leave, abort, destroy),
+// step.cc, dump.cc.
+#ifndef FTAR_RUNTIME_JOB_IMPL_H_
+#define FTAR_RUNTIME_JOB_IMPL_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bounded_queue.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "runtime/control_connection.h"
+#include "runtime/engine_driver.h"
+#include "runtime/events.h"
+#include "runtime/fork_guard.h"
+#include "runtime/job.h"
+#include "runtime/memory.h"
+#include "runtime/op.h"
+#include "runtime/rendezvous.h"
+#include "runtime/waiting.h"
+
+namespace ftar::runtime {
+
+TimeNs Now();  // CLOCK_MONOTONIC: a wall clock that steps does not matter
+
+using Lock = std::unique_lock<std::mutex>;
+
+class Job::Impl final : public DriverHost, public ForkAware {
+ public:
+  Impl() = default;
+  ~Impl() override;
+
+  // job_create.cc
+  Status Open(const JobOptions& options, std::function<void(const JobEvent&)> on_event);
+
+  // The face, see job.h.
+  Status WaitReady(int64_t timeout_ns);
+  Status Leave(int64_t timeout_ns);
+  Status Abort(const std::string& reason);
+  Status Report(Code cause, const std::string& text);
+  Status Evict(MemberId member, const std::string& reason);
+  Status Destroy();
+  Status NextEvent(JobEvent* event, int64_t timeout_ns);
+  Status GetCounter(const std::string& name, uint64_t* value);
+  std::string DumpText();
+  ViewPtr view();
+  ViewPtr column_view(int32_t shard);
+  Culprit last_culprit();
+  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
+  GroupInfo group_info(GroupKey key);
+  Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
+  Status Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome);
+  Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
+  Status StepBegin(const StepRequest& request, StepResult* result);
+  Status StepEnd(int64_t step, StepResult* result);
+
+  bool forked() const { return forked_.load(std::memory_order_relaxed); }
+  MemberId self() const { return self_; }
+  const Config& config() const { return config_; }
+  EventQueue& events() { return events_; }
+  UserMemory& memory() { return memory_; }
+
+  // DriverHost
+  Op* FindOp(GroupKey group, Seq seq) override;
+  void SendToCoordinator(const wire::Message& message) override;
+  void OnStarted(const engine::Started& started) override;
+  void OnDelivered(GroupKey group, collective::Outcome outcome) override;
+  void OnStep(const engine::StepBegun& step) override;
+  void OnNotice(const engine::Notice& notice) override;
+  void OnViewChanged() override;
+
+  // ForkAware
+  void BeforeFork() override { mutex_.lock(); }
+  void AfterForkInParent() override { mutex_.unlock(); }
+  void AfterForkInChild() override;
+
+ private:
+  enum class Wheel { kNobody, kUser, kProgress };
+  struct GroupState {
+    std::unordered_map<Seq, OpPtr> ops;   // called and not delivered
+    std::deque<OpPtr> unnumbered;         // called before this member knew its first seq
+    std::map<Seq, collective::Outcome> history;
+    std::map<Epoch, ViewPtr> views;       // of calls, for layouts and roots named by epoch
+  };
+  // A wait ends early for reasons of its own; `done` looks at the state under the lock.
+  using Predicate = std::function<bool()>;
+
+  // job_create.cc
+  Status Configure(const JobOptions& options);
+  Expected<Devices> OpenDevices();
+  engine::Config MakeEngineConfig(const Devices& devices);
+  void ArmTestHook();
+
+  // job_drive.cc
+  bool DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline);  // true: done, false: deadline
+  void Drive(Lock& lock, const Predicate& done, TimeNs deadline);
+  bool Pump(TimeNs now);
+  bool PumpControl(TimeNs now);
+  void Settle(TimeNs now);  // after events: run the engine, act on a changed phase
+  void Sleep(Lock& lock, TimeNs deadline, int wake_fd);
+  void TakeWheel(Wheel who);
+  void LeaveWheel();
+  void Wake();  // the sleeping driver, whoever it is
+  void WakeIfNeeded();
+  void RunCallbacks(Lock& lock);
+  void ProgressMain();
+  void ProgressTurn(Lock& lock);
+  void ResolveCoordinator(Lock& lock);
+  Lock TakeLock();  // asks a spinning driver to let go
+
+  // job_ops.cc
+  Status CheckUsable() const;  // forked, destroyed, out
+  Status FillRequest(GroupState& state, GroupKey group, OpRequest* request, Op* op);
+  ViewPtr LayoutView(GroupState& state, GroupKey group, Epoch epoch);
+  Status CheckOverlap(const std::vector<OpPtr>& fresh) const;
+  void NumberOps(GroupKey group, GroupState& state);
+  void FinishOp(GroupState* state, const OpPtr& op, collective::Outcome outcome);
+  void FinishAll(const Status& status);
+  Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
+
+  // job_membership.cc
+  void OnPhaseEnded();
+  void CloseDown(TimeNs now);
+  Status JoinFailure(TimeNs now, TimeNs deadline);
+
+  // job_events.cc
+  void Emit(JobEvent event);
+  void LateEvent(const wire::LateNotice& late, JobEvent* event) const;
+  Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
+  const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
+
+  // Constant after Open.
+  Config config_;
+  std::vector<std::string> environment_;
+  Place place_;
+  std::string token_;
+  MemberId self_;
+  std::string host_;
+  Logger log_;
+  int cores_ = 1;
+  std::function<void(const JobEvent&)> on_event_;
+  TimeNs created_ns_ = 0;
+  TimeNs timeout_ns_ = 10 * kSecond;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;    // for waiting threads that do not drive
+  std::condition_variable progress_;   // for the progress thread while a user thread drives
+  std::atomic<int> lock_wanted_{0};
+  std::atomic<bool> forked_{false};
+
+  // Under mutex_.
+  std::unique_ptr<EngineDriver> driver_;
+  std::optional<ControlConnection> control_;
+  ControlConnection::Result control_result_;  // scratch
+  Wheel wheel_ = Wheel::kNobody;
+  bool stopping_ = false, destroyed_ = false, closed_down_ = false;
+  bool user_sleeping_ = false, progress_waits_ = false;
+  bool delivered_ = false;             // since waiting threads were last told
+  TimeNs last_user_drive_ns_ = 0;
+  TimeNs sleep_until_ = kNever;
+  int sleepers_ = 0;
+  int waiters_ = 0;
+  int ranks_on_host_ = 1;
+  int user_wake_fd_ = -1, progress_wake_fd_ = -1;
+  std::map<GroupKey, GroupState> groups_;
+  std::unordered_map<uint64_t, OpPtr> starting_;  // by handle, between StartOp and Started
+  uint64_t next_handle_ = 1;
+  std::deque<std::function<void()>> callbacks_;
+  bool running_callbacks_ = false;
+  ViewPtr view_, previous_view_;
+  Culprit last_culprit_;
+  Status ended_;                        // why this member is out
+  bool leave_requested_ = false;
+
+  // Steps.
+  bool step_pending_ = false;
+  std::optional<engine::StepBegun> step_answer_;
+  uint64_t step_number_ = 0;            // StepBegin calls so far; marks ops
+  double step_weight_ = 1;
+  StepResult current_step_;
+  std::deque<OpPtr> step_ops_;
+
+  uint64_t ops_delivered_ = 0, view_changes_ = 0, pumps_ = 0, sleeps_ = 0;
+
+  EventQueue events_;
+  UserMemory memory_;
+  std::thread thread_;
+};
+
+// Marks the calling thread as being inside a callback.
+class CallbackScope {
+ public:
+  CallbackScope();
+  ~CallbackScope();
+};
+
+}  // namespace ftar::runtime
+
+#endif  // FTAR_RUNTIME_JOB_IMPL_H_

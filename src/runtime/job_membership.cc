@@ -1,0 +1,218 @@
+// Getting in and getting out.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/job_impl.h"
+
+namespace ftar::runtime {
+namespace {
+
+TimeNs DeadlineOf(int64_t timeout_ns) {
+  const TimeNs now = Now();
+  return timeout_ns < 0 || timeout_ns > kNever - now ? kNever : now + timeout_ns;
+}
+
+}  // namespace
+
+Job::Impl::~Impl() {
+  UnregisterForkAware(this);
+  if (thread_.joinable()) {  // Open failed half way, or nobody called Destroy
+    static_cast<void>(Destroy());
+  }
+  for (const int fd : {user_wake_fd_, progress_wake_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+// Why joining took too long, as exactly as it can be said from here.
+Status Job::Impl::JoinFailure(TimeNs now, TimeNs deadline) {
+  const TimeNs limit = created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
+  if (now < limit) {
+    return deadline <= now ? Status(Code::kTimeout, "not ready yet") : Status::Ok();
+  }
+  if (control_ && !control_->ever_up()) {
+    return Status(Code::kCoordinator, "coordinator",
+                  "no coordinator at " + control_->shown_address() + " within join_timeout: " +
+                      control_->last_error().text());
+  }
+  return Status(Code::kTimeout, "join_timeout",
+                "the job did not become ready within join_timeout: waiting for " +
+                    std::to_string(place_.replicas) + " replicas");
+}
+
+Status Job::Impl::WaitReady(int64_t timeout_ns) {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  const TimeNs deadline = DeadlineOf(timeout_ns);
+  Lock lock = TakeLock();
+  const Predicate done = [this] {
+    return destroyed_ || !ended_.ok() || driver_->engine().view() != nullptr ||
+           (control_ && control_->hopeless());
+  };
+  for (;;) {
+    const TimeNs limit = created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
+    const bool ready = DriveUntil(lock, done, std::min(deadline, limit));
+    if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+    if (ready) break;
+    const Status failure = JoinFailure(Now(), deadline);
+    if (!failure.ok()) return failure;
+  }
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  if (control_ && control_->hopeless()) {
+    return Status(control_->last_error().code(), "token",
+                  "coordinator " + control_->shown_address() + ": " + control_->last_error().text());
+  }
+  return Status::Ok();
+}
+
+Status Job::Impl::Leave(int64_t timeout_ns) {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
+  const TimeNs deadline = DeadlineOf(timeout_ns);
+  Lock lock = TakeLock();
+  if (ended_.code() == Code::kLeft) return Status::Ok();
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  const TimeNs now = Now();
+  if (driver_->engine().phase() == engine::Phase::kJoining || place_.solo()) {
+    // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered first.
+    const Predicate idle = [this] {
+      return !ended_.ok() || destroyed_ ||
+             std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
+               return entry.second.ops.empty() && entry.second.unnumbered.empty();
+             });
+    };
+    leave_requested_ = true;
+    if (!DriveUntil(lock, idle, deadline)) return Status(Code::kTimeout, "leaving goes on");
+    if (ended_.ok()) driver_->Feed(Now(), engine::AbortSelf{Code::kLeft, "left"});
+    Settle(Now());
+    return Status::Ok();
+  }
+  if (!std::exchange(leave_requested_, true)) driver_->Feed(now, engine::RequestLeave{});
+  Settle(now);
+  const Predicate done = [this] { return !ended_.ok() || destroyed_; };
+  if (!DriveUntil(lock, done, deadline)) {
+    if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+    return Status(Code::kTimeout, "leaving takes longer; it goes on");
+  }
+  RunCallbacks(lock);
+  return ended_.code() == Code::kLeft ? Status::Ok() : CheckUsable();
+}
+
+Status Job::Impl::Abort(const std::string& reason) {
+  Lock lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  const TimeNs now = Now();
+  driver_->Feed(now, engine::AbortSelf{Code::kAborted, reason.empty() ? "aborted" : reason});
+  Settle(now);
+  changed_.notify_all();
+  Wake();
+  return Status::Ok();
+}
+
+Status Job::Impl::Report(Code cause, const std::string& text) {
+  Lock lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  const TimeNs now = Now();
+  driver_->Feed(now, engine::ReportSelf{cause, text});
+  Settle(now);
+  WakeIfNeeded();
+  return Status::Ok();
+}
+
+Status Job::Impl::Evict(MemberId member, const std::string& reason) {
+  Lock lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  if (!view_ || view_->Find(member) == nullptr) {
+    return Status(Code::kArg, "member", "no member " + ToString(member) + " is in the view");
+  }
+  const TimeNs now = Now();
+  driver_->Feed(now, engine::EvictPeer{member, reason});
+  Settle(now);
+  WakeIfNeeded();
+  return Status::Ok();
+}
+
+// This member is out, one way or another. Links go first, so that nobody reads or writes buffers any more when their
+// operations end (contract 9).
+void Job::Impl::OnPhaseEnded() {
+  const engine::Phase phase = driver_->engine().phase();
+  Status why = driver_->engine().phase_status();
+  if (phase == engine::Phase::kLeft || why.ok()) why = Status(Code::kLeft, "this member has left");
+  ended_ = std::move(why);
+  closed_down_ = true;
+  driver_->FinishSleep();
+  driver_->ForgetAll(Now());
+  if (control_) control_->Close();
+  FinishAll(ended_);
+  if (phase == engine::Phase::kAborted) log_.Info("runtime", "out: " + ended_.text());
+  Wake();
+}
+
+Status Job::Impl::Destroy() {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (Job::InCallback()) return Status(Code::kState, "a callback must not destroy its job");
+  {
+    Lock lock = TakeLock();
+    if (std::exchange(destroyed_, true)) return Status::Ok();
+    const TimeNs now = Now();
+    if (driver_ && ended_.ok()) {
+      driver_->Feed(now, engine::AbortSelf{Code::kAborted, "the job was destroyed"});
+      Settle(now);
+    }
+    stopping_ = true;
+    changed_.notify_all();
+    progress_.notify_all();
+    for (const int fd : {user_wake_fd_, progress_wake_fd_}) {
+      const uint64_t one = 1;
+      if (fd >= 0 && write(fd, &one, sizeof one) < 0) continue;
+    }
+    // Threads inside a wait see `destroyed_` and go; nobody waits longer than one look.
+    for (int i = 0; i < 100 && (waiters_ > 0 || running_callbacks_); ++i) {
+      changed_.wait_for(lock, std::chrono::milliseconds(50));
+    }
+    RunCallbacks(lock);
+  }
+  if (thread_.joinable()) thread_.join();
+  Lock lock = TakeLock();
+  RunCallbacks(lock);
+  if (driver_) driver_->Close();
+  events_.Close();
+  return Status::Ok();
+}
+
+void Job::Impl::AfterForkInChild() {
+  forked_.store(true, std::memory_order_relaxed);
+  if (driver_) driver_->CloseInForkedChild();
+  if (control_) control_->CloseInForkedChild();
+  events_.CloseInForkedChild();
+  for (int* fd : {&user_wake_fd_, &progress_wake_fd_}) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+  }
+  mutex_.unlock();
+}
+
+ViewPtr Job::Impl::view() {
+  if (forked()) return nullptr;
+  Lock lock = TakeLock();
+  return driver_ ? driver_->engine().view() : nullptr;
+}
+
+// Ranks in a column's view are ranks in the group.
+ViewPtr Job::Impl::column_view(int32_t shard) {
+  const ViewPtr whole = view();
+  if (!whole) return nullptr;
+  auto column = std::make_shared<wire::View>(*whole);
+  std::erase_if(column->entries,
+                [shard](const wire::ViewEntry& entry) { return entry.card.shard != shard; });
+  return column;
+}
+
+Culprit Job::Impl::last_culprit() {
+  if (forked()) return {};
+  Lock lock = TakeLock();
+  return last_culprit_;
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,327 @@
+// Operations: started, waited for, delivered.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/job_impl.h"
+
+namespace ftar::runtime {
+namespace {
+
+constexpr size_t kHistoryMax = 1024;
+constexpr size_t kViewsMax = 64;
+
+struct Range {
+  uintptr_t begin = 0, end = 0;
+};
+
+Range RangeOf(const void* data, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  return {begin, begin + bytes};
+}
+
+bool Overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
+
+// Two operations in flight may share memory that both only read (rule F8).
+bool Collide(const Op& a, const Op& b) {
+  const Range a_send = RangeOf(a.request.send, a.send_bytes), a_recv = RangeOf(a.request.recv, a.recv_bytes);
+  const Range b_send = RangeOf(b.request.send, b.send_bytes), b_recv = RangeOf(b.request.recv, b.recv_bytes);
+  return Overlap(a_recv, b_recv) || Overlap(a_recv, b_send) || Overlap(a_send, b_recv);
+}
+
+int32_t MembersOf(const ViewPtr& view) {
+  return view ? static_cast<int32_t>(view->entries.size()) : 1;
+}
+
+}  // namespace
+
+Status Job::Impl::CheckUsable() const {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (destroyed_) return Status(Code::kState, "job", "the job is destroyed");
+  return ended_;
+}
+
+Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window) {
+  Lock lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  auto group = std::make_shared<Group>();
+  group->name = name;
+  group->key = engine::KeyOf(name);
+  groups_[group->key];
+  const TimeNs now = Now();
+  driver_->Feed(now, engine::OpenGroup{group->key, static_cast<Seq>(std::max(window, 0))});
+  Settle(now);
+  WakeIfNeeded();
+  return group;
+}
+
+GroupInfo Job::Impl::group_info(GroupKey key) {
+  GroupInfo out;
+  out.self = self_;
+  if (forked()) return out;
+  Lock lock = TakeLock();
+  out.shard = place_.shard;
+  if (destroyed_) return out;
+  const ViewPtr group_view = driver_->engine().group_view(key);
+  if (group_view) {
+    out.members = static_cast<int32_t>(group_view->entries.size());
+    for (int32_t i = 0; i < out.members; ++i) {
+      if (group_view->entries[static_cast<size_t>(i)].card.id == self_) out.rank = i;
+    }
+    out.epoch = group_view->epoch;
+  }
+  if (const auto info = driver_->engine().group_info(key)) {
+    out.first_seq = info->first_seq;
+    out.next_seq = info->next_seq;
+  }
+  return out;
+}
+
+// The group's members as of its next call, or as of the epoch that the caller names.
+ViewPtr Job::Impl::LayoutView(GroupState& state, GroupKey group, Epoch epoch) {
+  const ViewPtr current = driver_->engine().group_view(group);
+  if (current) {
+    state.views[current->epoch] = current;
+    while (state.views.size() > kViewsMax) state.views.erase(state.views.begin());
+  }
+  if (epoch == 0 || (current && current->epoch == epoch)) return current;
+  const auto found = state.views.find(epoch);
+  return found == state.views.end() ? nullptr : found->second;
+}
+
+Status Job::Impl::FillRequest(GroupState& state, GroupKey group, OpRequest* request, Op* op) {
+  collective::OpSpec& spec = request->spec;
+  const bool segmented =
+      spec.kind == plan::Kind::kReduceScatter || spec.kind == plan::Kind::kAllGather;
+  uint64_t segments = 1;
+  if (segmented || spec.kind == plan::Kind::kBroadcast) {
+    const ViewPtr layout = LayoutView(state, group, request->layout_epoch);
+    if (!layout) {
+      return Status(Code::kArg, "epoch", "epoch " + std::to_string(request->layout_epoch) +
+                                             " is none of this group's last views");
+    }
+    if (segmented) {
+      spec.layout = layout->epoch;
+      spec.layout_members.clear();
+      for (const wire::ViewEntry& entry : layout->entries) spec.layout_members.push_back(entry.card.id);
+      segments = layout->entries.size();
+    } else {
+      if (request->root_rank < 0 || request->root_rank >= MembersOf(layout)) {
+        return Status(Code::kArg, "root", "root " + std::to_string(request->root_rank) +
+                                              " is no rank of this group's view");
+      }
+      spec.root = layout->entries[static_cast<size_t>(request->root_rank)].card.id;
+    }
+  }
+  if (!segmented) spec.layout = 0;
+  spec.weight = std::isnan(request->weight) ? step_weight_ : request->weight;
+  spec.timeout_ns = request->timeout_ns;
+  const uint64_t unit = spec.count * spec.element_bytes;
+  op->send_bytes = spec.kind == plan::Kind::kReduceScatter ? unit * segments : unit;
+  op->recv_bytes = spec.kind == plan::Kind::kAllGather ? unit * segments : unit;
+  if (request->send == nullptr) op->send_bytes = 0;
+  if (request->recv == nullptr) op->recv_bytes = 0;
+  // Who only receives a broadcast has no input.
+  if (spec.kind == plan::Kind::kBroadcast && spec.root != self_) op->send_bytes = 0;
+  return Status::Ok();
+}
+
+Status Job::Impl::CheckOverlap(const std::vector<OpPtr>& fresh) const {
+  const Status bad(Code::kArg, "recv",
+                   "the buffers overlap those of an operation in flight, and one of the two writes");
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (Collide(*fresh[i], *fresh[j])) return bad;
+    }
+    for (const auto& [key, state] : groups_) {
+      for (const auto& [seq, op] : state.ops) {
+        if (Collide(*fresh[i], *op)) return bad;
+      }
+      for (const OpPtr& op : state.unnumbered) {
+        if (Collide(*fresh[i], *op)) return bad;
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group, std::vector<OpRequest> requests) {
+  Lock lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  if (group->closed) return Status(Code::kState, "group", "the group is closed");
+  if (leave_requested_) return Status(Code::kLeft, "this member is leaving");
+  if (driver_->engine().phase() == engine::Phase::kJoining) {
+    return Status(Code::kState, "job", "the job is not ready yet");
+  }
+  GroupState& state = groups_[group->key];
+  const TimeNs now = Now();
+  std::vector<OpPtr> out;
+  for (OpRequest& request : requests) {
+    auto op = std::make_shared<Op>();
+    FTAR_RETURN_IF_ERROR(FillRequest(state, group->key, &request, op.get()));
+    op->request = std::move(request);
+    op->group = group->key;
+    op->start_ns = now;
+    op->step = step_number_;
+    op->handle = next_handle_++;
+    out.push_back(std::move(op));
+  }
+  FTAR_RETURN_IF_ERROR(CheckOverlap(out));
+  for (const OpPtr& op : out) {
+    starting_[op->handle] = op;
+    if (step_number_ > 0) step_ops_.push_back(op);
+    driver_->Feed(now, engine::StartOp{group->key, op->request.spec, op->handle});
+    Settle(now);
+  }
+  WakeIfNeeded();
+  RunCallbacks(lock);
+  return out;
+}
+
+void Job::Impl::OnStarted(const engine::Started& started) {
+  const auto found = starting_.find(started.handle);
+  if (found == starting_.end()) return;
+  const OpPtr op = found->second;
+  starting_.erase(found);
+  GroupState& state = groups_[started.group];
+  op->seq = started.seq;
+  if (started.seq != kNoSeq) {
+    state.ops[started.seq] = op;
+  } else if (driver_->engine().phase() == engine::Phase::kMember) {
+    state.unnumbered.push_back(op);
+  } else {
+    collective::Outcome outcome;
+    outcome.status = Code::kLeft;
+    outcome.text = "this member has left";
+    FinishOp(nullptr, op, std::move(outcome));
+  }
+}
+
+// Calls made before this member knew its first number get theirs in order, once it does.
+void Job::Impl::NumberOps(GroupKey group, GroupState& state) {
+  const auto info = driver_->engine().group_info(group);
+  if (!info || info->next_seq < state.unnumbered.size()) return;
+  Seq seq = info->next_seq - state.unnumbered.size();
+  for (const OpPtr& op : state.unnumbered) {
+    op->seq = seq;
+    state.ops[seq++] = op;
+  }
+  state.unnumbered.clear();
+}
+
+Op* Job::Impl::FindOp(GroupKey group, Seq seq) {
+  GroupState& state = groups_[group];
+  auto found = state.ops.find(seq);
+  if (found == state.ops.end() && !state.unnumbered.empty()) {
+    NumberOps(group, state);
+    found = state.ops.find(seq);
+  }
+  return found == state.ops.end() ? nullptr : found->second.get();
+}
+
+void Job::Impl::OnDelivered(GroupKey group, collective::Outcome outcome) {
+  const Seq seq = outcome.seq;
+  GroupState& state = groups_[group];
+  ++ops_delivered_;
+  state.history[seq] = outcome;
+  while (state.history.size() > kHistoryMax) state.history.erase(state.history.begin());
+  if (FindOp(group, seq) == nullptr) return;  // a leaver's stand-in: nobody called it here
+  const OpPtr op = state.ops[seq];
+  state.ops.erase(seq);
+  FinishOp(&state, op, std::move(outcome));
+}
+
+void Job::Impl::FinishOp(GroupState*, const OpPtr& op, collective::Outcome outcome) {
+  if (op->done.load(std::memory_order_relaxed)) return;
+  outcome.tag = op->request.spec.tag;
+  outcome.start_ns = op->start_ns;
+  op->outcome = std::move(outcome);
+  op->status = op->outcome.status == Code::kOk ? Status::Ok()
+                                               : Status(op->outcome.status, op->outcome.text);
+  op->done.store(true, std::memory_order_release);
+  delivered_ = true;
+  if (op->request.on_done) {
+    callbacks_.push_back([op] { op->request.on_done(op->outcome); });
+  }
+}
+
+void Job::Impl::FinishAll(const Status& status) {
+  std::vector<OpPtr> open;
+  for (auto& [key, state] : groups_) {
+    for (auto& [seq, op] : state.ops) open.push_back(op);
+    for (const OpPtr& op : state.unnumbered) open.push_back(op);
+    state.ops.clear();
+    state.unnumbered.clear();
+  }
+  for (auto& [handle, op] : starting_) open.push_back(op);
+  starting_.clear();
+  std::sort(open.begin(), open.end(), [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
+  for (const OpPtr& op : open) {
+    collective::Outcome outcome;
+    outcome.status = status.code();
+    outcome.text = status.text();
+    outcome.seq = op->seq;
+    FinishOp(nullptr, op, std::move(outcome));
+  }
+}
+
+// Why a wait may end before its operation: nobody can decide (design 5). The operation lives on.
+Status Job::Impl::WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now) {
+  const engine::Engine& engine = driver_->engine();
+  // A second wait on the same operation is not to return at once for ever.
+  constexpr TimeNs kLeastNs = 100 * kMillisecond;
+  if (engine.quorum_lost() && now - begun_ns >= kLeastNs) {
+    return Status(Code::kQuorum, last_culprit_.text.empty() ? "the quorum is lost" : last_culprit_.text);
+  }
+  if (engine.coordinator_up() || place_.solo()) return Status::Ok();
+  const TimeNs span = op->request.timeout_ns > 0 ? op->request.timeout_ns : timeout_ns_;
+  if (now - op->start_ns < span || now - begun_ns < std::min(span, kLeastNs)) return Status::Ok();
+  return Status(Code::kCoordinator, "coordinator",
+                "no coordinator at " + control_->shown_address() + " (" +
+                    control_->last_error().text() + "); the operation is undecided");
+}
+
+Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome) {
+  if (op->done.load(std::memory_order_acquire)) return OpStatusOf(op, outcome);
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
+  const TimeNs begun = Now();
+  const TimeNs deadline = timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
+  Lock lock = TakeLock();
+  Status early;
+  const Predicate done = [&] { return op->done.load(std::memory_order_relaxed) || destroyed_; };
+  while (!done()) {
+    // Looks at the wait's other reasons to end every now and then; a wait of a healthy operation never gets here twice.
+    const TimeNs look = std::min(deadline, Now() + 200 * kMillisecond);
+    if (DriveUntil(lock, done, look) || forked()) break;
+    const TimeNs now = Now();
+    early = WaitVerdict(op, begun, now);
+    if (!early.ok() || now >= deadline) break;
+  }
+  lock.unlock();
+  if (op->done.load(std::memory_order_acquire)) return OpStatusOf(op, outcome);
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (!early.ok()) return early;
+  if (timeout_ns == 0) return Status(Code::kInProgress, "in progress");
+  return Status(Code::kTimeout, "the wait's time is over; the operation goes on");
+}
+
+Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  Lock lock = TakeLock();
+  const auto state = groups_.find(group);
+  if (state != groups_.end()) {
+    const auto found = state->second.history.find(seq);
+    if (found != state->second.history.end()) return found->second;
+    if (state->second.ops.contains(seq)) return Status(Code::kInProgress, "in progress");
+  }
+  return Status(Code::kArg, "seq", "seq " + std::to_string(seq) +
+                                       " is none of this group's last 1024 operations");
+}
+
+Status OpStatusOf(const OpPtr& op, collective::Outcome* outcome) {
+  if (!op->done.load(std::memory_order_acquire)) return Status(Code::kInProgress, "in progress");
+  if (outcome != nullptr) *outcome = op->outcome;
+  return op->status;
+}
+
+}  // namespace ftar::runtime

@@ -1,0 +1,40 @@
+// One started operation, and one opened group, as the runtime and its callers share them. Internal to runtime/.
+//
+// Threads: everything before `done` is written under the job's lock; `outcome` and `status` are written once, before `done` is
+// set, and read by anybody after it. A caller's reference keeps an Op alive after its job.
+#ifndef FTAR_RUNTIME_OP_H_
+#define FTAR_RUNTIME_OP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "runtime/job.h"
+
+namespace ftar::runtime {
+
+class Op {
+ public:
+  OpRequest request;
+  uint64_t handle = 0;
+  GroupKey group = 0;
+  Seq seq = kNoSeq;         // known once the engine has taken it
+  uint64_t send_bytes = 0;  // what kSend and kRecv references may reach
+  uint64_t recv_bytes = 0;
+  TimeNs start_ns = 0;
+  uint64_t step = 0;        // counts StepBegin; ops of one step share it
+  std::atomic<bool> done{false};
+  Status status;
+  collective::Outcome outcome;
+};
+
+class Group {
+ public:
+  std::string name;
+  GroupKey key = 0;
+  bool closed = false;
+};
+
+}  // namespace ftar::runtime
+
+#endif  // FTAR_RUNTIME_OP_H_

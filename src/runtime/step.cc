@@ -1,0 +1,88 @@
+// Steps: marks that all members set alike, so that joins and leaves fall between them (rule J4).
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/job_impl.h"
+
+namespace ftar::runtime {
+
+void Job::Impl::OnStep(const engine::StepBegun& step) {
+  step_answer_ = step;
+  delivered_ = true;
+}
+
+Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
+  Lock lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  if (step_pending_) return Status(Code::kState, "step", "another thread is beginning a step");
+  if (leave_requested_) return Status(Code::kLeft, "this member is leaving");
+  if (!driver_->engine().view()) return Status(Code::kState, "job", "the job is not ready yet");
+  step_pending_ = true;
+  step_answer_.reset();
+  const TimeNs now = Now();
+  driver_->Feed(now, engine::BeginStep{request.step, request.strict});
+  Settle(now);
+  WakeIfNeeded();
+  const Predicate done = [this] {
+    return step_answer_.has_value() || !ended_.ok() || destroyed_;
+  };
+  // Others may be late for as long as they like (design 5), so that only leaving, or the end of the job, ends this.
+  while (!done() && !forked()) DriveUntil(lock, done, Now() + kSecond);
+  step_pending_ = false;
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (!step_answer_) return CheckUsable();
+  const engine::StepBegun answer = *step_answer_;
+  if (answer.status != Code::kOk) {
+    return Status(answer.status, "step", "step " + std::to_string(request.step) + " cannot begin here");
+  }
+  ++step_number_;
+  step_ops_.clear();
+  step_weight_ = std::isnan(request.weight) ? 1 : request.weight;
+  current_step_ = {answer.step,   answer.epoch,  answer.participants, answer.joined,
+                   answer.left,   answer.source, answer.weight_sum};
+  *result = current_step_;
+  return Status::Ok();
+}
+
+// Waits for the step's operations and sums up who was in them all.
+Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
+  Lock lock = TakeLock();
+  if (step_number_ == 0) return Status(Code::kState, "step", "no step has begun");
+  if (step >= 0 && step != current_step_.step) {
+    return Status(Code::kArg, "step", "step " + std::to_string(step) + " is not the one that runs, " +
+                                          std::to_string(current_step_.step));
+  }
+  const std::deque<OpPtr> ops = step_ops_;
+  const Predicate done = [&] {
+    return destroyed_ || std::all_of(ops.begin(), ops.end(), [](const OpPtr& op) {
+             return op->done.load(std::memory_order_relaxed);
+           });
+  };
+  while (!done() && !forked()) {
+    const TimeNs begun = Now();
+    if (DriveUntil(lock, done, begun + timeout_ns_) || forked()) break;
+    for (const OpPtr& op : ops) {
+      if (op->done.load(std::memory_order_relaxed)) continue;
+      FTAR_RETURN_IF_ERROR(WaitVerdict(op, begun, Now()));
+    }
+  }
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  *result = current_step_;
+  Status worst;
+  for (const OpPtr& op : ops) {
+    if (!op->done.load(std::memory_order_acquire)) return CheckUsable();
+    if (!op->status.ok() && worst.ok()) worst = op->status;
+    if (!op->status.ok()) continue;
+    result->participants = std::min(result->participants, op->outcome.participants);
+    result->weight_sum = std::min(result->weight_sum, op->outcome.weight_sum);
+    result->epoch = std::max(result->epoch, op->outcome.epoch);
+  }
+  step_ops_.clear();
+  return worst;
+}
+
+}  // namespace ftar::runtime
