@@ -8,7 +8,7 @@
 namespace ftar::perf {
 namespace {
 
-constexpr size_t kBoardBytes = sizeof(BoardSlot) * kMaxRanks;
+constexpr size_t kBoardBytes = sizeof(BoardSlot) * kMaxProcesses;
 
 const char* StateName(RankState state) {
   switch (state) {

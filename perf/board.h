@@ -2,7 +2,8 @@
 //
 // Purpose: the launcher sees progress without a message per operation, can say where a rank hangs,
 // and knows the exact time of a strike even though the struck process can report nothing more.
-// Threads: each field has one writer (the rank) and is atomic.  Ownership: Board unmaps its memory.
+// Threads: each field has one writer (the rank, or where said the launcher) and is atomic.
+// Ownership: Board unmaps its memory.
 #ifndef FTAR_PERF_BOARD_H_
 #define FTAR_PERF_BOARD_H_
 
@@ -13,7 +14,8 @@
 
 namespace ftar::perf {
 
-inline constexpr int kMaxRanks = 256;
+inline constexpr int kMaxProcesses = 8192;  // of one run, dead ones included
+inline constexpr int kMaxRanks = 256;       // at the same time
 
 enum class RankState : int32_t {
   kStarting,
@@ -34,7 +36,10 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> iteration{0};  // timed iterations begun
   std::atomic<uint64_t> seq{0};        // the operation that state speaks of
   std::atomic<uint64_t> delivered{0};  // operations delivered to this rank
-  std::atomic<int64_t> strike_ns{0};   // when the fault struck, 0 before
+  std::atomic<int32_t> leave{0};       // set by the launcher: leave at the next operation
+  std::atomic<uint64_t> end_seq{
+      0};  // of slot 0, set by the launcher: the run ends before this one; 0: never
+  std::atomic<int64_t> strike_ns{0};  // when the fault struck, 0 before
 };
 
 std::string DescribeState(const BoardSlot& slot);
@@ -50,7 +55,7 @@ class Board {
   Board& operator=(const Board&) = delete;
 
   int fd() const { return fd_; }
-  BoardSlot& slot(int index) { return slots_[index]; }
+  BoardSlot& slot(int number) { return slots_[number]; }
 
  private:
   Board(int fd, BoardSlot* slots) : fd_(fd), slots_(slots) {}

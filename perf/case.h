@@ -12,6 +12,7 @@
 
 #include "ftar/ftar.h"
 #include "perf/schedule.h"
+#include "perf/verify.h"
 
 namespace ftar::perf {
 
@@ -43,6 +44,7 @@ struct OpContext {
   int32_t my_replica = 0;
   uint64_t round = 0;  // inputs differ from round to round
   bool in_place = false;
+  Values values = Values::kExact;
 };
 
 struct Case {

@@ -63,8 +63,14 @@ void Collector::OnGone(int rank) {
 void Collector::OnOp(int rank, const OpRecord& record) {
   histories_[rank].ops.push_back(record);
   wrong_ += record.wrong;
+  std::vector<OpRecord>& ops = histories_[rank].ops;
+  if (limit_ > 0 && ops.size() > 2 * limit_)
+    ops.erase(ops.begin(), ops.end() - static_cast<ptrdiff_t>(limit_));
+  if (limit_ > 0 && record.seq > limit_)
+    first_.erase(first_.begin(), first_.lower_bound(record.seq - limit_));
   const auto [it, inserted] = first_.try_emplace(record.seq, First{rank, record});
   if (inserted) return;
+  ++compared_;
   const std::string difference = Difference(it->second.record, record);
   if (difference.empty() || disagreements_.size() >= kDisagreementsMax) return;
   disagreements_.push_back(fmt::format("operation {}: ranks {} and {} disagree: {}", record.seq,

@@ -40,7 +40,11 @@ class Collector {
   void OnRecord(int rank, const Record& record);
   void OnGone(int rank);
 
+  // Keeps only about the last `n` operations of each rank, and compares only within them.
+  void LimitHistory(size_t n) { limit_ = n; }
+
   uint64_t wrong() const { return wrong_; }
+  uint64_t compared() const { return compared_; }  // pairs of records
   const std::vector<std::string>& disagreements() const { return disagreements_; }
   const std::map<int, History>& histories() const { return histories_; }
   // Verdicts other than OK, and participants that should not have been there or are missing.
@@ -61,6 +65,8 @@ class Collector {
   Table* table_;
   bool header_printed_ = false;
   uint64_t wrong_ = 0;
+  uint64_t compared_ = 0;
+  size_t limit_ = 0;  // 0: none
   std::map<int, History> histories_;
   std::map<uint64_t, First> first_;  // the first record of each operation
   std::map<std::pair<size_t, bool>, std::map<int, RowRecord>> rows_;  // incomplete ones

@@ -13,6 +13,7 @@
 namespace ftar::perf {
 namespace {
 
+constexpr int32_t kRingPlan = 3;  // of ftarOutcome.plan
 constexpr int64_t kWaitNs = 500'000'000;
 constexpr size_t kMembersMax = kMaxRanks;
 
@@ -39,14 +40,15 @@ uint64_t DigestMembers(std::span<const OpMember> members) {
 }  // namespace
 
 Engine::Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
-               BoardSlot* board, Reporter* reporter)
+               Board* board, Reporter* reporter)
     : options_(options),
       schedule_(schedule),
       session_(session),
       buffers_(buffers),
-      board_(board),
+      board_(&board->slot(options.role.slot)),
+      command_(&board->slot(0)),
       reporter_(reporter),
-      striker_(board) {}
+      striker_(board_) {}
 
 EndRecord Engine::Run() {
   session_->SendCounters(0);
@@ -60,7 +62,9 @@ EndRecord Engine::Run() {
     if (status == FTAR_OK) status = PrepareBuffers(schedule_.At(seq));
     place_from_start_ = false;
   }
-  for (; status == FTAR_OK && seq < schedule_.size(); ++seq) status = RunOne(seq);
+  for (; status == FTAR_OK && seq < schedule_.size() && !EndsBefore(seq); ++seq) {
+    status = RunOne(seq);
+  }
   if (status == FTAR_OK) status = Drain();
   // Before anything else is called, which would replace the thread's last error.
   if (status != FTAR_OK) text = Session::LastError();
@@ -305,13 +309,16 @@ uint64_t Engine::Check(const Flight& flight, const ftarOutcome& outcome, OpRecor
   if (!flight.checked) return wrong;
   const Row& row = RowOf(flight.slot);
   const OpContext context = ContextOf(flight);
-  wrong += case_->count_wrong(context, shape_, members, flight.buffers.recv);
+  // A ring adds in its own order, so with rounding only agreement can be asked of it.
+  if (!options_.rounding || outcome.plan != kRingPlan)
+    wrong += case_->count_wrong(context, shape_, members, flight.buffers.recv);
   const uint64_t width = TypeOf(row.dtype).bytes;
   if (!flight.slot.in_place) {
     // Out of place the input is never touched.
     const ftarRedop_t redop = CollectiveOf(row.kind).reduces ? row.redop : FTAR_SUM;
-    wrong += CountWrong(InputTile(row.dtype, redop, context.my_replica, flight.round), 0,
-                        shape_.send_elements, flight.buffers.send);
+    wrong +=
+        CountWrong(InputTile(row.dtype, redop, context.my_replica, flight.round, context.values), 0,
+                   shape_.send_elements, flight.buffers.send);
   }
   if (case_->same_output) {
     record->digest = XXH3_64bits(flight.buffers.recv, shape_.recv_elements * width);
@@ -332,7 +339,9 @@ std::vector<OpMember> Engine::MembersOf(ftarOp_t op) const {
 }
 
 OpContext Engine::ContextOf(const Flight& flight) const {
-  return {&RowOf(flight.slot), &layout_, session_->replica(), flight.round, flight.slot.in_place};
+  return {&RowOf(flight.slot),  &layout_,
+          session_->replica(),  flight.round,
+          flight.slot.in_place, options_.rounding ? Values::kRounding : Values::kExact};
 }
 
 ftarOpDesc Engine::DescribeOp(const Flight& flight) const {
@@ -391,6 +400,7 @@ ftarResult_t Engine::Share(uint64_t seq, const Slot& slot) {
 ftarResult_t Engine::BeforeTimed(uint64_t seq, const Slot& slot) {
   board_->iteration.store(slot.iteration, std::memory_order_relaxed);
   if (slot.index % options_.aggregate != 0) return FTAR_OK;
+  if (board_->leave.load(std::memory_order_relaxed) != 0) return LeaveNow(seq);
   int newcomer = options_.role.world;
   for (const FaultSpec& fault : options_.faults) {
     if (fault.kind == FaultKind::kStart) ++newcomer;  // takes a place in the count, and no more
@@ -410,15 +420,25 @@ ftarResult_t Engine::BeforeTimed(uint64_t seq, const Slot& slot) {
       board_->strike_ns.store(NowNs(), std::memory_order_release);
       SleepNs(fault.delay_ms * 1'000'000);
     } else if (fault.kind == FaultKind::kLeave) {
-      board_->strike_ns.store(NowNs(), std::memory_order_release);
-      SetState(RankState::kLeaving, seq);
-      // What is in flight ends as usual, after the leave.
-      ftarResult_t status = session_->Leave();
-      if (status == FTAR_OK) status = Drain();
-      return status == FTAR_OK ? FTAR_ERR_LEFT : status;
+      return LeaveNow(seq);
     }
   }
   return FTAR_OK;
+}
+
+// What is in flight ends as usual, after the leave.
+ftarResult_t Engine::LeaveNow(uint64_t seq) {
+  board_->strike_ns.store(NowNs(), std::memory_order_release);
+  SetState(RankState::kLeaving, seq);
+  ftarResult_t status = session_->Leave();
+  if (status == FTAR_OK) status = Drain();
+  return status == FTAR_OK ? FTAR_ERR_LEFT : status;
+}
+
+// The launcher chooses an end that nobody can have passed, since nobody is a window ahead.
+bool Engine::EndsBefore(uint64_t seq) const {
+  const uint64_t end = command_->end_seq.load(std::memory_order_relaxed);
+  return end != 0 && seq >= end;
 }
 
 ftarResult_t Engine::Hold(uint64_t seq, int newcomer) {

@@ -21,7 +21,7 @@ namespace ftar::perf {
 class Engine {
  public:
   Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
-         BoardSlot* board, Reporter* reporter);
+         Board* board, Reporter* reporter);
 
   // Runs from the session's first operation to the schedule's end, or until this member is out.
   EndRecord Run();
@@ -51,6 +51,8 @@ class Engine {
   ftarResult_t WaitOldest();
   ftarResult_t Drain();
   ftarResult_t BeforeTimed(uint64_t seq, const Slot& slot);
+  ftarResult_t LeaveNow(uint64_t seq);
+  bool EndsBefore(uint64_t seq) const;
   ftarResult_t Hold(uint64_t seq, int newcomer);
 
   // Waits until the status is final; shows on the board what it waits for.
@@ -71,6 +73,7 @@ class Engine {
   Session* session_;
   Buffers* buffers_;
   BoardSlot* board_;
+  BoardSlot* command_;  // the first slot, whose end_seq speaks to all
   Reporter* reporter_;
   Striker striker_;
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fmt/format.h"
+#include "perf/stats.h"
 
 namespace ftar::perf {
 namespace {
@@ -85,6 +86,14 @@ int ParticipantsAfter(const History& history, int64_t struck_ns, int before) {
   return before;
 }
 
+double MedianPass(const History& history, int64_t struck_ns) {
+  std::vector<double> passes;
+  for (const OpRecord& op : history.ops) {
+    if (op.delivered_ns < struck_ns) passes.push_back(Milliseconds(op.delivered_ns - op.start_ns));
+  }
+  return Quantile(passes, 0.5);
+}
+
 void Earliest(std::optional<double>* value, double ms) {
   *value = std::min(value->value_or(ms), ms);
 }
@@ -140,6 +149,7 @@ FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns,
     if (first) {
       result.participants_before = ParticipantsBefore(history, struck_ns);
       result.participants_after = ParticipantsAfter(history, struck_ns, result.participants_before);
+      result.pass_ms = MedianPass(history, struck_ns);
       first = false;
     }
     JudgeSurvivor(history, struck_ns, &result);
@@ -166,6 +176,7 @@ json FaultJson(const FaultResult& r) {
           {"decide_ms", OrNull(r.decide_ms)},
           {"finish_ms", OrNull(r.finish_ms)},
           {"stall_ms", OrNull(r.stall_ms)},
+          {"pass_ms", r.pass_ms},
           {"participants_before", r.participants_before},
           {"participants_after", r.participants_after},
           {"bytes_resent", r.bytes_resent},

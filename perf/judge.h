@@ -22,6 +22,7 @@ struct FaultResult {
   FaultSpec fault;
   int rank = -1;
   std::optional<double> detect_ms, decide_ms, finish_ms, stall_ms;
+  double pass_ms = 0;  // the median operation before the strike
   int participants_before = 0, participants_after = 0;
   uint64_t bytes_resent = 0, links_opened = 0, links_closed = 0, links_kept = 0;
   bool agreed = true;

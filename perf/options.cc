@@ -41,6 +41,8 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("-w,--warmup_iters", options->warmup, "untimed operations before them (1)");
   app->add_option("-m,--agg_iters", options->aggregate, "operations started together (1)");
   app->add_option("-c,--check", options->check, "checked operations a row, 0: none (1)");
+  app->add_flag("--rounding", options->rounding,
+                "inputs whose sums round: results must show the order of members");
   app->add_flag("--check-every", options->check_every, "check every operation");
   app->add_option("-N,--run_cycles", options->cycles, "times to run all rows (1)");
   app->add_option("-z,--blocking", raw->blocking, "1: wait for each operation (0)");
@@ -68,6 +70,7 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--timeout", options->timeout, "the library's timeout, e.g. 1s");
   app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE");
   app->add_option("-J,--json", options->json_path, "write the results to this file as well");
+  app->add_flag("--json-ops", options->json_ops, "with each checked operation of each rank");
   app->add_flag("-v,--verbose", options->verbose, "print events as they come");
 }
 
@@ -78,6 +81,8 @@ void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--fault-stage", options->fault_stage,
                   "strike at this stage: before, sending, reducing, gathering, stability, between");
   app->add_option("--fault-chunk", options->fault_chunk, "and at this chunk (the first)");
+  app->add_option("--churn", options->churn,
+                  "instead of a table: this many random kills, stops, joins and leaves");
   app->add_option("--seed", options->seed, "of the random moments of strikes (1)");
   app->add_option("--victim-resident", raw->resident, "memory that a victim touches first");
   app->add_flag("--victim-child", options->victim_child, "a victim forks a child that lives on");
@@ -88,7 +93,7 @@ void AddHiddenFlags(CLI::App* app, RankRole* role) {
   app->add_option("--rank-world", role->world)->group("");
   app->add_option("--rank-report-fd", role->report_fd)->group("");
   app->add_option("--rank-board-fd", role->board_fd)->group("");
-  app->add_option("--rank-first-ns", role->first_ns)->group("");
+  app->add_option("--rank-slot", role->slot)->group("");
   app->add_flag("--rank-newcomer", role->newcomer)->group("");
   app->add_flag("--rank-bystander", role->bystander)->group("");
 }
@@ -180,6 +185,9 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
     return "-c and --window are at least 0, -T at least 1";
   }
   if (options.root < 0) return "-r is at least 0";
+  if (options.churn < 0 || (options.churn > 0 && options.ranks < 3 && options.role.index < 0)) {
+    return "--churn is at least 0 and needs -n 3 or more";
+  }
   const int world = options.role.index >= 0 ? options.role.world : options.ranks;
   for (const FaultSpec& fault : options.faults) {
     if (world == 0) return "--fault needs -n: only ftar-perf's own launcher can judge it";

@@ -22,13 +22,13 @@ enum class MemoryKind { kPlain, kLibrary, kRegistered };
 
 // What a process started by the launcher is told; a user never types these.
 struct RankRole {
-  int index = -1;  // -1: not started by ftar-perf's launcher
+  int index = -1;  // the replica; -1: not started by ftar-perf's launcher
+  int slot = 0;    // on the board
   int world = 0;
   int report_fd = -1;  // JSON lines to the launcher
   int board_fd = -1;
   bool newcomer = false;   // joins a job that is running
   bool bystander = false;  // does everything that a newcomer does, except join
-  int64_t first_ns = 0;    // when the launcher started it
 };
 
 struct Options {
@@ -54,6 +54,8 @@ struct Options {
   bool cpu_time = false;
   bool timestamps = false;
   bool unaligned = false;
+  bool rounding =
+      false;  // inputs whose sums are not exact: the result shows the order of additions
   bool in_place = true;
   bool out_of_place = true;
   MemoryKind memory = MemoryKind::kPlain;
@@ -72,6 +74,8 @@ struct Options {
   uint64_t victim_resident_bytes = 0;
   bool victim_child = false;
 
+  int churn = 0;          // this many random kills, stops, joins and leaves instead of a table
+  bool json_ops = false;  // each checked operation of each rank goes into the JSON file
   std::string json_path;
   bool verbose = false;
   RankRole role;

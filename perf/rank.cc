@@ -88,7 +88,7 @@ int StandBy(BoardSlot* slot) {
 int RunMember(const Options& options, const Schedule& schedule, const Station& station,
               Session* session, Buffers* buffers) {
   Reporter* reporter = station.reporter.get();
-  BoardSlot* slot = &station.board->slot(std::max(options.role.index, 0));
+  BoardSlot* slot = &station.board->slot(options.role.slot);
   slot->state.store(static_cast<int32_t>(RankState::kJoining));
   ftarResult_t status = session->Join();
   if (status != FTAR_OK) return Fail(reporter, status, "join");
@@ -101,7 +101,7 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
                                   ArenaBytes(options, schedule, session->Info().members));
     if (status != FTAR_OK) return Fail(reporter, status, "allocate buffers");
   }
-  Engine engine(options, schedule, session, buffers, slot, reporter);
+  Engine engine(options, schedule, session, buffers, station.board.get(), reporter);
   const EndRecord end = engine.Run();
   if (end.status == FTAR_OK) {
     slot->state.store(static_cast<int32_t>(RankState::kLeaving));
@@ -132,7 +132,7 @@ int RunRank(const Options& options) {
     std::fprintf(stderr, "ftar-perf: no memory for the buffers\n");
     return kExitLibrary;
   }
-  if (options.role.bystander) return StandBy(&station.board->slot(options.role.index));
+  if (options.role.bystander) return StandBy(&station.board->slot(options.role.slot));
   void* resident = IsVictim(options) ? MakeResident(options.victim_resident_bytes) : nullptr;
   int code = 0;
   {

@@ -42,8 +42,18 @@ uint64_t IntegerValue(const TypeInfo& type, ftarRedop_t redop, uint64_t bits) {
              : bits >> 16;
 }
 
+// Numbers between 1/2 and 2 of either sign, with all bits of the significand in use.
+double RoundingValue(uint64_t bits) {
+  const double size = 0.5 + 1.5 * static_cast<double>(bits >> 12) * 0x1p-52;
+  return (bits & 1) != 0 ? -size : size;
+}
+
 void PutValue(const TypeInfo& type, ftarRedop_t redop, int32_t replica, uint64_t bits,
-              std::byte* element) {
+              Values values, std::byte* element) {
+  if (type.number_class == NumberClass::kFloat && values == Values::kRounding) {
+    EncodeFloat(type.dtype, RoundingValue(bits), element);
+    return;
+  }
   if (type.number_class == NumberClass::kFloat) {
     EncodeFloat(type.dtype, FloatValue(type, redop, replica, bits), element);
   } else {
@@ -118,22 +128,23 @@ void PutExpected(const TypeInfo& type, ftarRedop_t redop, std::span<const Partic
 
 double WeightOf(int32_t replica) { return 1 + replica % 3; }
 
-Tile InputTile(ftarDtype_t dtype, ftarRedop_t redop, int32_t replica, uint64_t round) {
+Tile InputTile(ftarDtype_t dtype, ftarRedop_t redop, int32_t replica, uint64_t round,
+               Values values) {
   const TypeInfo& type = TypeOf(dtype);
   Tile tile{type.bytes, std::vector<std::byte>(kPeriod * type.bytes)};
   for (size_t i = 0; i < kPeriod; ++i) {
-    PutValue(type, redop, replica, RandomBits(replica, round, i),
+    PutValue(type, redop, replica, RandomBits(replica, round, i), values,
              tile.bytes.data() + i * type.bytes);
   }
   return tile;
 }
 
 Tile ExpectedTile(ftarDtype_t dtype, ftarRedop_t redop, std::span<const Participant> participants,
-                  uint64_t round) {
+                  uint64_t round, Values values) {
   const TypeInfo& type = TypeOf(dtype);
   std::vector<Tile> tiles;
   for (const Participant& participant : participants) {
-    tiles.push_back(InputTile(dtype, redop, participant.replica, round));
+    tiles.push_back(InputTile(dtype, redop, participant.replica, round, values));
   }
   Tile expected{type.bytes, std::vector<std::byte>(kPeriod * type.bytes)};
   for (size_t i = 0; i < kPeriod; ++i) {

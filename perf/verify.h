@@ -20,6 +20,10 @@ namespace ftar::perf {
 
 inline constexpr size_t kPeriod = 8191;  // elements
 
+// kExact: the answer is the same in any order of additions.  kRounding: full significands, so that
+// the answer is that of member order, which the library promises for one-shot and direct plans.
+enum class Values { kExact, kRounding };
+
 // One period of values, as bytes of the data type.
 struct Tile {
   size_t element_bytes = 0;
@@ -36,11 +40,12 @@ struct Participant {
 // type.
 double WeightOf(int32_t replica);
 
-Tile InputTile(ftarDtype_t dtype, ftarRedop_t redop, int32_t replica, uint64_t round);
+Tile InputTile(ftarDtype_t dtype, ftarRedop_t redop, int32_t replica, uint64_t round,
+               Values values = Values::kExact);
 
 // What the participants must get, in their order.  A participant of weight 0 is not read.
 Tile ExpectedTile(ftarDtype_t dtype, ftarRedop_t redop, std::span<const Participant> participants,
-                  uint64_t round);
+                  uint64_t round, Values values = Values::kExact);
 
 // Writes `count` elements that continue the tile at element `first`.
 void FillTiled(const Tile& tile, uint64_t first, uint64_t count, void* buffer);

@@ -17,8 +17,9 @@ Shape ShapeOf(const Row& row, int members) {
 double BusFactor(int members) { return members < 2 ? 0 : 1.0 * (members - 1) / members; }
 
 void Fill(const OpContext& context, const Shape& shape, void* send) {
-  FillTiled(InputTile(context.row->dtype, FTAR_SUM, context.my_replica, context.round), 0,
-            shape.send_elements, send);
+  FillTiled(
+      InputTile(context.row->dtype, FTAR_SUM, context.my_replica, context.round, context.values), 0,
+      shape.send_elements, send);
 }
 
 uint64_t Wrong(const OpContext& context, const Shape& shape, std::span<const OpMember> members,
@@ -28,7 +29,7 @@ uint64_t Wrong(const OpContext& context, const Shape& shape, std::span<const OpM
   const size_t segment_bytes = shape.count * TypeOf(dtype).bytes;
   uint64_t wrong = 0;
   for (size_t i = 0; i < replicas.size(); ++i) {
-    Tile tile = InputTile(dtype, FTAR_SUM, replicas[i], context.round);
+    Tile tile = InputTile(dtype, FTAR_SUM, replicas[i], context.round, context.values);
     const bool present = std::any_of(members.begin(), members.end(), [&](const OpMember& member) {
       return member.replica == replicas[i] && member.weight > 0;
     });

@@ -17,7 +17,7 @@ double BusFactor(int members) { return members < 2 ? 0 : 2.0 * (members - 1) / m
 
 void Fill(const OpContext& context, const Shape& shape, void* send) {
   const Row& row = *context.row;
-  FillTiled(InputTile(row.dtype, row.redop, context.my_replica, context.round), 0,
+  FillTiled(InputTile(row.dtype, row.redop, context.my_replica, context.round, context.values), 0,
             shape.send_elements, send);
 }
 
@@ -26,8 +26,8 @@ uint64_t Wrong(const OpContext& context, const Shape& shape, std::span<const OpM
   const Row& row = *context.row;
   std::vector<Participant> participants;
   for (const OpMember& member : members) participants.push_back({member.replica, member.weight});
-  return CountWrong(ExpectedTile(row.dtype, row.redop, participants, context.round), 0,
-                    shape.recv_elements, recv);
+  return CountWrong(ExpectedTile(row.dtype, row.redop, participants, context.round, context.values),
+                    0, shape.recv_elements, recv);
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ double BusFactor(int /*members*/) { return 1; }
 
 // Members other than the root hold their own values, so that an output nobody wrote is wrong.
 void Fill(const OpContext& context, const Shape& shape, void* send) {
-  FillTiled(InputTile(context.row->dtype, FTAR_SUM, context.my_replica, context.round), 0,
-            shape.send_elements, send);
+  FillTiled(
+      InputTile(context.row->dtype, FTAR_SUM, context.my_replica, context.round, context.values), 0,
+      shape.send_elements, send);
 }
 
 uint64_t Wrong(const OpContext& context, const Shape& shape, std::span<const OpMember> /*members*/,
@@ -26,8 +27,9 @@ uint64_t Wrong(const OpContext& context, const Shape& shape, std::span<const OpM
   const auto& replicas = context.layout->replicas;
   const auto root = static_cast<size_t>(context.row->root);
   if (root >= replicas.size()) return shape.recv_elements;
-  return CountWrong(InputTile(context.row->dtype, FTAR_SUM, replicas[root], context.round), 0,
-                    shape.recv_elements, recv);
+  return CountWrong(
+      InputTile(context.row->dtype, FTAR_SUM, replicas[root], context.round, context.values), 0,
+      shape.recv_elements, recv);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ double BusFactor(int members) { return members < 2 ? 0 : 1.0 * (members - 1) / m
 
 void Fill(const OpContext& context, const Shape& shape, void* send) {
   const Row& row = *context.row;
-  FillTiled(InputTile(row.dtype, row.redop, context.my_replica, context.round), 0,
+  FillTiled(InputTile(row.dtype, row.redop, context.my_replica, context.round, context.values), 0,
             shape.send_elements, send);
 }
 
@@ -26,7 +26,7 @@ uint64_t Wrong(const OpContext& context, const Shape& shape, std::span<const OpM
   if (context.layout->my_index < 0) return 0;  // a newcomer owns no segment of an older layout
   std::vector<Participant> participants;
   for (const OpMember& member : members) participants.push_back({member.replica, member.weight});
-  return CountWrong(ExpectedTile(row.dtype, row.redop, participants, context.round),
+  return CountWrong(ExpectedTile(row.dtype, row.redop, participants, context.round, context.values),
                     shape.count * context.layout->my_index, shape.recv_elements, recv);
 }
 

@@ -53,6 +53,16 @@ TEST(Verify, EveryParticipantCounts) {
   }
 }
 
+// And with rounding the order must show, or the inputs could not tell member order from another.
+TEST(Verify, RoundingInputsShowTheOrder) {
+  for (ftarDtype_t dtype : {FTAR_F32, FTAR_F64}) {
+    std::vector<Participant> members = Members(5);
+    std::vector<Participant> reversed(members.rbegin(), members.rend());
+    EXPECT_NE(ExpectedTile(dtype, FTAR_SUM, members, 3, Values::kRounding).bytes,
+              ExpectedTile(dtype, FTAR_SUM, reversed, 3, Values::kRounding).bytes);
+  }
+}
+
 TEST(Verify, NoNumberIsInfiniteOrNan) {
   for (const TypeInfo& type : AllTypes()) {
     if (type.number_class != NumberClass::kFloat) continue;

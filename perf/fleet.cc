@@ -1,0 +1,165 @@
+#include "perf/fleet.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "fmt/format.h"
+#include "perf/clock.h"
+
+namespace ftar::perf {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int kCoordinatorTimeoutS = 20;
+
+}  // namespace
+
+Fleet::Fleet(const Options& options, std::vector<std::string> arguments, OnRecord on_record,
+             OnGone on_gone)
+    : options_(options),
+      arguments_(std::move(arguments)),
+      on_record_(std::move(on_record)),
+      on_gone_(std::move(on_gone)) {}
+
+Fleet::~Fleet() {
+  EndAll();
+  for (auto& [number, process] : processes_) {
+    if (process.fd >= 0) close(process.fd);
+  }
+  if (signal_fd_ >= 0) close(signal_fd_);
+}
+
+std::string Fleet::Open() {
+  board_ = Board::Create();
+  if (board_ == nullptr) return "no memory for the board";
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signal_fd_ < 0) return "no descriptor for signals";
+  token_ = RandomToken();
+  return coordinator_.Start(token_, kCoordinatorTimeoutS);
+}
+
+bool Fleet::StartRank(const RankStart& start) {
+  if (start.number >= kMaxProcesses) return false;
+  RankProcess process;
+  int write_fd = -1;
+  if (!MakePipe(&process.fd, &write_fd)) return false;
+  SpawnRequest request;
+  request.arguments = {OwnPath()};
+  request.arguments.insert(request.arguments.end(), arguments_.begin(), arguments_.end());
+  const std::pair<const char*, int64_t> values[] = {{"--rank-index", start.replica},
+                                                    {"--rank-slot", start.number},
+                                                    {"--rank-world", options_.ranks},
+                                                    {"--rank-report-fd", write_fd},
+                                                    {"--rank-board-fd", board_->fd()}};
+  for (const auto& [name, value] : values) {
+    request.arguments.insert(request.arguments.end(), {name, std::to_string(value)});
+  }
+  if (start.newcomer) request.arguments.emplace_back("--rank-newcomer");
+  if (start.bystander) request.arguments.emplace_back("--rank-bystander");
+  request.environment = start.environment;
+  request.environment.emplace_back("FTAR_COORDINATOR", coordinator_.address());
+  request.environment.emplace_back("FTAR_TOKEN", token_);
+  request.keep = {write_fd, board_->fd()};
+  process.pid = Spawn(request);
+  close(write_fd);
+  process.number = start.number;
+  process.replica = start.replica;
+  process.bystander = start.bystander;
+  process.progress_ns = NowNs();
+  process.exited = process.pid < 0;
+  const bool started = process.pid > 0;
+  processes_.emplace(start.number, std::move(process));
+  return started;
+}
+
+void Fleet::Pump(int timeout_ms) {
+  std::vector<pollfd> entries;
+  std::vector<RankProcess*> owners;
+  for (auto& [number, process] : processes_) {
+    if (process.fd < 0) continue;
+    entries.push_back({process.fd, POLLIN, 0});
+    owners.push_back(&process);
+  }
+  // A child's end wakes this at once, so that its time is known.
+  entries.push_back({signal_fd_, POLLIN, 0});
+  if (poll(entries.data(), entries.size(), timeout_ms) > 0) {
+    for (size_t i = 0; i < owners.size(); ++i) {
+      if (entries[i].revents != 0) ReadLines(owners[i]);
+    }
+  }
+  Reap();
+}
+
+void Fleet::ReadLines(RankProcess* process) {
+  const bool open = process->lines.Fill(process->fd);
+  std::string line;
+  while (process->lines.Next(&line)) {
+    const std::optional<Record> record = Decode(line);
+    if (record) on_record_(*process, *record);
+  }
+  if (open) return;
+  close(process->fd);
+  process->fd = -1;
+}
+
+void Fleet::Reap() {
+  signalfd_siginfo info;
+  while (read(signal_fd_, &info, sizeof info) > 0) {
+  }
+  for (auto& [number, process] : processes_) {
+    int status = 0;
+    if (process.exited || waitpid(process.pid, &status, WNOHANG | WUNTRACED) != process.pid)
+      continue;
+    if (WIFSTOPPED(status)) {
+      process.stop_ns = NowNs();
+      continue;
+    }
+    process.exited = true;
+    process.wait_status = status;
+    process.exit_ns = NowNs();
+    // What it wrote before its end is in the pipe; a forked child may hold the other end open.
+    while (process.fd >= 0) {
+      pollfd entry{process.fd, POLLIN, 0};
+      if (poll(&entry, 1, 0) <= 0) break;
+      ReadLines(&process);
+    }
+    if (process.fd >= 0) close(process.fd);
+    process.fd = -1;
+    on_gone_(process);
+  }
+}
+
+bool Fleet::StandsStill(RankProcess* process) {
+  const int64_t now_ns = NowNs();
+  const BoardSlot& show = slot(process->number);
+  const uint64_t signature = show.delivered.load() * 1'000'003 + show.seq.load() * 31 +
+                             static_cast<uint64_t>(show.state.load());
+  if (signature != process->signature) {
+    process->signature = signature;
+    process->progress_ns = now_ns;
+  }
+  return now_ns - process->progress_ns >= options_.hang_timeout_s * kSecondNs;
+}
+
+void Fleet::EndAll() {
+  for (auto& [number, process] : processes_) {
+    const int grandchild = slot(number).child_pid.load();
+    if (grandchild > 0) kill(grandchild, SIGKILL);
+    if (process.exited) continue;
+    kill(process.pid, SIGKILL);
+    waitpid(process.pid, &process.wait_status, 0);
+    process.exited = true;
+  }
+}
+
+}  // namespace ftar::perf
