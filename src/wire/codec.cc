@@ -9,7 +9,8 @@
 namespace ftar::wire {
 namespace {
 
-// Structs take more memory than their tables, at most this factor (an honest message stays below 5).
+// Structs take more memory than their tables, at most this factor (an honest message stays below
+// 5).
 constexpr size_t kExpansionMax = 16;
 constexpr size_t kExpansionSlackBytes = 64 * 1024;
 

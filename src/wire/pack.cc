@@ -1,4 +1,5 @@
-// Structs to FlatBuffers. One overload of Pack a table, in the order of messages.fbs; children are written before their parent.
+// Structs to FlatBuffers. One overload of Pack a table, in the order of messages.fbs; children are
+// written before their parent.
 #include "wire/pack.h"
 
 #include <type_traits>
@@ -114,7 +115,8 @@ Offset<fb::OpStatus> Pack(Builder& b, const OpStatus& op) {
 
 Offset<fb::GroupStatus> Pack(Builder& b, const GroupStatus& group) {
   return fb::CreateGroupStatus(b, group.group, group.called_end, group.first_seq,
-                               group.delivered_end, PackList(b, group.ops), PackList(b, group.failed));
+                               group.delivered_end, PackList(b, group.ops),
+                               PackList(b, group.failed));
 }
 
 Offset<fb::Verdict> Pack(Builder& b, const Verdict& verdict) {
@@ -165,9 +167,8 @@ Offset<fb::Heartbeat> Pack(Builder& b, const Heartbeat& m) {
 }
 Offset<fb::Evidence> Pack(Builder& b, const Evidence& m) {
   const fb::Id subject = Pack(m.subject);
-  return fb::CreateEvidence(b, static_cast<uint8_t>(m.kind), &subject,
-                            static_cast<int32_t>(m.code), m.last_progress_ns,
-                            b.CreateString(m.text));
+  return fb::CreateEvidence(b, static_cast<uint8_t>(m.kind), &subject, static_cast<int32_t>(m.code),
+                            m.last_progress_ns, b.CreateString(m.text));
 }
 Offset<fb::AskPrepare> Pack(Builder& b, const AskPrepare& m) {
   return fb::CreateAskPrepare(b, m.epoch, m.group, m.seq);
@@ -252,8 +253,8 @@ Offset<fb::LeaveReady> Pack(Builder& b, const LeaveReady& m) {
 
 template <typename Table>
 void Finish(Builder& b, Offset<Table> body) {
-  fb::FinishEnvelopeBuffer(
-      b, fb::CreateEnvelope(b, fb::BodyTraits<Table>::enum_value, body.Union()));
+  fb::FinishEnvelopeBuffer(b,
+                           fb::CreateEnvelope(b, fb::BodyTraits<Table>::enum_value, body.Union()));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The call's signature: a digest for every frame, and words for the user when two calls differ (rule V5).
+// The call's signature: a digest for every frame, and words for the user when two calls differ
+// (rule V5).
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace ftar::wire {
 namespace {
 
 // Names as in ftar.h, without the prefix; the order is the order of its enumerations.
-constexpr const char* kKinds[] = {"allreduce", "reduce-scatter", "all-gather", "broadcast", "barrier"};
+constexpr const char* kKinds[] = {"allreduce", "reduce-scatter", "all-gather", "broadcast",
+                                  "barrier"};
 constexpr const char* kDtypes[] = {"f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2",
                                    "i8",  "u8",  "i32", "u32",  "i64",    "u64"};
 constexpr const char* kRedops[] = {"sum", "prod", "min", "max", "avg", "wavg"};
@@ -43,9 +45,7 @@ std::string Against(const char* field, uint64_t a, uint64_t b) {
   return Against(field, std::to_string(a), std::to_string(b));
 }
 
-const char* StrictText(uint8_t flags) {
-  return (flags & kSignatureStrict) != 0 ? "on" : "off";
-}
+const char* StrictText(uint8_t flags) { return (flags & kSignatureStrict) != 0 ? "on" : "off"; }
 
 // Little-endian, one field behind the other, whatever the machine: the digest travels.
 class Canonical {
@@ -64,8 +64,8 @@ class Canonical {
 
 uint64_t SignatureDigest(const Signature& signature) {
   Canonical canonical;
-  for (uint8_t byte : {signature.kind, signature.dtype, signature.redop, signature.flags,
-                       signature.plan}) {
+  for (uint8_t byte :
+       {signature.kind, signature.dtype, signature.redop, signature.flags, signature.plan}) {
     canonical.Put(byte, 1);
   }
   for (uint64_t word : {signature.count, signature.step, signature.root.hi, signature.root.lo,
@@ -78,7 +78,8 @@ uint64_t SignatureDigest(const Signature& signature) {
 std::string SignatureDifference(const Signature& a, const Signature& b) {
   if (a.kind != b.kind) return Against("kind", NameIn(kKinds, a.kind), NameIn(kKinds, b.kind));
   if (a.count != b.count) return Against("count", a.count, b.count);
-  if (a.dtype != b.dtype) return Against("type", NameIn(kDtypes, a.dtype), NameIn(kDtypes, b.dtype));
+  if (a.dtype != b.dtype)
+    return Against("type", NameIn(kDtypes, a.dtype), NameIn(kDtypes, b.dtype));
   if (a.redop != b.redop) {
     return Against("operator", NameIn(kRedops, a.redop), NameIn(kRedops, b.redop));
   }
@@ -89,7 +90,8 @@ std::string SignatureDifference(const Signature& a, const Signature& b) {
     return Against("strict step", StrictText(a.flags), StrictText(b.flags));
   }
   if (a.plan != b.plan) return Against("plan", NameIn(kPlans, a.plan), NameIn(kPlans, b.plan));
-  // By bits, as in the digest: -0 and 0 or two NaNs would otherwise be equal here and different there, or the reverse.
+  // By bits, as in the digest: -0 and 0 or two NaNs would otherwise be equal here and different
+  // there, or the reverse.
   if (std::bit_cast<uint64_t>(a.scale) != std::bit_cast<uint64_t>(b.scale)) {
     return Against("scale", NumberText(a.scale, b.scale), NumberText(b.scale, a.scale));
   }

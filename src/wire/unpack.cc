@@ -1,5 +1,5 @@
-// FlatBuffers to structs. The buffer has passed the verifier: offsets lie inside it and required fields are there. What is left
-// to check here are enumerators and the memory the structs take.
+// FlatBuffers to structs. The buffer has passed the verifier: offsets lie inside it and required
+// fields are there. What is left to check here are enumerators and the memory the structs take.
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -182,9 +182,7 @@ class Reader {
     out.last_progress_ns = in.last_progress_ns();
     Text(in.text(), out.text);
   }
-  void Get(const fb::AskPrepare& in, AskPrepare& out) {
-    out = {in.epoch(), in.group(), in.seq()};
-  }
+  void Get(const fb::AskPrepare& in, AskPrepare& out) { out = {in.epoch(), in.group(), in.seq()}; }
   void Get(const fb::LeaveRequest&, LeaveRequest&) {}
   void Get(const fb::Goodbye& in, Goodbye& out) {
     Result(in.code(), out.code);
@@ -330,10 +328,10 @@ Expected<Message> UnpackEnvelope(const fb::Envelope& envelope, size_t bytes_max)
   Reader reader(bytes_max);
   Message message;
   switch (envelope.body_type()) {
-#define FTAR_UNPACK(Name)                                                      \
-  case fb::Body::Name:                                                         \
-    static_assert(kInOrder<Name, fb::Body::Name>);                             \
-    reader.Get(*envelope.body_as_##Name(), message.emplace<Name>());           \
+#define FTAR_UNPACK(Name)                                            \
+  case fb::Body::Name:                                               \
+    static_assert(kInOrder<Name, fb::Body::Name>);                   \
+    reader.Get(*envelope.body_as_##Name(), message.emplace<Name>()); \
     break;
     FTAR_WIRE_MESSAGES(FTAR_UNPACK)
 #undef FTAR_UNPACK

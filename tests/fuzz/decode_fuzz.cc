@@ -1,5 +1,6 @@
-// Fuzz target for the decoder of control messages: any bytes either decode to a message that can be written and read again, or
-// are refused. Built with -DFTAR_LIBFUZZER=ON (clang) it is a libFuzzer program; the plain test replays the corpus through it.
+// Fuzz target for the decoder of control messages: any bytes either decode to a message that can be
+// written and read again, or are refused. Built with -DFTAR_LIBFUZZER=ON (clang) it is a libFuzzer
+// program; the plain test replays the corpus through it.
 #include <cstddef>
 #include <cstdint>
 #include <span>

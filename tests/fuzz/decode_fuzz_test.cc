@@ -1,4 +1,5 @@
-// Replays the corpus of decode_fuzz through the fuzz target, each file also with damage drawn from a fixed seed.
+// Replays the corpus of decode_fuzz through the fuzz target, each file also with damage drawn from
+// a fixed seed.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -37,11 +38,13 @@ void Feed(const Bytes& bytes) { LLVMFuzzerTestOneInput(bytes.data(), bytes.size(
 
 TEST(DecodeFuzz, CorpusPasses) {
   const std::vector<Bytes> corpus = Corpus();
-  ASSERT_GT(corpus.size(), 2 * std::variant_size_v<ftar::wire::Message>) << "no files in " << FTAR_CORPUS;
+  ASSERT_GT(corpus.size(), 2 * std::variant_size_v<ftar::wire::Message>)
+      << "no files in " << FTAR_CORPUS;
   for (const Bytes& bytes : corpus) Feed(bytes);
 }
 
-// Words are the offsets and lengths of the format, so replacing whole words reaches further than flipping bits.
+// Words are the offsets and lengths of the format, so replacing whole words reaches further than
+// flipping bits.
 TEST(DecodeFuzz, DamagedCorpusPasses) {
   std::mt19937 random(1);
   constexpr uint32_t kWords[] = {0, 1, 4, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffc};

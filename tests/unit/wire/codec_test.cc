@@ -33,18 +33,21 @@ TEST(Codec, EveryMessageComesBackWithAllFields) {
 TEST(Codec, DefaultsComeBackAsDefaults) {
   for (const Message& message : AllMessages(false)) {
     Expected<Message> back = Decode(Encode(message));
-    // No enumerator of Evidence or Verdict is 0, and their defaults are valid, so nothing here may be refused.
+    // No enumerator of Evidence or Verdict is 0, and their defaults are valid, so nothing here may
+    // be refused.
     ASSERT_TRUE(back.ok()) << MessageName(message) << ": " << back.status().ToString();
     EXPECT_TRUE(SameMessage(message, *back)) << MessageName(message);
   }
 }
 
-// The walk over fields is itself under test: a filled message must differ from a default one in every comparison.
+// The walk over fields is itself under test: a filled message must differ from a default one in
+// every comparison.
 TEST(Codec, FilledMessagesDifferFromDefaults) {
   const std::vector<Message> filled = AllMessages(true), empty = AllMessages(false);
   for (size_t i = 0; i < filled.size(); ++i) {
-    const bool has_fields = std::visit(
-        [](const auto& body) { return test::kFields<std::decay_t<decltype(body)>> > 0; }, filled[i]);
+    const bool has_fields =
+        std::visit([](const auto& body) { return test::kFields<std::decay_t<decltype(body)>> > 0; },
+                   filled[i]);
     EXPECT_EQ(SameMessage(filled[i], empty[i]), !has_fields) << MessageName(filled[i]);
   }
 }

@@ -1,7 +1,8 @@
-// Walks the fields of every wire struct, so that a test can fill and compare messages without naming their fields.
+// Walks the fields of every wire struct, so that a test can fill and compare messages without
+// naming their fields.
 //
-// A struct is known by its number of fields; when one is added, the structured binding no longer compiles and the number here
-// is what to change. Header for tests; values only, any thread.
+// A struct is known by its number of fields; when one is added, the structured binding no longer
+// compiles and the number here is what to change. Header for tests; values only, any thread.
 #ifndef FTAR_TESTS_UNIT_WIRE_FIELDS_H_
 #define FTAR_TESTS_UNIT_WIRE_FIELDS_H_
 
@@ -82,24 +83,24 @@ template <typename T>
 auto Tie(T& t) {
   constexpr int kCount = kFields<std::remove_const_t<T>>;
   static_assert(kCount >= 0, "say above how many fields this struct has");
-#define FTAR_TIE(count, ...)           \
-  if constexpr (kCount == count) {     \
-    auto& [__VA_ARGS__] = t;           \
-    return std::tie(__VA_ARGS__);      \
+#define FTAR_TIE(count, ...)       \
+  if constexpr (kCount == count) { \
+    auto& [__VA_ARGS__] = t;       \
+    return std::tie(__VA_ARGS__);  \
   } else
   if constexpr (kCount == 0) {
     return std::tuple<>();
   } else
     FTAR_TIE(1, a)
-    FTAR_TIE(2, a, b)
-    FTAR_TIE(3, a, b, c)
-    FTAR_TIE(4, a, b, c, d)
-    FTAR_TIE(5, a, b, c, d, e)
-    FTAR_TIE(6, a, b, c, d, e, f)
-    FTAR_TIE(8, a, b, c, d, e, f, g, h)
-    FTAR_TIE(9, a, b, c, d, e, f, g, h, i)
-    FTAR_TIE(12, a, b, c, d, e, f, g, h, i, j, k, l)
-    static_assert(kCount < 0, "add FTAR_TIE for this number of fields");
+  FTAR_TIE(2, a, b)
+  FTAR_TIE(3, a, b, c)
+  FTAR_TIE(4, a, b, c, d)
+  FTAR_TIE(5, a, b, c, d, e)
+  FTAR_TIE(6, a, b, c, d, e, f)
+  FTAR_TIE(8, a, b, c, d, e, f, g, h)
+  FTAR_TIE(9, a, b, c, d, e, f, g, h, i)
+  FTAR_TIE(12, a, b, c, d, e, f, g, h, i, j, k, l)
+  static_assert(kCount < 0, "add FTAR_TIE for this number of fields");
 #undef FTAR_TIE
 }
 
@@ -162,7 +163,8 @@ bool Same(const T& a, const T& b) {
       [[maybe_unused]] const auto left = Tie(a);
       [[maybe_unused]] const auto right = Tie(b);
       return (SameField(std::get<kIndex>(left), std::get<kIndex>(right)) && ...);
-    }(std::make_index_sequence<kFields<T>>());
+    }
+    (std::make_index_sequence<kFields<T>>());
   } else {
     return a == b;
   }
@@ -182,7 +184,8 @@ inline std::vector<Message> AllMessages(bool filled) {
       for (Message& message : all) std::visit([](auto& body) { Filler().Fill(body); }, message);
     }
     return all;
-  }(std::make_index_sequence<std::variant_size_v<Message>>());
+  }
+  (std::make_index_sequence<std::variant_size_v<Message>>());
 }
 
 }  // namespace ftar::wire::test

@@ -29,7 +29,10 @@ std::vector<Edit> ComparedFields() {
       {[](Signature& s) { s.count = 16; }, "count 8 against 16"},
       {[](Signature& s) { s.dtype = 3; }, "type f32 against bf16"},
       {[](Signature& s) { s.redop = 4; }, "operator sum against avg"},
-      {[](Signature& s) { s.root = {0xabcd0000'00000000, 1}; }, "root 00000000 against abcd0000"},
+      {[](Signature& s) {
+         s.root = {0xabcd0000'00000000, 1};
+       },
+       "root 00000000 against abcd0000"},
       {[](Signature& s) { s.layout = 7; }, "epoch of the layout 0 against 7"},
       {[](Signature& s) { s.step = 2; }, "step 0 against 2"},
       {[](Signature& s) { s.flags = kSignatureStrict; }, "strict step off against on"},
@@ -86,9 +89,7 @@ TEST(Signature, UnknownNumbersAreShownAsNumbers) {
 }
 
 // The digest travels between machines: a change of its value is a change of the wire format.
-TEST(Signature, DigestIsFixed) {
-  EXPECT_EQ(SignatureDigest(Signature{}), 1585915896431355370u);
-}
+TEST(Signature, DigestIsFixed) { EXPECT_EQ(SignatureDigest(Signature{}), 1585915896431355370u); }
 
 }  // namespace
 }  // namespace ftar::wire

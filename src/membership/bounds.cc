@@ -1,0 +1,53 @@
+#include "membership/bounds.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ftar::membership {
+namespace {
+
+using wire::Bound;
+
+// Group by group; one that only one side lists stands against the other side's default.
+Bound LaterSeq(const Bound& a, const Bound& b) {
+  std::map<GroupKey, Seq> seqs;
+  const auto of = [](const Bound& bound, GroupKey group) {
+    for (const wire::SeqBound& at : bound.seqs) {
+      if (at.group == group) return at.seq;
+    }
+    return bound.default_seq;
+  };
+  for (const Bound* side : {&a, &b}) {
+    for (const wire::SeqBound& at : side->seqs)
+      seqs[at.group] = std::max(of(a, at.group), of(b, at.group));
+  }
+  Bound out{Bound::Kind::kSeq, 0, std::max(a.default_seq, b.default_seq), {}};
+  for (const auto& [group, seq] : seqs) out.seqs.push_back({group, seq});
+  return out;
+}
+
+}  // namespace
+
+void LatestBound::Add(const Bound& bound) {
+  switch (bound.kind) {
+    case Bound::Kind::kStep:
+      if (!step_ || step_->step < bound.step) step_ = bound;
+      return;
+    case Bound::Kind::kSeq: seq_ = seq_ ? LaterSeq(*seq_, bound) : bound; return;
+    case Bound::Kind::kNone:
+    case Bound::Kind::kAlways: other_ = true; return;
+  }
+}
+
+Bound LatestBound::Of(const Bound& own) const {
+  if (own.kind == Bound::Kind::kStep && step_) return *step_;
+  if (own.kind == Bound::Kind::kSeq && seq_) return *seq_;
+  return own;
+}
+
+std::optional<Bound> LatestBound::Common() const {
+  if (other_ || (step_ && seq_)) return std::nullopt;
+  return step_ ? step_ : seq_;
+}
+
+}  // namespace ftar::membership

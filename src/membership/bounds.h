@@ -1,0 +1,27 @@
+// The latest of several bounds (rule J4): where all columns can begin. Values only.
+#ifndef FTAR_MEMBERSHIP_BOUNDS_H_
+#define FTAR_MEMBERSHIP_BOUNDS_H_
+
+#include <optional>
+
+#include "wire/view.h"
+
+namespace ftar::membership {
+
+class LatestBound {
+ public:
+  void Add(const wire::Bound& bound);
+  // The latest bound of the same kind as `own`. Kinds differ only when one column marks steps and
+  // another has not begun to; these have no common measure, and each keeps its own.
+  wire::Bound Of(const wire::Bound& own) const;
+  // The common bound; nothing if the kinds differ or one is no boundary at all.
+  std::optional<wire::Bound> Common() const;
+
+ private:
+  std::optional<wire::Bound> step_, seq_;
+  bool other_ = false;
+};
+
+}  // namespace ftar::membership
+
+#endif  // FTAR_MEMBERSHIP_BOUNDS_H_

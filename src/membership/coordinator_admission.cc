@@ -1,0 +1,327 @@
+// Who may enter: configuration, places, links, and the first view.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/knob_value.h"
+#include "membership/coordinator_machine.h"
+#include "wire/frame.h"
+
+namespace ftar::membership {
+namespace {
+
+constexpr int32_t kPlaceMax = 65'535;
+constexpr size_t kGraveyardMax = 4096;
+
+wire::Rejected Reject(Code code, std::string argument, std::string text) {
+  return {code, std::move(argument), std::move(text)};
+}
+
+std::string_view NameOf(std::string_view pair) { return pair.substr(0, pair.find('=')); }
+std::string ValueOf(std::string_view pair) {
+  const size_t at = pair.find('=');
+  return at == std::string_view::npos ? std::string() : std::string(pair.substr(at + 1));
+}
+
+std::map<std::string, std::string> AsMap(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> out;
+  for (const std::string& pair : pairs) out[std::string(NameOf(pair))] = ValueOf(pair);
+  return out;
+}
+
+// What one member lacks the other has at its default; that is a difference too, since the two are
+// not the same program.
+std::string Shown(const std::string& value) { return value.empty() ? "not set" : value; }
+
+}  // namespace
+
+// design 11: disagreement is found at join and named: the knob, both values, both members.
+wire::Rejected CoordinatorMachine::Check(const wire::Hello& hello) const {
+  const std::string who = Describe(hello.card);
+  if (hello.wire_version != wire::kWireVersion) {
+    return Reject(Code::kVersion, "wire_version",
+                  who + " speaks wire version " + std::to_string(hello.wire_version) +
+                      ", this coordinator " + std::to_string(wire::kWireVersion));
+  }
+  if (!hello.card.id.valid()) return Reject(Code::kConfig, "member", "the member has no id");
+  const std::string& job = reference_ ? reference_->job : config_.job;
+  if (!job.empty() && hello.job != job) {
+    return Reject(Code::kConfig, "job",
+                  who + " belongs to job '" + hello.job + "', this is job '" + job + "'");
+  }
+  if (hello.replicas < 1 || hello.replicas > kPlaceMax + 1 || hello.shards < 1 ||
+      hello.shards > kPlaceMax + 1) {
+    return Reject(Code::kConfig, "replicas",
+                  who + " asks for " + std::to_string(hello.replicas) + " replicas of " +
+                      std::to_string(hello.shards) + " shards");
+  }
+  if (hello.card.replica < 0 || hello.card.replica > kPlaceMax) {
+    return Reject(Code::kConfig, "replica",
+                  "replica " + std::to_string(hello.card.replica) + " is out of range");
+  }
+  if (hello.card.shard < 0 || hello.card.shard >= hello.shards) {
+    return Reject(Code::kConfig, "shard",
+                  who + ": a replica has " + std::to_string(hello.shards) + " shards");
+  }
+  if (!reference_) return {Code::kOk, {}, {}};
+  const auto differ = [&](const char* name, const std::string& theirs, const std::string& ours) {
+    return Reject(Code::kConfig, name,
+                  std::string(name) + " is " + theirs + " at " + who + " and " + ours + " at " +
+                      reference_->who);
+  };
+  const std::pair<const char*, std::pair<int32_t, int32_t>> numbers[] = {
+      {"replicas", {hello.replicas, reference_->replicas}},
+      {"shards", {hello.shards, reference_->shards}},
+      {"min_replicas", {hello.min_replicas, reference_->min_replicas}}};
+  for (const auto& [name, values] : numbers) {
+    if (values.first != values.second)
+      return differ(name, std::to_string(values.first), std::to_string(values.second));
+  }
+  std::map<std::string, std::string> theirs = AsMap(hello.agreed_config),
+                                     ours = AsMap(reference_->agreed_config);
+  for (const auto& [name, value] : theirs) ours.insert({name, ""});
+  for (const auto& [name, value] : ours) {
+    if (theirs[name] != value) return differ(name.c_str(), Shown(theirs[name]), Shown(value));
+  }
+  return {Code::kOk, {}, {}};
+}
+
+void CoordinatorMachine::AdoptReference(const wire::Hello& hello) {
+  reference_ = Reference{hello.job,    Describe(hello.card), hello.replicas,
+                         hello.shards, hello.min_replicas,   hello.agreed_config};
+  ReadAgreedConfig();
+}
+
+// The coordinator's own timing follows the knobs that the members have agreed on, unless its host
+// set them.
+void CoordinatorMachine::ReadAgreedConfig() {
+  const std::map<std::string, std::string> agreed = AsMap(reference_->agreed_config);
+  const auto number = [&agreed](KnobId id, int64_t otherwise) {
+    const Knob& knob = KnobOf(id);
+    const auto found = agreed.find(knob.name);
+    if (found == agreed.end()) return otherwise;
+    const Expected<KnobValue> value = ParseKnob(knob, found->second);
+    return value.ok() ? value->number : otherwise;
+  };
+  if (config_.timeout_ns <= 0)
+    timeout_ns_ = std::max<TimeNs>(number(KnobId::kTimeout, timeout_ns_), kMillisecond);
+  if (config_.late_timeout_ns < 0) late_timeout_ns_ = number(KnobId::kLateTimeout, 0);
+  fault_tolerant_ = number(KnobId::kFt, 1) != 0;
+  detector_.Configure(timeout_ns_, late_timeout_ns_, fault_tolerant_);
+  next_beat_ = std::min(next_beat_, now_ + timeout_ns_ / 10);
+}
+
+void CoordinatorMachine::TurnAway(ConnId conn, wire::Message message, std::string note) {
+  ready_.messages.push_back({{conn}, std::move(message)});
+  ready_.close.push_back(conn);
+  Tell(LogLevel::kWarn, std::move(note));
+  while (graveyard_.size() > kGraveyardMax) graveyard_.erase(graveyard_.begin());
+}
+
+// ---- places ----
+
+// Who has this place: a living member, or a newcomer that was there before. Nobody: an invalid id.
+MemberId CoordinatorMachine::HolderOf(int32_t replica, int32_t shard, MemberId except) const {
+  for (const auto& [id, peer] : peers_) {
+    if (id == except || peer.card.replica != replica || peer.card.shard != shard) continue;
+    if (peer.state == State::kNewcomer) return id;
+    if (peer.state == State::kMember && !peer.departed && !lost_.contains(id)) return id;
+  }
+  return {};
+}
+
+void CoordinatorMachine::Admit(Peer& peer) {
+  peer.state = State::kWaiting;
+  if (recovering_) return;
+  const MemberId holder = HolderOf(peer.card.replica, peer.card.shard, peer.card.id);
+  if (holder.valid()) {
+    Tell(LogLevel::kWarn,
+         Describe(peer.card) + " waits: its place is held by " + Describe(Find(holder)->card));
+    return;
+  }
+  peer.state = State::kNewcomer;
+  Tell(LogLevel::kInfo, Describe(peer.card) + " wants to join");
+}
+
+void CoordinatorMachine::GivePlaces() {
+  if (recovering_) return;
+  // First come, first served, whatever the order of ids.
+  std::vector<Peer*> waiting;
+  for (auto& [id, peer] : peers_) {
+    if (peer.state == State::kWaiting) waiting.push_back(&peer);
+  }
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [](const Peer* a, const Peer* b) { return a->since_ns < b->since_ns; });
+  for (Peer* peer : waiting) {
+    if (!HolderOf(peer->card.replica, peer->card.shard, peer->card.id).valid()) Admit(*peer);
+  }
+}
+
+// A known member on a new connection: the old one broke, or has not been seen to break yet.
+void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
+  Close(peer);
+  const MemberId id = peer.card.id;
+  if (peer.departed)
+    return TurnAway(event.conn, wire::Rejected{Code::kLeft, "", "this member has left"},
+                    Describe(peer.card) + " came back after it had left");
+  peer.conn = event.conn;
+  peer.report = event.hello.report;
+  conns_[event.conn] = id;
+  suspects_.erase(id);
+  detector_.Heard(id);
+  roster_changed_ = true;
+  if (peer.state == State::kReporting) return OnReport(peer);
+  if (peer.state != State::kMember) {
+    peer.welcomed = false;
+    peer.told.clear();
+    peer.links.clear();
+    if (change_ && prepare_newcomers_.contains(id)) Send(peer, change_->prepare);
+    return;
+  }
+  Tell(LogLevel::kInfo, Describe(peer.card) + " is back on a new connection");
+  // Lost, but no Prepare without it has gone out for want of a quorum: it is not out (rule Q3 binds
+  // only what was sent).
+  if (lost_.contains(id) && !change_) TakeBack(peer.card.replica);
+  if (change_) {
+    Send(peer, change_->prepare);
+  } else if (current_ && !current_->planned && peer.report.installed != current_->epoch) {
+    Send(peer, wire::Install{*current_, last_lost_});  // V10: idempotent
+  }
+}
+
+void CoordinatorMachine::TakeBack(int32_t replica) {
+  std::erase_if(lost_, [replica](const auto& entry) { return entry.second.replica == replica; });
+  for (auto& [id, peer] : peers_) {
+    if (peer.card.replica == replica && peer.state == State::kNewcomer)
+      peer.state = State::kWaiting;
+    // Its mates may have been seen to break as well; they have the same time again to come back.
+    if (peer.card.replica == replica && peer.state == State::kMember && peer.conn == 0)
+      OnLost(peer, {});
+  }
+  change_due_ = true;
+}
+
+void CoordinatorMachine::ForgetNewcomer(MemberId id) {
+  peers_.erase(id);
+  roster_changed_ = true;
+  if (plan_ && plan_->newcomers.contains(id)) {
+    if (plan_->stage == Plan::Stage::kAnnouncing) {
+      change_due_ =
+          true;  // somebody may have started with it (J1): only a failure change takes it out
+    } else {
+      VoidPlan();
+    }
+  }
+  if (prepare_newcomers_.erase(id) > 0 && change_) change_due_ = true;
+  if (peers_.empty() && !current_) reference_.reset();
+}
+
+void CoordinatorMachine::RejectOverdue() {
+  std::vector<MemberId> overdue;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state == State::kWaiting && now_ - peer.since_ns >= config_.place_wait_ns &&
+        !recovering_)
+      overdue.push_back(id);
+  }
+  for (MemberId id : overdue) {
+    Peer& peer = *Find(id);
+    const MemberId holder = HolderOf(peer.card.replica, peer.card.shard, id);
+    const std::string who = holder.valid() ? Describe(Find(holder)->card) : "somebody who is gone";
+    const std::string text = "the place of " + Describe(peer.card) + " is held by " + who;
+    ready_.messages.push_back({{peer.conn}, wire::Rejected{Code::kPeer, "replica", text}});
+    Tell(LogLevel::kWarn, "refused a newcomer: " + text);
+    Close(peer);
+    ForgetNewcomer(id);
+  }
+}
+
+// ---- links ----
+
+// Who counts when links are made: members, and newcomers that may enter next.
+bool CoordinatorMachine::InRoster(const Peer& peer) const {
+  if (peer.state == State::kMember) return Alive(peer.card.id);
+  return peer.state == State::kNewcomer && (current_ || peer.card.replica < reference_->replicas);
+}
+
+// Every newcomer holds links to its column: to members and to the newcomers before it. Later dials
+// earlier, so each pair has one who dials.
+bool CoordinatorMachine::Linked(const Peer& newcomer) const {
+  if (!newcomer.welcomed) return false;
+  for (const auto& [id, peer] : peers_) {
+    if (id == newcomer.card.id || peer.card.shard != newcomer.card.shard || !InRoster(peer))
+      continue;
+    if (peer.state == State::kNewcomer && (!peer.welcomed || peer.serial > newcomer.serial))
+      continue;
+    if (!newcomer.links.contains(id) && !peer.links.contains(newcomer.card.id)) return false;
+  }
+  return true;
+}
+
+// Before the first view links wait until all places are filled: list order decides who dials.
+bool CoordinatorMachine::PlacesFilled() const {
+  const auto filled = std::count_if(peers_.begin(), peers_.end(), [this](const auto& entry) {
+    return entry.second.state == State::kNewcomer && InRoster(entry.second);
+  });
+  return filled >= int64_t{reference_->replicas} * reference_->shards;
+}
+
+void CoordinatorMachine::TellPeers() {
+  if (recovering_ || !reference_) return;
+  if (!current_ && (now_ < settled_at_ || !PlacesFilled())) return;
+  std::vector<Peer*> roster, fresh;
+  for (auto& [id, peer] : peers_) {
+    if (!InRoster(peer)) continue;
+    roster.push_back(&peer);
+    if (peer.state == State::kNewcomer && !peer.welcomed) fresh.push_back(&peer);
+  }
+  std::sort(fresh.begin(), fresh.end(), [](const Peer* a, const Peer* b) {
+    return std::pair(a->card.replica, a->card.shard) < std::pair(b->card.replica, b->card.shard);
+  });
+  for (Peer* peer : fresh) peer->serial = ++serial_;
+  std::map<int32_t, std::vector<const Peer*>> columns;
+  for (const Peer* peer : roster) columns[peer->card.shard].push_back(peer);
+  for (Peer* peer : roster) {
+    if (peer->state != State::kNewcomer) continue;
+    std::vector<wire::MemberCard> cards;
+    for (const Peer* other : columns[peer->card.shard]) {
+      if (other->serial < peer->serial && peer->told.insert(other->card.id).second)
+        cards.push_back(other->card);
+    }
+    if (!std::exchange(peer->welcomed, true)) {
+      Send(*peer, wire::Welcome{std::move(cards)});
+    } else if (!cards.empty()) {
+      Send(*peer, wire::Connect{std::move(cards)});
+    }
+  }
+  for (Peer* peer : roster) {
+    if (peer->state == State::kNewcomer) peer->linked = Linked(*peer);
+  }
+}
+
+void CoordinatorMachine::OnLinksUp(Peer& from, const wire::LinksUp& message) {
+  from.links.insert(message.peers.begin(), message.peers.end());
+  if (from.state != State::kNewcomer) return;
+  from.linked = Linked(from);
+  plan_due_ = true;
+}
+
+// ---- the first view ----
+
+void CoordinatorMachine::TryForm() {
+  if (!std::exchange(plan_due_, false) || change_ || recovering_ || !reference_ ||
+      now_ < settled_at_)
+    return;
+  std::set<MemberId> ready;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state == State::kNewcomer && peer.linked && peer.card.replica < reference_->replicas)
+      ready.insert(id);
+  }
+  if (static_cast<int64_t>(ready.size()) < int64_t{reference_->replicas} * reference_->shards)
+    return;
+  prepare_newcomers_ = std::move(ready);
+  Tell(LogLevel::kInfo, "all " + std::to_string(prepare_newcomers_.size()) +
+                            " members are here; the first view begins");
+  StartChange();
+}
+
+}  // namespace ftar::membership

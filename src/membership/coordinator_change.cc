@@ -1,0 +1,344 @@
+// A change by Prepare and Install: failures, the first view, and joins or leaves while nothing runs
+// (rules V5, V10, Q3, Q4, J1).
+#include <algorithm>
+#include <utility>
+
+#include "membership/bounds.h"
+#include "membership/coordinator_machine.h"
+#include "membership/quorum.h"
+
+namespace ftar::membership {
+namespace {
+
+std::string ShortEpoch(Epoch epoch) { return std::to_string(EpochCounter(epoch)); }
+
+std::set<int32_t> ReplicasOf(const std::vector<wire::ViewEntry>& entries) {
+  std::set<int32_t> replicas;
+  for (const wire::ViewEntry& entry : entries) replicas.insert(entry.card.replica);
+  return replicas;
+}
+
+}  // namespace
+
+// Who is in the next view, in list order: whoever is left, then newcomers at the end, replica by
+// replica. Ranks of those who stay do not change by a join (rule F6: the list is the order of
+// additions).
+std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
+  std::vector<wire::ViewEntry> entries;
+  const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
+  const wire::View* source = announced ? &plan_->view : current_ ? &*current_ : nullptr;
+  if (source) {
+    for (const wire::ViewEntry& entry : source->entries) {
+      if (!Alive(entry.card.id)) continue;
+      // A newcomer whose plan was being announced: whether it has begun is for the column's leader
+      // to find out (J1).
+      const Peer* peer = Find(entry.card.id);
+      if (!current_->Find(entry.card.id) && !peer) continue;
+      entries.push_back(entry);
+    }
+  }
+  std::vector<const Peer*> newcomers;
+  for (MemberId id : prepare_newcomers_) {
+    const bool there = std::any_of(entries.begin(), entries.end(),
+                                   [id](const auto& entry) { return entry.card.id == id; });
+    if (const Peer* peer = Find(id); peer && !there) newcomers.push_back(peer);
+  }
+  std::sort(newcomers.begin(), newcomers.end(), [](const Peer* a, const Peer* b) {
+    return std::pair(a->card.replica, a->card.shard) < std::pair(b->card.replica, b->card.shard);
+  });
+  for (const Peer* peer : newcomers) {
+    wire::ViewEntry entry;
+    entry.card = peer->card;
+    entry.first = {};  // the leader's to fill
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+wire::Prepare CoordinatorMachine::MakePrepare() {
+  wire::Prepare prepare;
+  prepare.epoch = NextEpoch();
+  prepare.base = current_ ? current_->epoch : 0;
+  prepare.members = NextEntries();
+  for (wire::ViewEntry& entry : prepare.members) {
+    const MemberId id = entry.card.id;
+    if (entry.joined_epoch == 0) entry.joined_epoch = prepare.epoch;
+    if (prepare_leavers_.contains(id))
+      entry.last.kind = wire::Bound::Kind::kAlways;  // asks to leave
+    // Q3: survivors nest in what each was promised last, and a planned view is no promise that
+    // everybody has heard of: who came by one since the last Install is a member, not a survivor.
+    if (current_ && current_->Find(id) && entry.joined_epoch <= current_->era)
+      prepare.survivors.push_back(id);
+  }
+  if (prepare.survivors.empty() && current_) {
+    for (const wire::ViewEntry& entry : prepare.members) {
+      if (current_->Find(entry.card.id)) prepare.survivors.push_back(entry.card.id);
+    }
+  }
+  for (const auto& [id, loss] : lost_) prepare.lost.push_back(loss);
+  return prepare;
+}
+
+// Q4: a fixed coordinator that cannot be replaced needs only min_replicas. Without it the losses
+// wait, nothing is sent, and nobody is out yet: those who come back in time belong to the job as
+// before.
+bool CoordinatorMachine::HasQuorum(const wire::Prepare& prepare) {
+  QuorumQuestion question;
+  question.survivors = ReplicasOf(prepare.members);
+  question.min_replicas = reference_ ? reference_->min_replicas : 1;
+  question.needs_majority = false;
+  const QuorumAnswer answer = membership::HasQuorum(question);
+  if (answer.granted) {
+    no_quorum_told_ = false;
+    return true;
+  }
+  if (!std::exchange(no_quorum_told_, true)) {
+    std::vector<MemberId> all;
+    for (const auto& [id, peer] : peers_) {
+      if (peer.state == State::kMember) all.push_back(id);
+    }
+    Multicast(all, wire::NoQuorum{answer.text});
+    Tell(LogLevel::kError, "no quorum: " + answer.text);
+  }
+  return false;
+}
+
+void CoordinatorMachine::StartChange() {
+  change_due_ = false;
+  if (plan_ && plan_->stage == Plan::Stage::kAnnouncing) {
+    prepare_newcomers_.insert(plan_->newcomers.begin(), plan_->newcomers.end());
+    prepare_leavers_.insert(plan_->leavers.begin(), plan_->leavers.end());
+  }
+  wire::Prepare prepare = MakePrepare();
+  if (prepare.members.empty()) return EndJob("all members are lost");
+  if (current_) {
+    if (prepare.survivors.empty()) return EndJob("all members of the last view are lost");
+  } else if (prepare.members.size() <
+             static_cast<size_t>(reference_->replicas) * reference_->shards) {
+    // A first view that lost somebody: back to waiting. Its newcomers have promised an epoch that
+    // will not come.
+    if (change_)
+      Tell(LogLevel::kWarn,
+           "the first view lost a member before it was formed; waiting for another one");
+    for (const wire::ViewEntry& entry : prepare.members) Find(entry.card.id)->frozen = true;
+    change_.reset();
+    prepare_newcomers_.clear();
+    roster_changed_ = true;
+    return;
+  }
+  VoidPlan();
+  if (current_ && !lost_.empty() && !HasQuorum(prepare)) {
+    change_.reset();
+    return;
+  }
+  SendPrepare(std::move(prepare));
+}
+
+void CoordinatorMachine::SendPrepare(wire::Prepare prepare) {
+  const TimeNs wait = change_ ? change_->wait_ns : change_wait_ns();
+  const int timeouts = change_ ? change_->timeouts : 0;
+  prepare.leader_turn = static_cast<uint32_t>(timeouts);
+  change_.emplace();
+  change_->prepare = std::move(prepare);
+  change_->wait_ns = wait;
+  change_->timeouts = timeouts;
+  change_->deadline_ns = now_ + wait;
+  const wire::Prepare& sent = change_->prepare;
+  std::vector<MemberId> all;
+  for (const wire::ViewEntry& entry : sent.members) {
+    all.push_back(entry.card.id);
+    change_->columns.insert(entry.card.shard);
+    if (prepare_newcomers_.contains(entry.card.id)) Find(entry.card.id)->frozen = true;
+  }
+  Tell(LogLevel::kDebug,
+       "prepare " + ShortEpoch(sent.epoch) + " with " + std::to_string(all.size()) + " members");
+  Multicast(all, sent);
+  EvictLost(sent.epoch);
+}
+
+// From the moment a Prepare without them is on its way they are out for good (Q3). Those who can
+// still hear are told why.
+void CoordinatorMachine::EvictLost(Epoch epoch) {
+  for (const auto& [id, loss] : lost_) {
+    graveyard_[id] = loss;
+    edges_.Forget(id);
+    detector_.Forget(id);
+    Peer* peer = Find(id);
+    if (!peer) continue;
+    Send(*peer, wire::Evicted{epoch, loss});
+    Close(*peer);
+    peers_.erase(id);
+    roster_changed_ = true;
+  }
+}
+
+// V10: asked again with another leader order, waiting twice as long each time.
+void CoordinatorMachine::ChangeOverdue() {
+  if (!change_ || now_ < change_->deadline_ns) return;
+  ++change_->timeouts;
+  change_->wait_ns = std::min(2 * change_->wait_ns, std::max(timeout_ns_, change_wait_ns()));
+  std::string missing;
+  for (int32_t column : change_->columns) {
+    if (!change_->decided.contains(column))
+      missing += (missing.empty() ? "" : ", ") + std::to_string(column);
+  }
+  Tell(LogLevel::kWarn, "epoch " + ShortEpoch(change_->prepare.epoch) + ": no decision of column " +
+                            missing + " in time; asking again with another leader");
+  if (change_->timeouts >= 2 && current_) DropNewcomersOfChange();
+  StartChange();
+}
+
+// Members beat and are found when they hang; newcomers do not. A change that stalls twice goes on
+// without them.
+void CoordinatorMachine::DropNewcomersOfChange() {
+  for (MemberId id : std::exchange(prepare_newcomers_, {})) {
+    if (EntryOf(id)) continue;
+    Peer* peer = Find(id);
+    if (!peer) continue;
+    const std::string text =
+        Describe(peer->card) + " did not answer in the change that was to take it in";
+    Send(*peer, wire::Rejected{Code::kTimeout, "", text});
+    Tell(LogLevel::kWarn, "refused a newcomer: " + text);
+    Close(*peer);
+    peers_.erase(id);
+    roster_changed_ = true;
+  }
+}
+
+// Q2, Q3: what somebody has promised elsewhere binds: intersect with it and go above.
+void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
+  HearEpoch(message.report.promised);
+  HearEpoch(message.report.installed);
+  from.report = message.report;
+  if (!change_ || message.epoch != change_->prepare.epoch) return;
+  const std::vector<MemberId>& promised = message.report.promised_members;
+  if (!promised.empty()) {
+    for (MemberId id : std::vector<MemberId>(change_->prepare.survivors)) {
+      if (std::find(promised.begin(), promised.end(), id) != promised.end()) continue;
+      Lose(id, Code::kEvicted, "earlier change",
+           "was left out of epoch " + ShortEpoch(message.report.promised) + ", which " +
+               Describe(from.card) + " has promised");
+    }
+  }
+  change_due_ = true;
+}
+
+// V5: members disagree on a call; the leaders find the words. Asked by many, answered once an
+// operation and era.
+void CoordinatorMachine::OnAskPrepare(Peer& from, const wire::AskPrepare& message) {
+  if (!current_ || change_ || from.state != State::kMember || message.epoch < current_->era) return;
+  if (!asked_.insert({message.group, message.seq}).second) return;
+  Tell(LogLevel::kInfo,
+       Describe(from.card) + " asks for a verdict on operation " + std::to_string(message.seq));
+  change_due_ = true;
+}
+
+void CoordinatorMachine::OnDecided(Peer& from, const wire::Decided& message) {
+  if (!change_ || message.epoch != change_->prepare.epoch || message.shard != from.card.shard)
+    return;
+  const auto& members = change_->prepare.members;
+  const bool member = std::any_of(members.begin(), members.end(), [&from](const auto& entry) {
+    return entry.card.id == from.card.id;
+  });
+  if (!member) return;
+  change_->decided.insert({message.shard, message});
+  if (change_->decided.size() == change_->columns.size()) InstallChange();
+}
+
+// J1, J4: bounds are the leaders'; one that was chosen now becomes the latest that any column
+// chose.
+void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const {
+  std::map<MemberId, const wire::BoundOf*> bounds;
+  LatestBound first, last;
+  for (const auto& [column, decided] : change_->decided) {
+    for (const wire::BoundOf& bound : decided.bounds) {
+      bounds[bound.member] = &bound;
+      if (bound.fresh_first) first.Add(bound.first);
+      if (bound.fresh_last) last.Add(bound.last);
+    }
+  }
+  for (wire::ViewEntry& entry : *entries) {
+    const auto found = bounds.find(entry.card.id);
+    if (found == bounds.end()) {
+      entry.last = {};
+      continue;
+    }
+    const wire::BoundOf& bound = *found->second;
+    entry.first = bound.fresh_first ? first.Of(bound.first) : bound.first;
+    entry.last = bound.fresh_last ? last.Of(bound.last) : bound.last;
+  }
+}
+
+void CoordinatorMachine::InstallChange() {
+  wire::View view;
+  view.epoch = view.era = change_->prepare.epoch;
+  view.entries = change_->prepare.members;
+  FillBounds(&view.entries);
+  last_lost_.clear();
+  for (const auto& [id, loss] : lost_) last_lost_.push_back(loss);
+  std::vector<MemberId> all;
+  for (const wire::ViewEntry& entry : view.entries) all.push_back(entry.card.id);
+  Multicast(all, wire::Install{view, last_lost_});
+  Tell(LogLevel::kInfo, "view " + ShortEpoch(view.epoch) + ": " +
+                            std::to_string(ReplicasOf(view.entries).size()) + " replicas, " +
+                            std::to_string(lost_.size()) + " members lost");
+  change_.reset();
+  lost_.clear();
+  asked_.clear();
+  prepare_newcomers_.clear();
+  for (MemberId id : std::exchange(prepare_leavers_, {})) {
+    if (Peer* peer = Find(id)) peer->leave_requested = true;
+  }
+  BecomeMembers(view);
+  detector_.Restart();
+}
+
+// The one door through which a view becomes current.
+void CoordinatorMachine::BecomeMembers(const wire::View& view) {
+  current_ = view;
+  plan_.reset();
+  for (const wire::ViewEntry& entry : view.entries) {
+    Peer* peer = Find(entry.card.id);
+    if (!peer) continue;
+    if (std::exchange(peer->state, State::kMember) != State::kMember) peer->linked = false;
+    peer->frozen = false;
+    detector_.Watch(now_, entry.card.id);
+  }
+  std::erase_if(peers_, [&view](const auto& entry) {
+    return entry.second.departed && !view.Find(entry.first);
+  });
+  roster_changed_ = true;
+}
+
+void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message) {
+  from.installed = std::max(from.installed, message.epoch);
+  plan_due_ = true;
+}
+
+// Nobody is left. What is known of epochs stays, so that a new beginning is above everything old.
+void CoordinatorMachine::EndJob(const std::string& why) {
+  Tell(lost_.empty() ? LogLevel::kInfo : LogLevel::kError, "the job has ended: " + why);
+  EvictLost(NextEpoch());
+  std::erase_if(peers_, [](const auto& entry) { return entry.second.state == State::kMember; });
+  for (auto& [id, peer] : peers_) {
+    if (peer.state != State::kNewcomer) continue;
+    peer.welcomed = peer.linked = false;  // links are told anew, in the order of a first view
+    peer.told.clear();
+  }
+  current_.reset();
+  change_.reset();
+  plan_.reset();
+  lost_.clear();
+  suspects_.clear();
+  overdue_.clear();
+  prepare_newcomers_.clear();
+  prepare_leavers_.clear();
+  edges_ = {};
+  detector_.Clear();
+  no_quorum_told_ = change_due_ = false;
+  if (peers_.empty()) reference_.reset();
+  roster_changed_ = true;
+  ready_.ended = true;
+}
+
+}  // namespace ftar::membership

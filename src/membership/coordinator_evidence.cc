@@ -1,0 +1,311 @@
+// Who is out, and why: connections, proofs, links, heartbeats, operators (design 5, rules Q7 and
+// Q8). Everything ends in Lose(), which takes the whole replica and leaves the change to be started
+// when the event has been worked off.
+#include <algorithm>
+#include <utility>
+
+#include "membership/coordinator_machine.h"
+
+#include "base/knob_value.h"
+
+namespace ftar::membership {
+namespace {
+
+std::string With(std::string text, const std::string& detail) {
+  return detail.empty() ? text : std::move(text) + ": " + detail;
+}
+
+}  // namespace
+
+const wire::ViewEntry* CoordinatorMachine::EntryOf(MemberId id) const {
+  if (const wire::ViewEntry* entry = current_ ? current_->Find(id) : nullptr) return entry;
+  // Announced, and not by all yet: it may have started.
+  return plan_ && plan_->stage == Plan::Stage::kAnnouncing ? plan_->view.Find(id) : nullptr;
+}
+
+bool CoordinatorMachine::Alive(MemberId id) const {
+  if (!EntryOf(id) || lost_.contains(id)) return false;
+  const Peer* peer = Find(id);
+  return !peer || !peer->departed;
+}
+
+bool CoordinatorMachine::Leaving(MemberId id) const {
+  const wire::ViewEntry* entry = EntryOf(id);
+  return entry && entry->last.kind != wire::Bound::Kind::kNone;
+}
+
+int64_t CoordinatorMachine::AgeOf(MemberId id) const { return detector_.SilentFor(id); }
+
+// ---- losing ----
+
+void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) {
+  loss.member = entry.card.id;
+  loss.replica = entry.card.replica;
+  loss.shard = entry.card.shard;
+  loss.host = entry.card.host;
+  suspects_.erase(entry.card.id);
+  Tell(LogLevel::kWarn, "lost " + Describe(entry.card) + " [" + loss.stage + "]: " + loss.text);
+  lost_.insert({entry.card.id, std::move(loss)});
+  change_due_ = true;
+}
+
+// Whole replicas leave, in all groups at once: a model copy with a hole is of no use.
+bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::string text,
+                              int64_t age_ns) {
+  const wire::ViewEntry* culprit = EntryOf(id);
+  if (!culprit || !Alive(id)) return false;
+  wire::Loss loss;
+  loss.cause = cause;
+  loss.stage = std::move(stage);
+  loss.text = Describe(culprit->card) + ": " + std::move(text);
+  loss.last_progress_ns = age_ns;
+  const int32_t replica = culprit->card.replica;
+  LoseOne(*culprit, loss);
+  wire::Loss mate = loss;
+  mate.stage = "replica";
+  mate.text = "its replica is out: " + loss.text;
+  mate.last_progress_ns = 0;
+  for (const wire::View* view : {current_ ? &*current_ : nullptr, plan_ ? &plan_->view : nullptr}) {
+    if (!view) continue;
+    for (const wire::ViewEntry& entry : view->entries) {
+      if (entry.card.replica == replica && Alive(entry.card.id)) LoseOne(entry, mate);
+    }
+  }
+  return true;
+}
+
+// ---- connections ----
+
+// A control connection has closed. Alone it is evidence enough; together with many others it says
+// more about this side (Q7).
+void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
+  const MemberId id = peer.card.id;
+  if (!Alive(id)) return;
+  wire::Loss loss;
+  loss.cause = Code::kPeer;
+  loss.stage = "control connection";
+  loss.text = With("its connection to the coordinator closed", text);
+  suspects_[id] = {now_ + config_.cluster_ns, std::move(loss), false};
+}
+
+void CoordinatorMachine::JudgeSuspects() {
+  std::vector<MemberId> due;
+  for (const auto& [id, suspicion] : suspects_) {
+    if (suspicion.act_at <= now_) due.push_back(id);
+  }
+  if (due.empty()) return;
+  size_t members = 0, away = 0;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state != State::kMember || !Alive(id)) continue;
+    ++members;
+    if (peer.conn == 0) ++away;
+  }
+  // Q7: whoever sees more than half of its connections close at once suspects itself first.
+  const bool self_suspect = 2 * away > members;
+  for (MemberId id : due) {
+    Suspicion& suspicion = suspects_[id];
+    if (self_suspect && !suspicion.extended) {
+      suspicion.extended = true;
+      suspicion.act_at = now_ + timeout_ns_ / 4;
+      Tell(LogLevel::kWarn, std::to_string(away) + " of " + std::to_string(members) +
+                                " connections closed at once; waiting whether they come back");
+      continue;
+    }
+    const wire::Loss loss = suspicion.loss;
+    suspects_.erase(id);
+    Lose(id, loss.cause, loss.stage, loss.text, AgeOf(id));
+  }
+}
+
+void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
+  const MemberId id = from.card.id;
+  if (from.state != State::kMember) {
+    if (from.state == State::kWaiting && message.code == Code::kTimeout) {
+      from.since_ns = now_ - config_.place_wait_ns;  // tired of waiting for its place: told who
+                                                     // holds it, see RejectOverdue
+      return;
+    }
+    Close(from);
+    ForgetNewcomer(id);
+    return;
+  }
+  if (message.code == Code::kLeft && Leaving(id)) {
+    from.departed = true;
+    suspects_.erase(id);
+    edges_.Forget(id);
+    detector_.Forget(id);
+    roster_changed_ = true;
+    Tell(LogLevel::kInfo, Describe(from.card) + " has left as planned");
+    Close(from);
+    const bool any_left =
+        std::any_of(current_->entries.begin(), current_->entries.end(),
+                    [this](const wire::ViewEntry& entry) { return Alive(entry.card.id); });
+    if (!any_left && !change_ && lost_.empty()) EndJob("all members have left");
+    return;
+  }
+  // Q8: a member that ends otherwise than by verdict has left.
+  Lose(id, message.code, "self-report", With("it gave up", message.text));
+}
+
+// ---- evidence ----
+
+void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
+  const MemberId reporter = from.card.id, subject = message.subject;
+  if (message.kind == wire::EvidenceKind::kLinkRestored) return edges_.Remove(reporter, subject);
+  if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kNewcomer) {
+    from.links.erase(subject);  // it will say so when the link is back
+    from.linked = false;
+    return;
+  }
+  if (Peer* newcomer = Find(subject); newcomer && newcomer->state == State::kNewcomer) {
+    if (message.kind == wire::EvidenceKind::kLinkLost) from.links.erase(subject);
+    roster_changed_ = true;
+    if (!EntryOf(subject)) return;
+  }
+  if (recovering_ && message.kind == wire::EvidenceKind::kProcessExited) {
+    proven_dead_[subject] = "its process has exited, as " + Describe(from.card) + " says";
+    return;
+  }
+  if (!Alive(subject)) return;
+  const std::string as_seen = ", as " + Describe(from.card) + " says";
+  switch (message.kind) {
+    case wire::EvidenceKind::kProcessExited: {
+      const std::string text = "its process has exited" + as_seen;
+      if (Leaving(subject) && Find(subject) && Find(subject)->conn != 0) {
+        // A released leaver exits right behind its Goodbye, which travels on another connection.
+        suspects_.insert({subject,
+                          {now_ + timeout_ns_ / 4,
+                           {{}, -1, -1, {}, Code::kPeer, "process watch", 0, text},
+                           true}});
+        return;
+      }
+      Lose(subject, Code::kPeer, "process watch", text, message.last_progress_ns);
+      return;
+    }
+    case wire::EvidenceKind::kLinkLost:
+      if (from.state == State::kMember && Alive(reporter))
+        edges_.Add(now_, reporter, subject, message.text);
+      return;
+    case wire::EvidenceKind::kSelfReport:
+      if (subject == reporter)
+        Lose(subject, message.code, "self-report", With("it reported itself", message.text));
+      return;
+    case wire::EvidenceKind::kOperator:
+      Lose(subject, Code::kEvicted, "operator", With("evicted", message.text) + as_seen,
+           AgeOf(subject));
+      return;
+    case wire::EvidenceKind::kDeadline:
+      if (Alive(reporter)) overdue_[{reporter, subject}] = message;
+      return;
+    case wire::EvidenceKind::kLinkRestored: return;
+  }
+}
+
+// Q7: evidence by link is an edge between two who both say they live. Evict the fewest replicas
+// that cover all edges, first one that the coordinator cannot reach, then the higher rank; one at a
+// time, since each eviction may explain the other edges.
+void CoordinatorMachine::JudgeLinks() {
+  if (edges_.empty() || edges_.oldest_ns() + timeout_ns_ / 10 > now_ || !current_) return;
+  std::set<std::pair<int32_t, int32_t>> broken;
+  for (const LinkEdges::Edge& edge : edges_.edges()) {
+    if (!Alive(edge.reporter) || !Alive(edge.subject)) {
+      edges_.Remove(edge.reporter, edge.subject);
+      continue;
+    }
+    if (Leaving(edge.reporter) || Leaving(edge.subject))
+      continue;  // goes anyway; its death shows otherwise
+    broken.insert(
+        std::minmax(EntryOf(edge.reporter)->card.replica, EntryOf(edge.subject)->card.replica));
+  }
+  const auto preference = [this](int32_t replica) {
+    int64_t rank = 0, unreachable = 0;
+    for (size_t i = 0; i < current_->entries.size(); ++i) {
+      const wire::MemberCard& card = current_->entries[i].card;
+      if (card.replica != replica) continue;
+      rank = static_cast<int64_t>(i);
+      const Peer* peer = Find(card.id);
+      if (!peer || peer->conn == 0 || AgeOf(card.id) > timeout_ns_ / 4) unreachable = 1;
+    }
+    return unreachable << 40 | rank;
+  };
+  const auto replica = FirstOfSmallestCover(broken, preference);
+  if (!replica) return;
+  for (const LinkEdges::Edge& edge : edges_.edges()) {
+    const wire::ViewEntry *a = EntryOf(edge.reporter), *b = EntryOf(edge.subject);
+    if (!a || !b || !Alive(edge.reporter) || !Alive(edge.subject)) continue;
+    const bool reporter_goes = a->card.replica == *replica,
+               subject_goes = b->card.replica == *replica;
+    if (!reporter_goes && !subject_goes) continue;
+    const wire::ViewEntry& other = reporter_goes ? *b : *a;
+    Lose(reporter_goes ? edge.reporter : edge.subject, Code::kLink, "link",
+         With("no link to " + Describe(other.card) + ", and both are alive", edge.text));
+    return;
+  }
+}
+
+// A deadline passed without the subject's data. That says who is lacked, not who is at fault: the
+// subject may itself wait for a third. It goes when heartbeats say that it holds others up; the
+// accusation ends when the reporter no longer lacks it.
+void CoordinatorMachine::JudgeDeadlines() {
+  for (auto next = overdue_.begin(); next != overdue_.end();) {
+    const auto [reporter, subject] = next->first;
+    const bool stands = Alive(reporter) && Alive(subject) && !change_;
+    if (stands && detector_.HoldsOthersUp(subject) && detector_.WaitsFor(reporter, subject)) {
+      const std::string text = With("an operation's deadline passed without it, as " +
+                                        Describe(EntryOf(reporter)->card) + " says",
+                                    next->second.text);
+      next = overdue_.erase(next);
+      Lose(subject, Code::kPeer, "deadline", text, AgeOf(subject));
+      continue;
+    }
+    next = stands || change_ ? std::next(next) : overdue_.erase(next);
+  }
+}
+
+// ---- heartbeats ----
+
+void CoordinatorMachine::OnHeartbeat(Peer& from, const wire::Heartbeat& message) {
+  if (from.state != State::kMember) return;
+  detector_.Beat(from.card.id, message);
+  std::erase_if(overdue_, [&](const auto& entry) {
+    return entry.first.first == from.card.id &&
+           !detector_.WaitsFor(entry.first.first, entry.first.second);
+  });
+}
+
+void CoordinatorMachine::RunDetector() {
+  if (!current_ || now_ < detector_.NextCheck()) return;
+  for (const Finding& finding : detector_.Check()) {
+    if (!Alive(finding.member)) continue;
+    const std::string since = FormatDuration(finding.for_ns / kMillisecond * kMillisecond);
+    const std::string where = "operation " + std::to_string(finding.seq);
+    // While a change stops everybody, standing still says nothing; silence does.
+    const bool stopped = change_ || !lost_.empty();
+    switch (finding.kind) {
+      case Finding::Kind::kSilent:
+        Lose(finding.member, Code::kPeer, "silence", "no heartbeat for " + since, finding.for_ns);
+        break;
+      case Finding::Kind::kStuck:
+        if (stopped) break;
+        Lose(finding.member, Code::kPeer, "stuck",
+             "holds all data of " + where + " and has not moved for " + since, finding.for_ns);
+        break;
+      case Finding::Kind::kLateTooLong:
+        if (stopped) break;
+        Lose(finding.member, Code::kPeer, "late",
+             "has not entered " + where + " for " + since + " (late_timeout)", finding.for_ns);
+        break;
+      case Finding::Kind::kLate: {
+        std::vector<MemberId> all;
+        for (const wire::ViewEntry& entry : current_->entries) all.push_back(entry.card.id);
+        Multicast(all,
+                  wire::LateNotice{finding.member, finding.group, finding.seq, finding.for_ns});
+        Tell(LogLevel::kInfo, Describe(EntryOf(finding.member)->card) + " has not entered " +
+                                  where + " for " + since);
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace ftar::membership

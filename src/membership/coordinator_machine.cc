@@ -1,0 +1,229 @@
+#include "membership/coordinator_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ftar::membership {
+
+std::string Describe(const wire::MemberCard& card) {
+  std::string text = "replica " + std::to_string(card.replica);
+  if (card.shard != 0) text += ", shard " + std::to_string(card.shard);
+  if (!card.host.empty()) text += " on " + card.host;
+  return text + " (" + ToString(card.id) + ")";
+}
+
+CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config) : config_(std::move(config)) {
+  if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
+  if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
+  detector_.Configure(timeout_ns_, late_timeout_ns_, true);
+}
+
+void CoordinatorMachine::Step(TimeNs now, const CoordinatorEvent& event) {
+  now_ = started_ ? std::max(now, now_) : now;
+  if (!std::exchange(started_, true)) {
+    settled_at_ = now_ + config_.settle_ns;
+    next_beat_ = now_ + timeout_ns_ / 10;
+  }
+  detector_.Advance(now_);
+  std::visit([this](const auto& concrete) { On(concrete); }, event);
+  RunTimers();
+  Settle();
+}
+
+CoordinatorReady CoordinatorMachine::TakeReady() {
+  ready_.next_deadline = started_ ? NextDeadline() : kNever;
+  return std::exchange(ready_, {});
+}
+
+// What follows from what happened, in the order of urgency: losses before arrivals.
+void CoordinatorMachine::Settle() {
+  if (recovering_) TryRecover();
+  if (change_due_) StartChange();
+  if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;
+  if (std::exchange(roster_changed_, false)) {
+    plan_due_ = true;
+    GivePlaces();
+    TellPeers();
+  }
+  if (!current_) {
+    TryForm();
+  } else {
+    TryPlan();
+  }
+}
+
+void CoordinatorMachine::RunTimers() {
+  if (now_ >= next_beat_) {
+    Beat();
+    RejectOverdue();
+  }
+  RunDetector();
+  JudgeSuspects();
+  JudgeLinks();
+  JudgeDeadlines();
+  ChangeOverdue();
+  PlanOverdue();
+}
+
+TimeNs CoordinatorMachine::NextDeadline() const {
+  TimeNs next = conns_.empty() ? kNever : next_beat_;
+  next = std::min(next, detector_.NextCheck());
+  for (const auto& [id, suspicion] : suspects_) next = std::min(next, suspicion.act_at);
+  if (!edges_.empty()) {
+    const TimeNs judge = edges_.oldest_ns() + timeout_ns_ / 10;
+    next = std::min(next, judge > now_ ? judge : now_ + timeout_ns_ / 10);
+  }
+  if (change_) next = std::min(next, change_->deadline_ns);
+  if (plan_) next = std::min(next, plan_->deadline_ns);
+  if (recovering_) next = std::min(next, recover_at_);
+  if (settling_ && !current_ && !peers_.empty()) next = std::min(next, settled_at_);
+  return next;
+}
+
+// Members see by these that the coordinator is there; each also serves the newcomers, who have
+// nobody else to hear.
+void CoordinatorMachine::Beat() {
+  next_beat_ = now_ + timeout_ns_ / 10;
+  Outgoing beat{{}, wire::CoordinatorBeat{}};
+  for (const auto& [id, peer] : peers_) {
+    if (peer.conn != 0) beat.to.push_back(peer.conn);
+  }
+  if (!beat.to.empty()) ready_.messages.push_back(std::move(beat));
+}
+
+// ---- events ----
+
+void CoordinatorMachine::On(const Connected& event) {
+  const wire::Rejected refusal = Check(event.hello);
+  const wire::MemberCard& card = event.hello.card;
+  HearEpoch(event.hello.report.promised);
+  HearEpoch(event.hello.report.installed);
+  if (refusal.code != Code::kOk) {
+    TurnAway(event.conn, refusal, "refused " + Describe(card) + ": " + refusal.text);
+    return;
+  }
+  if (Peer* known = Find(card.id)) return Reconnect(*known, event);
+  // Q3: whoever is out is out for good, however he comes back under the same incarnation.
+  const auto grave = graveyard_.find(card.id);
+  const bool foreign = current_ && event.hello.report.installed_view && !Alive(card.id);
+  if (grave != graveyard_.end() || foreign) {
+    wire::Loss reason = grave != graveyard_.end() ? grave->second : wire::Loss{};
+    if (grave == graveyard_.end()) {
+      reason.member = card.id;
+      reason.replica = card.replica;
+      reason.shard = card.shard;
+      reason.host = card.host;
+      reason.cause = Code::kEvicted;
+      reason.stage = "control connection";
+      reason.text = Describe(card) + " is not in the view that the job has gone on with";
+    }
+    const Epoch epoch = current_ ? current_->epoch : 0;
+    TurnAway(event.conn, wire::Evicted{epoch, reason},
+             Describe(card) + " came back after its eviction");
+    return;
+  }
+  if (!reference_) AdoptReference(event.hello);
+  Peer& peer = peers_[card.id];
+  peer.conn = event.conn;
+  peer.card = card;
+  peer.report = event.hello.report;
+  peer.since_ns = now_;
+  peer.frozen = peer.report.promised != 0;  // by a coordinator that is gone
+  conns_[event.conn] = card.id;
+  roster_changed_ = true;
+  if (event.hello.report.installed_view && !current_) return OnReport(peer);
+  Admit(peer);
+}
+
+void CoordinatorMachine::On(const Disconnected& event) {
+  const auto found = conns_.find(event.conn);
+  if (found == conns_.end()) return;
+  const MemberId id = found->second;
+  conns_.erase(found);
+  Peer* peer = Find(id);
+  if (!peer || peer->conn != event.conn) return;
+  peer->conn = 0;
+  roster_changed_ = true;
+  switch (peer->state) {
+    case State::kMember: return OnLost(*peer, event.text);
+    case State::kReporting:
+      peers_.erase(id);  // may come back while the view is being recovered
+      return;
+    case State::kWaiting:
+    case State::kNewcomer: break;
+  }
+  Tell(LogLevel::kInfo, Describe(peer->card) + " gave up joining");
+  ForgetNewcomer(id);
+}
+
+void CoordinatorMachine::On(const Received& event) {
+  const auto found = conns_.find(event.conn);
+  if (found == conns_.end()) return;  // closed here already
+  Peer* peer = Find(found->second);
+  if (!peer) return;
+  detector_.Heard(peer->card.id);
+  const wire::Message& message = event.message;
+  if (const auto* m = std::get_if<wire::LinksUp>(&message)) return OnLinksUp(*peer, *m);
+  if (const auto* m = std::get_if<wire::Heartbeat>(&message)) return OnHeartbeat(*peer, *m);
+  if (const auto* m = std::get_if<wire::Evidence>(&message)) return OnEvidence(*peer, *m);
+  if (const auto* m = std::get_if<wire::Goodbye>(&message)) return OnGoodbye(*peer, *m);
+  if (const auto* m = std::get_if<wire::Refuse>(&message)) return OnRefuse(*peer, *m);
+  if (const auto* m = std::get_if<wire::Decided>(&message)) return OnDecided(*peer, *m);
+  if (const auto* m = std::get_if<wire::Installed>(&message)) return OnInstalled(*peer, *m);
+  if (const auto* m = std::get_if<wire::Reserved>(&message)) return OnReserved(*peer, *m);
+  if (const auto* m = std::get_if<wire::Confirmed>(&message)) return OnConfirmed(*peer, *m);
+  if (const auto* m = std::get_if<wire::Announced>(&message)) return OnAnnounced(*peer, *m);
+  if (const auto* m = std::get_if<wire::AskPrepare>(&message)) return OnAskPrepare(*peer, *m);
+  if (std::holds_alternative<wire::LeaveRequest>(message)) {
+    peer->leave_requested = true;
+    plan_due_ = true;
+    return;
+  }
+  // Anything else is not a member's to say to a coordinator; it is dropped, the connection is
+  // authenticated and may stay.
+}
+
+// ---- small things ----
+
+CoordinatorMachine::Peer* CoordinatorMachine::Find(MemberId id) {
+  const auto found = peers_.find(id);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+const CoordinatorMachine::Peer* CoordinatorMachine::Find(MemberId id) const {
+  const auto found = peers_.find(id);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+void CoordinatorMachine::Send(const Peer& peer, wire::Message message) {
+  if (peer.conn != 0) ready_.messages.push_back({{peer.conn}, std::move(message)});
+}
+
+void CoordinatorMachine::Multicast(const std::vector<MemberId>& to, wire::Message message) {
+  Outgoing out{{}, std::move(message)};
+  for (MemberId id : to) {
+    const Peer* peer = Find(id);
+    if (peer && peer->conn != 0) out.to.push_back(peer->conn);
+  }
+  if (!out.to.empty()) ready_.messages.push_back(std::move(out));
+}
+
+void CoordinatorMachine::Tell(LogLevel level, std::string text) {
+  ready_.notes.push_back({level, std::move(text)});
+}
+
+void CoordinatorMachine::Close(Peer& peer) {
+  if (peer.conn == 0) return;
+  ready_.close.push_back(peer.conn);
+  conns_.erase(peer.conn);
+  peer.conn = 0;
+}
+
+void CoordinatorMachine::HearEpoch(Epoch epoch) {
+  counter_ = std::max(counter_, EpochCounter(epoch));
+}
+
+// Q1: above everything made here or heard of, and distinct from what any other incarnation makes.
+Epoch CoordinatorMachine::NextEpoch() { return MakeEpoch(++counter_, config_.incarnation); }
+
+}  // namespace ftar::membership

@@ -1,0 +1,287 @@
+// The fixed coordinator as a pure machine: who is in, at which epoch, and when that changes (design
+// 5; rules V5, V10, Q1 to Q4, Q7, Q8, J1 to J5). It never sees operations: a column's leader
+// decides those and reports boundaries only.
+//
+// Think of a conductor: musicians (members) play without looking at her. She moves only when one
+// falls ill (a failure change: all pause, agree where they were, go on) or when one comes or goes
+// as arranged (a plan: "from bar b on, with the new one"). If she leaves the room the music goes
+// on; whoever replaces her asks all what they last played before she lifts a hand.
+//
+// Driver's contract: feed events in the order in which they happen on each connection, one
+// Connected first; after every Step take Ready, send `messages` in order, then close `close`, and
+// call Step(now, Timer) at `next_deadline`. Disconnected follows for every connection that ends,
+// also for those closed here. Time comes in as `now`, which may jump (see FailureDetector).
+// Single-threaded. Files: coordinator_machine.cc (events in, Ready out), coordinator_admission.cc
+// (who may enter, first view), coordinator_evidence.cc (who is out), coordinator_change.cc (Prepare
+// to Install), coordinator_plan.cc (joins and leaves without a stop), coordinator_recovery.cc
+// (after a restart).
+#ifndef FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
+#define FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "membership/failure_detector.h"
+#include "membership/link_edges.h"
+#include "wire/messages.h"
+
+namespace ftar::membership {
+
+using ConnId = uint64_t;  // given by the driver, never reused
+
+struct CoordinatorConfig {
+  std::string job;              // empty: the first member's
+  uint16_t incarnation = 0;     // random for every start (rule Q1)
+  TimeNs timeout_ns = 0;        // 0: the members' knob `timeout`
+  TimeNs late_timeout_ns = -1;  // 0: off; negative: the members' knob `late_timeout`
+  TimeNs settle_ns =
+      300 * kMillisecond;  // after a start, no first view is formed before this has passed
+  TimeNs place_wait_ns = 300 * kSecond;  // how long a newcomer waits for a place that is held
+  TimeNs cluster_ns =
+      2 * kMillisecond;  // connections that close within this are one happening (rule Q7)
+};
+
+struct Connected {  // an authenticated connection has said Hello
+  ConnId conn = 0;
+  wire::Hello hello;
+};
+struct Disconnected {
+  ConnId conn = 0;
+  std::string text;  // "connection reset by peer"; empty: closed
+};
+struct Received {
+  ConnId conn = 0;
+  wire::Message message;
+};
+struct Timer {};
+using CoordinatorEvent = std::variant<Connected, Disconnected, Received, Timer>;
+
+struct Outgoing {  // one message to one or many: encode once
+  std::vector<ConnId> to;
+  wire::Message message;
+};
+struct Note {  // for people
+  LogLevel level = LogLevel::kInfo;
+  std::string text;
+};
+struct CoordinatorReady {
+  std::vector<Outgoing> messages;
+  std::vector<ConnId> close;  // after the messages
+  std::vector<Note> notes;
+  bool ended = false;  // the last member has left or is lost; newcomers may begin again
+  TimeNs next_deadline = kNever;
+};
+
+class CoordinatorMachine {
+ public:
+  explicit CoordinatorMachine(CoordinatorConfig config);
+
+  void Step(TimeNs now, const CoordinatorEvent& event);
+  CoordinatorReady TakeReady();
+
+  // For status displays and tests. The view is the one last installed or announced; null before the
+  // first.
+  const wire::View* view() const { return current_ ? &*current_ : nullptr; }
+  bool changing() const { return change_.has_value(); }
+
+ private:
+  // Where somebody who said Hello stands.
+  enum class State : uint8_t {
+    kWaiting,    // the place is held by somebody else, or an old view is being recovered
+    kNewcomer,   // has the place; welcomed once it is known whom to link to
+    kReporting,  // claims a view that this coordinator did not make (rule Q2)
+    kMember,     // in current_
+  };
+  struct Peer {
+    ConnId conn = 0;  // 0: not connected
+    wire::MemberCard card;
+    wire::Report report;
+    State state = State::kWaiting;
+    uint64_t serial = 0;  // order of welcome: later dials earlier
+    TimeNs since_ns = 0;
+    bool welcomed = false;
+    bool linked = false;  // holds all the links it needs
+    bool frozen = false;  // newcomer that promised a Prepare which did not come to an end
+    bool leave_requested = false;
+    bool departed = false;  // released and gone; the entry goes with the next view
+    Epoch installed = 0;
+    std::set<MemberId> told;   // peers it was told to dial
+    std::set<MemberId> links;  // that it says are up
+  };
+  struct Change {
+    wire::Prepare prepare;
+    std::map<int32_t, wire::Decided> decided;  // by column
+    std::set<int32_t> columns;
+    TimeNs wait_ns = 0, deadline_ns = 0;
+    int timeouts = 0;
+  };
+  struct Plan {
+    enum class Stage : uint8_t { kReserving, kConfirming, kAnnouncing };
+    Stage stage = Stage::kReserving;
+    wire::View view;
+    std::map<int32_t, MemberId> roots;  // by column
+    std::map<int32_t, wire::Reserved> reserved;
+    std::set<MemberId> newcomers, unconfirmed, leavers;
+    std::set<int32_t> unannounced;
+    TimeNs deadline_ns = 0;
+  };
+  struct Suspicion {  // evidence that waits for a better one
+    TimeNs act_at = 0;
+    wire::Loss loss;
+    bool extended = false;
+  };
+  struct Reference {  // what the first member said; all others must agree
+    std::string job, who;
+    int32_t replicas = 0, shards = 0, min_replicas = 0;
+    std::vector<std::string> agreed_config;
+  };
+
+  // coordinator_machine.cc
+  void On(const Connected& event);
+  void On(const Disconnected& event);
+  void On(const Received& event);
+  void On(const Timer&) {}
+  void RunTimers();
+  void Settle();
+  TimeNs NextDeadline() const;
+  void Beat();
+  void Send(const Peer& peer, wire::Message message);
+  void Multicast(const std::vector<MemberId>& to, wire::Message message);
+  void Tell(LogLevel level, std::string text);
+  void HearEpoch(Epoch epoch);
+  Epoch NextEpoch();
+  Peer* Find(MemberId id);
+  const Peer* Find(MemberId id) const;
+  void Close(Peer& peer);
+  TimeNs change_wait_ns() const { return std::max<TimeNs>(timeout_ns_ / 4, kMillisecond); }
+
+  // coordinator_admission.cc
+  wire::Rejected Check(const wire::Hello& hello) const;
+  void AdoptReference(const wire::Hello& hello);
+  void ReadAgreedConfig();
+  void Admit(Peer& peer);
+  void Reconnect(Peer& peer, const Connected& event);
+  void TakeBack(int32_t replica);
+  void TurnAway(ConnId conn, wire::Message message, std::string note);
+  MemberId HolderOf(int32_t replica, int32_t shard, MemberId except) const;
+  void GivePlaces();
+  void TellPeers();
+  bool InRoster(const Peer& peer) const;
+  bool PlacesFilled() const;
+  bool Linked(const Peer& newcomer) const;
+  void OnLinksUp(Peer& from, const wire::LinksUp& message);
+  void RejectOverdue();
+  void ForgetNewcomer(MemberId id);
+  void TryForm();
+
+  // coordinator_evidence.cc
+  void OnHeartbeat(Peer& from, const wire::Heartbeat& message);
+  void OnEvidence(Peer& from, const wire::Evidence& message);
+  void OnGoodbye(Peer& from, const wire::Goodbye& message);
+  void OnLost(Peer& peer, const std::string& text);
+  void JudgeLinks();
+  void JudgeDeadlines();
+  void JudgeSuspects();
+  void RunDetector();
+  bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0);
+  void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);
+  bool Alive(MemberId id) const;  // in the current view, neither lost nor departed
+  bool Leaving(MemberId id) const;
+  const wire::ViewEntry* EntryOf(MemberId id) const;
+  int64_t AgeOf(MemberId id) const;
+
+  // coordinator_change.cc
+  void StartChange();
+  wire::Prepare MakePrepare();
+  std::vector<wire::ViewEntry> NextEntries() const;
+  bool HasQuorum(const wire::Prepare& prepare);
+  void SendPrepare(wire::Prepare prepare);
+  void EvictLost(Epoch epoch);
+  void OnRefuse(Peer& from, const wire::Refuse& message);
+  void OnDecided(Peer& from, const wire::Decided& message);
+  void OnAskPrepare(Peer& from, const wire::AskPrepare& message);
+  void OnInstalled(Peer& from, const wire::Installed& message);
+  void ChangeOverdue();
+  void DropNewcomersOfChange();
+  void InstallChange();
+  void FillBounds(std::vector<wire::ViewEntry>* entries) const;
+  void BecomeMembers(const wire::View& view);
+  void EndJob(const std::string& why);
+
+  // coordinator_plan.cc
+  void TryPlan();
+  bool AllInstalled() const;
+  std::set<MemberId> ReadyNewcomers() const;
+  std::set<MemberId> ReadyLeavers() const;
+  bool PlanRoots(std::map<int32_t, MemberId>* roots) const;
+  void StartPlan(std::set<MemberId> newcomers, std::set<MemberId> leavers);
+  void PrepareInstead(std::set<MemberId> newcomers, std::set<MemberId> leavers);
+  void VoidPlan();
+  void OnReserved(Peer& from, const wire::Reserved& message);
+  void OnConfirmed(Peer& from, const wire::Confirmed& message);
+  void OnAnnounced(Peer& from, const wire::Announced& message);
+  bool BoundPlan();
+  void ConfirmOrAnnounce();
+  void PlanOverdue();
+
+  // coordinator_recovery.cc
+  void OnReport(Peer& peer);
+  void TryRecover();
+  void FinishRecovery(wire::View base);
+
+  const CoordinatorConfig config_;
+  TimeNs now_ = 0;
+  bool started_ = false;
+  bool settling_ = true;  // a first view waits for reports of an older one
+  TimeNs settled_at_ = 0;
+  TimeNs next_beat_ = 0;
+  TimeNs timeout_ns_ = 10 * kSecond, late_timeout_ns_ = 0;
+  bool fault_tolerant_ = true;
+  std::optional<Reference> reference_;
+  uint64_t counter_ = 0;  // of the highest epoch made or heard (rule Q1)
+  uint64_t serial_ = 0;
+
+  std::map<MemberId, Peer> peers_;
+  std::unordered_map<ConnId, MemberId> conns_;
+  std::optional<wire::View> current_;
+  std::vector<wire::Loss> last_lost_;         // of the last Install, to send it again
+  std::map<MemberId, wire::Loss> graveyard_;  // why somebody is out, for when he comes back
+
+  FailureDetector detector_;
+  LinkEdges edges_;
+  std::map<MemberId, Suspicion> suspects_;
+  std::map<std::pair<MemberId, MemberId>, wire::Evidence> overdue_;  // (reporter, subject)
+  std::map<MemberId, wire::Loss> lost_;       // out of current_, not yet installed away
+  std::set<MemberId> prepare_newcomers_;      // to be among `members` of the Prepare
+  std::set<MemberId> prepare_leavers_;        // who get their end by the Prepare
+  std::set<std::pair<GroupKey, Seq>> asked_;  // rule V5: answered in this era
+  bool change_due_ = false;
+  bool no_quorum_told_ = false;
+  bool roster_changed_ = false;  // who is here, or who has a place
+  bool plan_due_ = false;        // something happened that may let a first or planned view begin
+  std::optional<Change> change_;
+  std::optional<Plan> plan_;
+  bool recovering_ = false;
+  TimeNs recover_at_ = kNever;
+  std::map<MemberId, std::string> proven_dead_;  // told while recovering
+
+  CoordinatorReady ready_;
+};
+
+// "replica 2, shard 1 on host-a (1f2e3d4c)" - or without the shard in a job of one.
+std::string Describe(const wire::MemberCard& card);
+
+}  // namespace ftar::membership
+
+#endif  // FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_

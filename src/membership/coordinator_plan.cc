@@ -1,0 +1,221 @@
+// Joins and leaves without a stop (rules J3 to J5): each column's root reserves a boundary that
+// nobody can have passed, the latest of them is confirmed by the newcomers, then announced. One
+// planned view at a time; a failure goes first.
+#include <algorithm>
+#include <utility>
+
+#include "membership/bounds.h"
+#include "membership/coordinator_machine.h"
+
+namespace ftar::membership {
+
+// Everybody holds the current view. Before that a root would not understand a proposal that builds
+// on it.
+bool CoordinatorMachine::AllInstalled() const {
+  return std::all_of(current_->entries.begin(), current_->entries.end(),
+                     [this](const wire::ViewEntry& entry) {
+                       const Peer* peer = Find(entry.card.id);
+                       return !Alive(entry.card.id) || (peer && peer->installed >= current_->epoch);
+                     });
+}
+
+// Newcomers of replicas that are complete and linked.
+std::set<MemberId> CoordinatorMachine::ReadyNewcomers() const {
+  std::map<int32_t, std::set<MemberId>> replicas;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state == State::kNewcomer && peer.linked && peer.conn != 0)
+      replicas[peer.card.replica].insert(id);
+  }
+  std::set<MemberId> ready;
+  for (const auto& [replica, ids] : replicas) {
+    if (static_cast<int32_t>(ids.size()) == reference_->shards)
+      ready.insert(ids.begin(), ids.end());
+  }
+  return ready;
+}
+
+// Members of replicas all of whose members have asked to leave, and have not been given their end
+// yet.
+std::set<MemberId> CoordinatorMachine::ReadyLeavers() const {
+  std::map<int32_t, std::set<MemberId>> replicas;
+  std::set<int32_t> staying;
+  for (const wire::ViewEntry& entry : current_->entries) {
+    const MemberId id = entry.card.id;
+    if (!Alive(id) || Leaving(id)) continue;
+    const Peer* peer = Find(id);
+    if (peer && peer->leave_requested) {
+      replicas[entry.card.replica].insert(id);
+    } else {
+      staying.insert(entry.card.replica);
+    }
+  }
+  std::set<MemberId> ready;
+  for (const auto& [replica, ids] : replicas) {
+    if (!staying.contains(replica)) ready.insert(ids.begin(), ids.end());
+  }
+  return ready;
+}
+
+// The root of a column is the member that has been in longest, first in the list among equals.
+// False if one is gone: then no boundary can be announced and the change has to go by Prepare.
+bool CoordinatorMachine::PlanRoots(std::map<int32_t, MemberId>* roots) const {
+  std::map<int32_t, const wire::ViewEntry*> oldest;
+  for (const wire::ViewEntry& entry : current_->entries) {
+    const wire::ViewEntry*& root = oldest[entry.card.shard];
+    if (!root || entry.joined_epoch < root->joined_epoch) root = &entry;
+  }
+  for (const auto& [column, root] : oldest) {
+    const Peer* peer = Find(root->card.id);
+    if (!peer || !Alive(root->card.id) || peer->conn == 0) return false;
+    (*roots)[column] = root->card.id;
+  }
+  return true;
+}
+
+void CoordinatorMachine::TryPlan() {
+  if (!std::exchange(plan_due_, false)) return;
+  if (change_ || plan_ || recovering_) return;
+  std::set<MemberId> newcomers = ReadyNewcomers();
+  if (!lost_.empty()) {  // no quorum: newcomers may bring it back
+    if (newcomers.empty()) return;
+    prepare_newcomers_.merge(newcomers);
+    return StartChange();
+  }
+  std::set<MemberId> leavers = ReadyLeavers();
+  if ((newcomers.empty() && leavers.empty()) || !AllInstalled()) return;
+  StartPlan(std::move(newcomers), std::move(leavers));
+}
+
+void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<MemberId> leavers) {
+  Plan plan;
+  const bool frozen = std::any_of(newcomers.begin(), newcomers.end(),
+                                  [this](MemberId id) { return Find(id)->frozen; });
+  const bool anybody_stays = std::any_of(current_->entries.begin(), current_->entries.end(),
+                                         [this, &leavers](const wire::ViewEntry& entry) {
+                                           return Alive(entry.card.id) && !Leaving(entry.card.id) &&
+                                                  !leavers.contains(entry.card.id);
+                                         });
+  // Where nobody stays nobody calls up to a boundary, so none would ever be reached.
+  if (frozen || !anybody_stays || !PlanRoots(&plan.roots))
+    return PrepareInstead(std::move(newcomers), std::move(leavers));
+  std::vector<wire::ViewEntry> entries;
+  prepare_newcomers_ = newcomers;
+  entries = NextEntries();
+  prepare_newcomers_.clear();
+  plan.view.epoch = NextEpoch();
+  plan.view.era = current_->era;
+  plan.view.base = current_->epoch;
+  plan.view.planned = true;
+  plan.view.entries = std::move(entries);
+  for (wire::ViewEntry& entry : plan.view.entries) {
+    if (entry.joined_epoch == 0) entry.joined_epoch = plan.view.epoch;
+  }
+  plan.newcomers = plan.unconfirmed = std::move(newcomers);
+  plan.leavers = std::move(leavers);
+  plan.deadline_ns = now_ + change_wait_ns();
+  std::vector<MemberId> roots;
+  for (const auto& [column, root] : plan.roots) {
+    roots.push_back(root);
+    plan.unannounced.insert(column);
+  }
+  Tell(LogLevel::kInfo, "planned view " + std::to_string(EpochCounter(plan.view.epoch)) + ": " +
+                            std::to_string(plan.newcomers.size()) + " join, " +
+                            std::to_string(plan.leavers.size()) + " leave");
+  plan_ = std::move(plan);
+  Multicast(roots, wire::Propose{plan_->view});
+}
+
+void CoordinatorMachine::PrepareInstead(std::set<MemberId> newcomers, std::set<MemberId> leavers) {
+  prepare_newcomers_ = std::move(newcomers);
+  prepare_leavers_ = std::move(leavers);
+  StartChange();
+}
+
+// The planned view will not come; its number is not used again (J1). Once it may have been
+// announced only a Prepare undoes it.
+void CoordinatorMachine::VoidPlan() {
+  if (!plan_) return;
+  if (plan_->stage != Plan::Stage::kAnnouncing) {
+    std::vector<MemberId> all(plan_->newcomers.begin(), plan_->newcomers.end());
+    for (const auto& [column, root] : plan_->roots) all.push_back(root);
+    Multicast(all, wire::VoidPlan{plan_->view.epoch});
+  }
+  plan_.reset();
+  plan_due_ = true;
+}
+
+void CoordinatorMachine::OnReserved(Peer& from, const wire::Reserved& message) {
+  if (!plan_ || plan_->stage != Plan::Stage::kReserving || message.epoch != plan_->view.epoch)
+    return;
+  const auto root = plan_->roots.find(message.shard);
+  if (root == plan_->roots.end() || root->second != from.card.id) return;
+  plan_->reserved.insert({message.shard, message});
+  if (plan_->reserved.size() < plan_->roots.size()) return;
+  const bool idle = std::all_of(plan_->reserved.begin(), plan_->reserved.end(),
+                                [](const auto& entry) { return entry.second.idle; });
+  // J3: where nothing is in flight the boundary goes by Prepare and Install, and a joiner never
+  // waits for traffic.
+  if (idle || !BoundPlan()) {
+    std::set<MemberId> newcomers = plan_->newcomers, leavers = plan_->leavers;
+    VoidPlan();
+    return PrepareInstead(std::move(newcomers), std::move(leavers));
+  }
+  ConfirmOrAnnounce();
+}
+
+// J4: the latest boundary of all columns is everybody's.
+bool CoordinatorMachine::BoundPlan() {
+  LatestBound latest;
+  for (const auto& [column, reserved] : plan_->reserved) latest.Add(reserved.earliest);
+  const std::optional<wire::Bound> bound = latest.Common();
+  if (!bound) return false;
+  plan_->view.boundary = *bound;
+  for (wire::ViewEntry& entry : plan_->view.entries) {
+    if (plan_->newcomers.contains(entry.card.id)) entry.first = *bound;
+    if (plan_->leavers.contains(entry.card.id)) entry.last = *bound;
+  }
+  return true;
+}
+
+// J3: announced only when the newcomers have confirmed the boundary.
+void CoordinatorMachine::ConfirmOrAnnounce() {
+  if (!plan_->unconfirmed.empty()) {
+    plan_->stage = Plan::Stage::kConfirming;
+    Multicast({plan_->newcomers.begin(), plan_->newcomers.end()}, wire::Confirm{plan_->view});
+    return;
+  }
+  plan_->stage = Plan::Stage::kAnnouncing;
+  plan_->deadline_ns = now_ + change_wait_ns();
+  std::vector<MemberId> roots;
+  for (const auto& [column, root] : plan_->roots) roots.push_back(root);
+  Multicast(roots, wire::Announce{plan_->view});
+}
+
+void CoordinatorMachine::OnConfirmed(Peer& from, const wire::Confirmed& message) {
+  if (!plan_ || plan_->stage != Plan::Stage::kConfirming || message.epoch != plan_->view.epoch)
+    return;
+  if (plan_->unconfirmed.erase(from.card.id) > 0 && plan_->unconfirmed.empty()) ConfirmOrAnnounce();
+}
+
+void CoordinatorMachine::OnAnnounced(Peer& from, const wire::Announced& message) {
+  if (!plan_ || plan_->stage != Plan::Stage::kAnnouncing || message.epoch != plan_->view.epoch)
+    return;
+  const auto root = plan_->roots.find(message.shard);
+  if (root == plan_->roots.end() || root->second != from.card.id) return;
+  if (plan_->unannounced.erase(message.shard) == 0 || !plan_->unannounced.empty()) return;
+  Tell(LogLevel::kInfo, "view " + std::to_string(EpochCounter(message.epoch)) + " is announced");
+  const wire::View view = std::move(plan_->view);
+  BecomeMembers(view);
+}
+
+void CoordinatorMachine::PlanOverdue() {
+  if (!plan_ || now_ < plan_->deadline_ns) return;
+  Tell(LogLevel::kInfo, "planned view " + std::to_string(EpochCounter(plan_->view.epoch)) +
+                            " was not taken up in time; changing by Prepare");
+  if (plan_->stage == Plan::Stage::kAnnouncing) return StartChange();
+  std::set<MemberId> newcomers = plan_->newcomers, leavers = plan_->leavers;
+  VoidPlan();
+  PrepareInstead(std::move(newcomers), std::move(leavers));
+}
+
+}  // namespace ftar::membership
