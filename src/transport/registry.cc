@@ -1,6 +1,7 @@
 // The transports there are, by name.
 #include <algorithm>
 
+#include "transport/shm/device.h"
 #include "transport/tcp/device.h"
 #include "transport/transport.h"
 
@@ -13,6 +14,7 @@ struct Entry {
   OpenFunction open;
 };
 constexpr Entry kEntries[] = {
+    {"shm", shm::ShmDevice::Open},
     {"tcp", tcp::TcpDevice::Open},
 };
 

@@ -37,7 +37,7 @@ struct Completion {
     kUp,  // the link to `peer` is ready in both directions (also after a path came back: `text`
           // says so)
     kReceived,  // header, ext, payload, token; the receiver releases the token once
-    kSent,      // the payload of `cookie` is no longer needed
+    kSent,      // the payload of `cookie` is no longer needed; `header` says which frame it was
     kPathLost,  // one path is gone, the link goes on trying; `text` says why
     kDown,      // the link is dead: unreachable, refused, authentication failed, corrupt stream.
                 // `status` says which
@@ -111,6 +111,7 @@ struct DeviceConfig {
                                // `route_to` is reached
   std::string route_to;        // the coordinator's "host:port"; empty as well: loopback
   std::string ports;           // "a-b" or empty
+  std::string host_key;        // as in the own MemberCard; shm reaches members with the same one
   int tcp_streams = 2;
   std::string tcp_congestion;  // empty: system default
   bool tcp_crc = true;

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "transport/sealed_memory.h"
+
 namespace ftar::conform {
 
 std::vector<Variant> AllVariants() {
@@ -15,6 +17,8 @@ std::vector<Variant> AllVariants() {
       {"tcp2", "tcp", 2, "127.0.0.1"},
       {"tcp1v6", "tcp", 1, "::1"},
       {"tcp2v6", "tcp", 2, "::1"},
+      {"shm", "shm", 1, ""},
+      {"shm_one_mapping", "shm", 1, "", true},
   };
 }
 
@@ -31,11 +35,13 @@ DeviceConfig BaseConfig(const Variant& variant, uint64_t member) {
   config.token = "a secret";
   config.interface_name = variant.interface_name;
   config.tcp_streams = variant.streams;
+  config.host_key = "this host";
   config.path_retry_ns = 2 * kSecond;
   return config;
 }
 
 Expected<std::unique_ptr<Device>> OpenVariant(const Variant& variant, const DeviceConfig& config) {
+  transport::ShareMappingsForTest(variant.single_mapping);
   return transport::OpenDevice(variant.transport, config);
 }
 

@@ -29,6 +29,7 @@ struct Variant {
   bool tcp() const { return transport.find("tcp") != std::string::npos; }
 };
 std::vector<Variant> AllVariants();
+inline void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 TimeNs Now();
 MemberId Member(uint64_t number);

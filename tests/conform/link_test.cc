@@ -164,6 +164,7 @@ TEST_P(ConformTest, CancelledOperationsLeaveTheirMemoryAlone) {
     link->Send(header, {}, memory, false, i + 1);
   }
   for (int i = 0; i < 3; ++i) a.PollOnce();
+  a.log.clear();
   link->CancelOp(7, 0);
   link->CancelOp(7, 1);
   // From here on the memory may change; what still arrives must be old, whole content.
@@ -184,9 +185,7 @@ TEST_P(ConformTest, CancelledOperationsLeaveTheirMemoryAlone) {
   };
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return last_seen; }));
   PumpFor({&a, &b}, 20 * kMillisecond);
-  for (const Completion& c : a.log) {
-    EXPECT_FALSE(c.kind == Kind::kSent && c.cookie > 4) << "kSent of a cancelled frame " << c.cookie;
-  }
+  EXPECT_EQ(a.Count(Kind::kSent), 0) << "kSent of a cancelled frame";
 }
 
 TEST_P(ConformTest, FinishedOperationsArriveThoughTheirMemoryChanges) {

@@ -44,6 +44,12 @@ class TcpDevice : public Device {
   BufferPool* pool() { return &pool_; }
   Counters& counting() { return counters_; }
   void Emit(Completion completion) { events_.push_back(std::move(completion)); }
+  // kSent completions of a cancelled operation that nobody has fetched yet never come.
+  void DropSent(const Link* link, uint32_t group, uint64_t seq) {
+    std::erase_if(events_, [&](const Completion& c) {
+      return c.kind == Completion::Kind::kSent && c.link == link && c.header.group == group && c.header.seq == seq;
+    });
+  }
   void MarkDirty(TcpLink* link) { dirty_.insert(link); }
   void Dial(TcpLink* link, int slot, TimeNs now);
   void Probe(TcpLink* link, TimeNs now);

@@ -48,6 +48,7 @@ void TcpLink::CancelOp(uint32_t group, uint64_t seq) {
   for (size_t i = 0; i < window_.size(); ++i) {
     if (window_[i]->belongs_to(group, seq)) CancelNumbered(window_[i].get());
   }
+  device_->DropSent(this, group, seq);
 }
 
 void TcpLink::CancelNumbered(OutFrame* frame) {
@@ -83,6 +84,7 @@ void TcpLink::FinishOp(uint32_t group, uint64_t seq) {
       frame->unrepeatable = true;
     }
   }
+  device_->DropSent(this, group, seq);
   if (!memory) Fail({Code::kMemory, "no memory to finish an operation's frames"});
 }
 
@@ -257,6 +259,7 @@ void TcpLink::TrimWindow() {
       completion.link = this;
       completion.peer = peer_;
       completion.cookie = frame->cookie;
+      completion.header = frame->header;
       device_->Emit(std::move(completion));
     }
     resend_.erase(window_begin_);

@@ -1,0 +1,91 @@
+// A shared-memory link: frames are copied once, into a ring that the peer reads in place (ring.h).
+//
+// A frame is sent when it is in the ring, so kSent comes at once unless the ring is full; what does not fit waits as a
+// descriptor in a queue. There is one path and no repetition: memory does not lose bytes. The link dies with the peer's
+// process (lock word: kExited) or when the peer closes it.
+// One thread at a time; owned by the device. Received frames lie in the peer's memory until Release or Detach.
+#ifndef FTAR_TRANSPORT_SHM_LINK_H_
+#define FTAR_TRANSPORT_SHM_LINK_H_
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "transport/out_frame.h"
+#include "transport/shm/segment.h"
+#include "transport/transport.h"
+
+namespace ftar::transport::shm {
+
+class ShmDevice;
+
+class ShmLink : public Link {
+ public:
+  enum class State { kIdle, kOpening, kUp, kDead };
+
+  ShmLink(ShmDevice* device, MemberId peer) : device_(device), peer_(peer) {}
+
+  MemberId peer() const override { return peer_; }
+  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
+            bool copy_payload, uint64_t cookie) override;
+  void CancelOp(uint32_t group, uint64_t seq) override;
+  void FinishOp(uint32_t group, uint64_t seq) override;
+  void Release(uint64_t token) override;
+  Detached Detach(uint64_t token) override;
+  size_t hold_bytes_max() const override;
+  bool busy() const override { return !queue_.empty(); }
+  std::string Describe() const override;
+
+  // ---- for the device
+  State state() const { return state_; }
+  Channel* channel() { return channel_.get(); }
+  // Begins to open; frames queued so far stay queued. `keep_trying_until` bounds the attempts.
+  void Open(bool dialler, std::string address, TimeNs keep_trying_until);
+  void Attach(std::shared_ptr<Channel> channel);
+  // Reads at most about `budget_bytes` of payload; returns what it read, counting a frame as one byte at least.
+  size_t Receive(size_t budget_bytes);
+  // Writes what waits and fits. True if something was written.
+  bool Flush();
+  bool HasWork() const;
+  void Nap();
+  void Fail(Status status);
+  // The peer has gone, in order or by death: what it wrote before is delivered first.
+  void OnPeerGone(bool exited, Status status);
+  void CloseInForkedChild();
+
+  bool dialler = false;
+  bool wants_up = false;     // Connect was called here
+  std::string address;       // where the dialler dials
+  std::shared_ptr<Channel> offered;  // dialler: made for the dial under way
+  uint64_t ticket = 0;       // of that dial
+  TimeNs dial_at = kNever, give_up_at = kNever, backoff_ns = 0;
+  int auth_rejections = 0;
+  std::string last_trouble;
+  uint64_t doorbell_key = 0, socket_key = 0;
+
+ private:
+  struct Held {
+    std::shared_ptr<Channel> channel;
+    uint64_t record = 0;
+    std::span<const std::byte> ext, payload;
+    BufferPool::Buffer copy;
+  };
+
+  bool WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
+                   uint64_t cookie);
+  void Deliver(const RingReader::Record& record);
+  void Tell(Completion::Kind kind, Status status = {});
+
+  ShmDevice* const device_;
+  const MemberId peer_;
+  State state_ = State::kIdle;
+  std::shared_ptr<Channel> channel_;
+  std::deque<std::unique_ptr<OutFrame>> queue_;
+  std::unordered_map<uint64_t, Held> held_;
+  uint64_t next_token_ = 1;
+};
+
+}  // namespace ftar::transport::shm
+
+#endif  // FTAR_TRANSPORT_SHM_LINK_H_
