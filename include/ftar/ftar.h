@@ -123,7 +123,7 @@ enum {
   FTAR_ERR_COORDINATOR,  /* the coordinator is out of reach and its decision is needed */
 
   /* This host. */
-  FTAR_ERR_MEMORY = 700, /* no memory, or a buffer that cannot be read or written */
+  FTAR_ERR_MEMORY = 700, /* no memory */
   FTAR_ERR_SYSTEM,       /* a system call failed; the text has errno */
   FTAR_ERR_DEVICE,       /* an accelerator failed */
   FTAR_ERR_INTERNAL      /* a defect of libftar; please report it */

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "api/mapped.h"
 #include "api/objects.h"
 #include "reduce/reduce.h"
 
@@ -132,7 +133,13 @@ Status CheckBuffers(const ftarOpDesc& desc, const std::string& prefix, const OpC
     return Arg(prefix, "recv", "overlaps send without being equal to it");
   }
   FTAR_RETURN_IF_ERROR(CheckMem(desc.send_mem, send, prefix, "send_mem"));
-  return CheckMem(desc.recv_mem, recv, prefix, "recv_mem");
+  FTAR_RETURN_IF_ERROR(CheckMem(desc.recv_mem, recv, prefix, "recv_mem"));
+  const bool covered = desc.send == desc.recv && send.bytes <= recv.bytes;
+  if (!covered && !IsMapped(desc.send, send.bytes)) {
+    return Arg(prefix, "send", "is not mapped, or not as far as count says");
+  }
+  if (IsMapped(desc.recv, recv.bytes)) return Status::Ok();
+  return Arg(prefix, "recv", "is not mapped, or not as far as count says");
 }
 
 Status CountBytes(const ftarOpDesc& desc, const std::string& prefix, uint64_t* bytes) {

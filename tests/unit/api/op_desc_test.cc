@@ -2,6 +2,8 @@
 #include "api/op_desc.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
@@ -197,6 +199,32 @@ TEST(OpDesc, FieldsThatAKindDoesNotReadDoNotDifferBetweenMembers) {
   EXPECT_EQ(first.spec.scale, second.spec.scale);
   EXPECT_EQ(first.root_rank, second.root_rank);
   EXPECT_EQ(first.send, second.send);
+}
+
+TEST(OpDesc, UnmappedBuffersAreRefusedAtTheCall) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* memory =
+      mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = memory;
+  desc.recv = g_buffer;
+  desc.dtype = FTAR_U8;
+  desc.count = 256;
+  EXPECT_TRUE(Translate(desc).ok());
+  ASSERT_EQ(munmap(memory, page), 0);
+  EXPECT_EQ(Translate(desc).argument(), "desc.send");
+  desc.send = g_buffer;
+  desc.recv = memory;
+  EXPECT_EQ(Translate(desc).argument(), "desc.recv");
+  // The last byte counts: the second page is there, the third goes.
+  desc.recv = static_cast<char*>(memory) + page + 1;
+  desc.count = 2 * page - 1;
+  desc.send = desc.recv;
+  EXPECT_TRUE(Translate(desc).ok());
+  ASSERT_EQ(munmap(static_cast<char*>(memory) + 2 * page, page), 0);
+  EXPECT_EQ(Translate(desc).argument(), "desc.recv");
+  ASSERT_EQ(munmap(static_cast<char*>(memory) + page, page), 0);
 }
 
 TEST(OpDesc, RegisteredMemoryMustHoldTheBuffer) {
