@@ -1,0 +1,17 @@
+// Is there memory at all where a caller says its buffer is? A buffer that its owner has unmapped is
+// the commonest way to hand over a pointer that kills the process much later, on another thread.
+// Any thread. What the owner does to the mapping afterwards cannot be seen from here.
+#ifndef FTAR_API_MAPPED_H_
+#define FTAR_API_MAPPED_H_
+
+#include <cstdint>
+
+namespace ftar::api {
+
+// False if some page of the range is not mapped. Costs one system call that looks at mappings only,
+// not at pages, so its time does not grow with `bytes`.
+bool IsMapped(const void* data, uint64_t bytes);
+
+}  // namespace ftar::api
+
+#endif  // FTAR_API_MAPPED_H_
