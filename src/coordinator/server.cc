@@ -44,7 +44,7 @@ Expected<std::unique_ptr<Server>> Server::Open(const ServerSettings& settings, L
 }
 
 Status Server::ListenAt(const std::string& address) {
-  Expected<transport::tcp::SocketAddress> parsed = transport::tcp::ParseAddress(address);
+  Expected<transport::tcp::SocketAddress> parsed = transport::tcp::ParseAddress(address, true);
   if (!parsed.ok()) return parsed.status();
   if (parsed->wildcard() && !settings_.allow_wildcard) {
     return Status(Code::kConfig, "listen",

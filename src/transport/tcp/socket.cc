@@ -156,12 +156,13 @@ std::string SocketAddress::Text() const {
   return family() == AF_INET6 ? "[" + std::string(host) + "]" + port_text : host + port_text;
 }
 
-Expected<SocketAddress> ParseAddress(const std::string& text) {
+Expected<SocketAddress> ParseAddress(const std::string& text, bool any_port) {
   const size_t colon = text.rfind(':');
   SocketAddress address;
   unsigned port = 0;
   if (colon == std::string::npos || !ParseHost(text.substr(0, colon), &address) ||
-      !ParseNumber(std::string_view(text).substr(colon + 1), 65535, &port) || port == 0) {
+      !ParseNumber(std::string_view(text).substr(colon + 1), 65535, &port) ||
+      (port == 0 && !any_port)) {
     return Status(Code::kPeer, "'" + text.substr(0, 80) + "' is not a tcp address");
   }
   address.set_port(static_cast<uint16_t>(port));

@@ -27,7 +27,8 @@ struct SocketAddress {
 };
 
 // Numbers only, no names: "10.0.0.3:4711", "[::1]:4711".
-Expected<SocketAddress> ParseAddress(const std::string& text);
+// Port 0, "any", is an address to listen on and no address of a peer.
+Expected<SocketAddress> ParseAddress(const std::string& text, bool any_port = false);
 
 // The local address that knob `interface` names (see DeviceConfig::interface_name); the port is 0. `route_to` is "host:port".
 Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to, bool allow_wildcard);
