@@ -64,11 +64,13 @@ int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
   return plan::OwnerOf(chunk.index, op.origin, op.members);
 }
 
+// In place, and results land on input that is still to be read: the input moves out of the way
+// first. Segments land on other segments' input; in a one-shot exchange my own result may be here
+// before my input has reached everybody.
 bool GroupMachine::NeedsInputShadow(const Op& op) const {
-  // Segments land on top of input that is still to be sent, so the input moves out of the way
-  // first.
-  return op.spec.in_place && !op.stand_in &&
-         (op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather);
+  if (!op.spec.in_place || op.stand_in) return false;
+  return op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather ||
+         (op.plan == plan::PlanKind::kOneShot && op.members.size() > 1);
 }
 
 BufferRef GroupMachine::InputOf(const Op& op, const plan::Chunk& chunk) const {

@@ -78,7 +78,7 @@ void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
 // run without gaps.
 bool GroupMachine::MayActivate(const Queued& queued) const {
   if (!current_ || frozen_ || !first_known_ || queued.seq != called_end_) return false;
-  if (queued.seq >= delivered_end_ + config_.window) return false;
+  if (queued.seq >= delivered_end_ + config_.window || queued.seq >= held_boundary_) return false;
   return IsMember(config_.self, queued.seq, queued.step);
 }
 
@@ -186,12 +186,13 @@ Seq GroupMachine::ReserveBoundary() const {
 }
 
 void GroupMachine::HoldAcksFor(Seq boundary) {
+  held_boundary_ = boundary;
   ack_cap_ = boundary >= config_.window ? boundary - config_.window : 0;
   assert(ack_cap_ >= complete_end_ || boundary == kNoSeq);
 }
 
 void GroupMachine::LiftHold(TimeNs now) {
-  ack_cap_ = kNoSeq;
+  ack_cap_ = held_boundary_ = kNoSeq;
   DeliverReady(now);
 }
 

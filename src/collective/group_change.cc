@@ -74,7 +74,7 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   base_ = nullptr;
   era_ = current_->era;
   frozen_ = false;
-  ack_cap_ = kNoSeq;
+  ack_cap_ = held_boundary_ = kNoSeq;
   acks_.clear();
   acks_sent_.clear();
   ready_.clear();

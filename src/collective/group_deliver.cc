@@ -118,6 +118,7 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.delivered_ns = now;
   outcome.arrival_skew_ns = op.last_arrival_ns - op.first_arrival_ns;
   outcome.slowest = op.last_arrival;
+  if (op.fail_code != Code::kOk) return outcome;  // nobody took part in what failed
   for (size_t i = 0; i < op.members.size(); ++i) {
     const wire::ViewEntry* entry = op.view->Find(op.members[i]);
     // Who only listens (a broadcast's other members) sends no weight: each counts once, whatever it

@@ -258,9 +258,10 @@ class GroupMachine {
   Seq next_seq_ = 0;    // of the next Call
   Seq called_end_ = 0;  // ops below it have been called (activated)
   Seq delivered_end_ = 0;
-  Seq complete_end_ = 0;  // all below are complete
-  Seq ack_cap_ = kNoSeq;  // rule J3: acks beyond it wait for the announcement
-  std::deque<Op> ops_;    // called, undelivered; front has seq delivered_end_
+  Seq complete_end_ = 0;        // all below are complete
+  Seq held_boundary_ = kNoSeq;  // rule J3: not started here before the announcement
+  Seq ack_cap_ = kNoSeq;        // rule J3: acks beyond it wait for the announcement
+  std::deque<Op> ops_;          // called, undelivered; front has seq delivered_end_
   std::deque<Queued> queue_;
   std::map<Seq, wire::Verdict> verdicts_;           // rule V6
   std::map<Seq, wire::Verdict> failed_;             // rule V5: recent failures, delivered or not

@@ -100,6 +100,7 @@ void Engine::Impl::Promise(const wire::Prepare& message) {
   install_.reset();
   decided_ = false;
   proposed_.reset();
+  reserved_step_ = 0;
   held_announces_.clear();
   frozen_ = true;
   ask_verdicts_at_ = now_ + config_.heartbeat_ns;
@@ -262,15 +263,7 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before,
   for (auto& [key, group] : groups_)
     group->NotifyCallsTo(IsRoot() ? Leavers() : std::vector<MemberId>{});
   GrantCredits();
-  if (IsRoot()) {
-    for (wire::StepMark& mark : marks_) {
-      mark.era = era_;
-      for (MemberId id : ColumnOf(view_->entries)) {
-        if (id != config_.self.id) SendPeer(id, mark);
-      }
-    }
-    root_step_ = std::max(root_step_, step_);
-  }
+  PassMarksOn(before);
   ReplayHeld();
 }
 

@@ -127,6 +127,7 @@ void Engine::Impl::Introduce() {
 
 void Engine::Impl::On(const CoordinatorDown&) {
   if (!std::exchange(coordinator_up_, false)) return;
+  DropProposal();  // what it meant to announce it cannot announce any more
   if (view_) ready_.notices.push_back({Notice::Kind::kCoordinatorDown, view_->epoch, {}, {}});
 }
 
@@ -148,12 +149,13 @@ void Engine::Impl::AddPeers(const std::vector<wire::MemberCard>& peers) {
   }
 }
 
+// Whatever is up so far; the coordinator knows which of them matter, since others come and go
+// meanwhile.
 void Engine::Impl::TellLinksUp() {
   if (phase_ != Phase::kJoining || !welcomed_) return;
   wire::LinksUp message;
   for (const auto& [id, card] : wanted_) {
-    if (!links_.contains(id)) return;
-    message.peers.push_back(id);
+    if (links_.contains(id)) message.peers.push_back(id);
   }
   SendCoordinator(std::move(message));
 }

@@ -119,6 +119,7 @@ class Engine::Impl {
   void LeadIfAll();
   void TryInstall();
   void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
+  void PassMarksOn(const collective::ViewPtr& before);
   void AfterView(const collective::ViewPtr& before, const std::vector<wire::Loss>& lost);
   void GrantCredits();
   void ReplayHeld();
@@ -126,6 +127,7 @@ class Engine::Impl {
   // plan.cc
   MemberId RootOf(const wire::View& view) const;
   bool IsRoot() const { return view_ && RootOf(*view_) == config_.self.id; }
+  void DropProposal();
   void InstallPlanned(const wire::View& view);
   std::vector<MemberId> Leavers() const;
   bool PassedBound(const wire::Bound& bound) const;
@@ -166,6 +168,7 @@ class Engine::Impl {
 
   // planned changes
   std::optional<wire::View> proposed_;   // root: reserved, not announced
+  uint64_t reserved_step_ = 0;           // root: the boundary it has promised to keep
   std::optional<wire::View> confirmed_;  // newcomer: confirmed, not announced
   std::set<MemberId> leave_ready_;
   Epoch leave_ready_sent_ = 0;
@@ -175,6 +178,8 @@ class Engine::Impl {
   uint64_t step_ = 0, root_step_ = 0, era_step_ = 0;
   bool steps_marked_ = false, strict_ = false;
   std::optional<BeginStep> pending_step_;
+  std::map<MemberId, std::deque<wire::StepMark>>
+      other_marks_;                   // of members that are not the root here yet
   std::deque<wire::StepMark> marks_;  // the newest few: a newcomer may need one that is past
   int32_t lost_since_step_ = 0;
 

@@ -7,14 +7,19 @@
 
 namespace ftar::engine {
 
-// The member of a column that has been in longest, in list order: never a newcomer that has not
-// entered yet, and the same for all who hold the view.
+// The member of a column that has been in longest and is not leaving, in list order: never a
+// newcomer that has not entered yet, and the same for all who hold the view.
 MemberId Engine::Impl::RootOf(const wire::View& view) const {
   const wire::ViewEntry* root = nullptr;
+  bool root_leaves = false;
   for (const wire::ViewEntry& entry : view.entries) {
-    if (entry.card.shard == config_.self.shard &&
-        (!root || entry.joined_epoch < root->joined_epoch))
-      root = &entry;
+    if (entry.card.shard != config_.self.shard) continue;
+    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool better = !root || (root_leaves && !leaves) ||
+                        (root_leaves == leaves && entry.joined_epoch < root->joined_epoch);
+    if (!better) continue;
+    root = &entry;
+    root_leaves = leaves;
   }
   return root ? root->card.id : MemberId{};
 }
@@ -33,7 +38,8 @@ void Engine::Impl::On(const wire::Propose& message) {
                               [](const auto& entry) { return entry.second->idle(); });
   if (steps_marked_) {
     reserved.earliest.kind = wire::Bound::Kind::kStep;
-    reserved.earliest.step = std::max({step_ + 2, era_step_ + 1, root_step_ + 1});
+    reserved.earliest.step = std::max(step_ + 3, era_step_ + 2);
+    reserved_step_ = reserved.earliest.step;
   } else {
     reserved.earliest.kind = wire::Bound::Kind::kSeq;
     reserved.earliest.default_seq = config_.group.window;
@@ -46,10 +52,17 @@ void Engine::Impl::On(const wire::Propose& message) {
   SendCoordinator(std::move(reserved));
 }
 
+void Engine::Impl::DropProposal() {
+  if (!proposed_) return;
+  proposed_.reset();
+  reserved_step_ = 0;
+  for (auto& [key, group] : groups_) group->LiftHold(now_);
+  TryBeginStep();
+}
+
 void Engine::Impl::On(const wire::VoidPlan& message) {
   if (proposed_ && proposed_->epoch == message.epoch) {
-    proposed_.reset();
-    for (auto& [key, group] : groups_) group->LiftHold(now_);
+    DropProposal();
   }
   if (confirmed_ && confirmed_->epoch == message.epoch) confirmed_.reset();
 }
@@ -74,6 +87,7 @@ void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
       proposed_->epoch != message.view.epoch)
     return;
   proposed_.reset();
+  reserved_step_ = 0;
   for (MemberId id : ColumnOf(message.view.entries)) {
     if (id != config_.self.id) SendPeer(id, message);
   }
@@ -169,21 +183,22 @@ void Engine::Impl::TendLeaving() {
   }
   const std::vector<MemberId> leavers = Leavers();
   if (frozen_ || leavers.empty()) return;
-  MemberId keeper;  // the root among those who stay
+  const MemberId keeper = RootOf(*view_);  // who looks after the leavers
   std::set<MemberId> staying;
-  const wire::ViewEntry* oldest = nullptr;
   for (const wire::ViewEntry& entry : view_->entries) {
-    if (entry.card.shard != config_.self.shard || entry.last.kind != wire::Bound::Kind::kNone)
-      continue;
-    staying.insert(entry.card.id);
-    if (!oldest || entry.joined_epoch < oldest->joined_epoch) oldest = &entry;
+    const bool stays = entry.last.kind == wire::Bound::Kind::kNone;
+    if (entry.card.shard == config_.self.shard && stays) staying.insert(entry.card.id);
   }
-  if (oldest) keeper = oldest->card.id;
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   const bool leaving = self && self->last.kind != wire::Bound::Kind::kNone;
   const bool passed = PassedBound(view_->Find(leavers.front())->last);
   if (leaving) {
-    if (passed && (released_ || staying.empty())) {
+    // Where nobody stays nobody goes on to the bound either: what has been called is all there will
+    // be.
+    const bool over =
+        staying.empty() &&
+        std::all_of(groups_.begin(), groups_.end(), [](const auto& e) { return e.second->idle(); });
+    if (over || (passed && released_)) {
       SendCoordinator(wire::Goodbye{Code::kLeft, "left as planned"});
       Become(Phase::kLeft, {});
     }

@@ -55,6 +55,7 @@ void Engine::Impl::TryBeginStep() {
     }
     target = asked;
   }
+  if (reserved_step_ > 0 && target + 1 >= reserved_step_) return;  // J3: first the announcement
   const bool alone = ColumnOf(view_->entries).size() == 1;
   const bool first_of_all = step_ == 0 && !entering;
   if (!alone && !IsRoot() && !entering && !first_of_all && root_step_ + 1 < target) return;
@@ -85,8 +86,35 @@ void Engine::Impl::AnnounceStep(uint64_t step) {
   if (marks_.size() > kMarksKept) marks_.pop_front();
 }
 
+// A new view may have a new root, a new era, or newcomers: who lacks the newest marks gets them.
+void Engine::Impl::PassMarksOn(const collective::ViewPtr& before) {
+  if (!IsRoot()) {
+    const auto held = other_marks_.find(RootOf(*view_));
+    if (held == other_marks_.end()) return;
+    const auto [root, marks] = *held;
+    other_marks_.clear();
+    for (const wire::StepMark& mark : marks) {
+      if (mark.era == era_) OnPeer(root, mark);
+    }
+    return;
+  }
+  const bool to_all = !before || before->era != era_ || RootOf(*before) != config_.self.id;
+  for (wire::StepMark& mark : marks_) {
+    mark.era = era_;
+    for (MemberId id : ColumnOf(view_->entries)) {
+      if (id != config_.self.id && (to_all || !before->Find(id))) SendPeer(id, mark);
+    }
+  }
+  root_step_ = std::max(root_step_, step_);
+}
+
 void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
-  if (from != RootOf(*view_)) return;
+  if (from != RootOf(*view_)) {
+    std::deque<wire::StepMark>& held = other_marks_[from];  // the root of a view on its way here?
+    held.push_back(message);
+    if (held.size() > kMarksKept) held.pop_front();
+    return;
+  }
   steps_marked_ = true;
   root_step_ = std::max(root_step_, message.step);
   const bool known = std::any_of(marks_.begin(), marks_.end(),

@@ -44,7 +44,7 @@ void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) 
   loss.shard = entry.card.shard;
   loss.host = entry.card.host;
   suspects_.erase(entry.card.id);
-  Tell(LogLevel::kWarn, "lost " + Describe(entry.card) + " [" + loss.stage + "]: " + loss.text);
+  Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
   lost_.insert({entry.card.id, std::move(loss)});
   change_due_ = true;
 }
@@ -59,16 +59,17 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
   loss.stage = std::move(stage);
   loss.text = Describe(culprit->card) + ": " + std::move(text);
   loss.last_progress_ns = age_ns;
-  const int32_t replica = culprit->card.replica;
+  const wire::MemberCard card = culprit->card;
   LoseOne(*culprit, loss);
-  wire::Loss mate = loss;
-  mate.stage = "replica";
-  mate.text = "its replica is out: " + loss.text;
-  mate.last_progress_ns = 0;
   for (const wire::View* view : {current_ ? &*current_ : nullptr, plan_ ? &plan_->view : nullptr}) {
     if (!view) continue;
     for (const wire::ViewEntry& entry : view->entries) {
-      if (entry.card.replica == replica && Alive(entry.card.id)) LoseOne(entry, mate);
+      if (entry.card.replica != card.replica || !Alive(entry.card.id)) continue;
+      wire::Loss mate = loss;
+      mate.stage = "replica";
+      mate.text = Describe(entry.card) + " goes with its replica: " + loss.text;
+      mate.last_progress_ns = 0;
+      LoseOne(entry, std::move(mate));
     }
   }
   return true;
@@ -102,11 +103,13 @@ void CoordinatorMachine::JudgeSuspects() {
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first.
   const bool self_suspect = 2 * away > members;
+  bool told = false;
   for (MemberId id : due) {
     Suspicion& suspicion = suspects_[id];
     if (self_suspect && !suspicion.extended) {
       suspicion.extended = true;
       suspicion.act_at = now_ + timeout_ns_ / 4;
+      if (std::exchange(told, true)) continue;
       Tell(LogLevel::kWarn, std::to_string(away) + " of " + std::to_string(members) +
                                 " connections closed at once; waiting whether they come back");
       continue;
@@ -154,7 +157,8 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
   if (message.kind == wire::EvidenceKind::kLinkRestored) return edges_.Remove(reporter, subject);
   if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kNewcomer) {
     from.links.erase(subject);  // it will say so when the link is back
-    from.linked = false;
+    from.linked = Linked(from);
+    plan_due_ = true;
     return;
   }
   if (Peer* newcomer = Find(subject); newcomer && newcomer->state == State::kNewcomer) {
