@@ -160,10 +160,17 @@ class Device {
   };
   virtual Counters counters() const = 0;
 
-  // Fault injection, for the decorator `faulty` and the test hook. False if this device has no such
-  // thing.
-  enum class Disturbance { kResetPaths, kCorruptNextFrame };
-  virtual bool Disturb(MemberId /*peer*/, Disturbance /*what*/) { return false; }
+  // Fault injection, for the decorator `faulty` and the test hook. `peer` invalid: every peer. False if nothing was disturbed,
+  // as for a device without such a thing: only the decorator silences and delays.
+  enum class Disturbance {
+    kResetPaths,        // every path of the link is cut once
+    kCorruptNextFrame,  // a byte of the next frame changes on the wire
+    kSilence,           // from now on everything is swallowed, both ways, for good
+    kSilenceOutgoing,
+    kSilenceIncoming,
+    kDelay,             // every frame sent from now on leaves `delay_ns` later
+  };
+  virtual bool Disturb(MemberId /*peer*/, Disturbance /*what*/, TimeNs /*delay_ns*/ = 0) { return false; }
 
   // In a forked child: close every descriptor without telling anyone (design 5). Async-signal-safe.
   virtual void CloseInForkedChild() = 0;

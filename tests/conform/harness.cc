@@ -19,6 +19,8 @@ std::vector<Variant> AllVariants() {
       {"tcp2v6", "tcp", 2, "::1"},
       {"shm", "shm", 1, ""},
       {"shm_one_mapping", "shm", 1, "", true},
+      {"faulty_tcp", "faulty+tcp", 2, "127.0.0.1"},
+      {"faulty_shm", "faulty+shm", 1, ""},
   };
 }
 

@@ -16,6 +16,7 @@ namespace ftar::transport::tcp {
 namespace {
 
 constexpr uint64_t kListenerKey = 0;
+constexpr uint64_t kWatchKey = 1;
 constexpr int kEventsMax = 64;
 constexpr TimeNs kProbeTimeoutNs = kSecond;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
@@ -67,10 +68,16 @@ Status TcpDevice::Start() {
   if (!epoll_.valid()) return Status::System("epoll_create1", errno);
   spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!EpollAdd(listener_.fd.get(), EPOLLIN, kListenerKey)) return Status::System("epoll_ctl", errno);
+  // Without it a host-mate's death is seen by its connections only, as any other's.
+  if (auto watch = HostWatch::Open(config_); watch.ok() && EpollAdd((*watch)->wait_fd(), EPOLLIN, kWatchKey)) {
+    host_watch_ = std::move(*watch);
+  }
   return {};
 }
 
-std::string TcpDevice::address() const { return "tcp=" + advertised_; }
+std::string TcpDevice::address() const {
+  return "tcp=" + advertised_ + (host_watch_ == nullptr ? "" : ";" + host_watch_->address());
+}
 
 bool TcpDevice::Reaches(const wire::MemberCard& card) const { return !FindAddress(card.addresses, "tcp").empty(); }
 
@@ -99,6 +106,7 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
     link->Fail(address.status());
   } else {
     link->set_peer_address(*address);
+    link->set_watch_name(FindAddress(peer.addresses, "watch"));
     if (config_.token.empty() && !address->loopback()) {
       link->Fail({Code::kAuth, "token", "without a token only members on this host are connected to, not " + address->Text()});
     }
@@ -108,6 +116,7 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
 
 void TcpDevice::Revoke(MemberId peer) {
   revoked_.insert(peer);
+  if (host_watch_ != nullptr) host_watch_->Forget(peer);
   const auto it = links_.find(peer);
   std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
   std::vector<uint64_t> handshakes;
@@ -133,6 +142,7 @@ bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
   bool any = !dirty_.empty();
   FlushDirty(now);
   HandleEvents(now, budget_bytes, &any);
+  CheckWatch(now, false);
   if (now >= deadline_) {
     RunTimers(now);
     any = true;
@@ -154,18 +164,24 @@ TimeNs TcpDevice::ComputeDeadline() const {
   for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());
   for (const auto& [id, handshake] : handshakes_) deadline = std::min(deadline, handshake->deadline);
   for (const auto& [key, probe] : probes_) deadline = std::min(deadline, probe.deadline);
+  if (host_watch_ != nullptr) deadline = std::min(deadline, host_watch_->next_deadline());
   return deadline;
 }
 
-bool TcpDevice::Disturb(MemberId peer, Disturbance what) {
-  const auto it = links_.find(peer);
-  return it != links_.end() && it->second->Disturb(what, SteadyNow());
+bool TcpDevice::Disturb(MemberId peer, Disturbance what, TimeNs /*delay_ns*/) {
+  bool any = false;
+  for (auto& [id, link] : links_) {
+    if (!peer.valid() || id == peer) any = link->Disturb(what, SteadyNow()) || any;
+  }
+  deadline_ = 0;  // a reset path is dialled again
+  return any;
 }
 
 void TcpDevice::CloseInForkedChild() {
   for (auto& [peer, link] : links_) link->CloseInForkedChild();
   for (auto& [id, handshake] : handshakes_) handshake->fd_owner().Reset();
   for (auto& [key, probe] : probes_) probe.fd.Reset();
+  if (host_watch_ != nullptr) host_watch_->CloseInForkedChild();
   listener_.fd.Reset();
   spare_.Reset();
   epoll_.Reset();
@@ -197,6 +213,7 @@ void TcpDevice::Close() {
   }
   handshakes_.clear();
   probes_.clear();
+  host_watch_.reset();
   listener_.fd.Reset();
   events_.clear();
   dirty_.clear();
@@ -273,6 +290,8 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
     const uint32_t ready = events[i].events;
     if (key == kListenerKey) {
       AcceptAll(now);
+    } else if (key == kWatchKey) {
+      CheckWatch(now, true);
     } else if (const auto source = sources_.find(key); source != sources_.end()) {
       const auto [link, slot, unused] = source->second;
       if ((ready & EPOLLOUT) != 0) link->OnWritable(slot, now);
@@ -285,6 +304,20 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
       DriveHandshake(key, now);
     }
   }
+}
+
+void TcpDevice::CheckWatch(TimeNs now, bool ready) {
+  if (host_watch_ == nullptr) return;
+  exited_.clear();
+  host_watch_->Poll(now, ready, &exited_);
+  for (const MemberId peer : exited_) {
+    const auto it = links_.find(peer);
+    if (it != links_.end()) it->second->OnPeerExited(now);
+  }
+}
+
+void TcpDevice::WatchProcess(MemberId peer, const std::string& name, TimeNs now) {
+  if (host_watch_ != nullptr && !name.empty()) host_watch_->Watch(peer, name, now);
 }
 
 void TcpDevice::RunTimers(TimeNs now) {

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "transport/host_watch.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/link.h"
 #include "transport/transport.h"
@@ -35,7 +36,7 @@ class TcpDevice : public Device {
   void FinishSleep() override {}
   TimeNs next_deadline() const override;
   Counters counters() const override { return counters_; }
-  bool Disturb(MemberId peer, Disturbance what) override;
+  bool Disturb(MemberId peer, Disturbance what, TimeNs delay_ns) override;
   void CloseInForkedChild() override;
   void Close() override;
 
@@ -54,6 +55,8 @@ class TcpDevice : public Device {
   void Dial(TcpLink* link, int slot, TimeNs now);
   void Probe(TcpLink* link, TimeNs now);
   void AbandonHandshake(uint64_t id);
+  // Begins to watch the process of a host-mate; `name` is its watch's address and may be empty.
+  void WatchProcess(MemberId peer, const std::string& name, TimeNs now);
   uint64_t WatchStream(TcpLink* link, int slot, uint32_t interest);
   void ChangeInterest(uint64_t key, int fd, uint32_t interest);
   void ForgetStream(uint64_t key, int fd);
@@ -87,6 +90,7 @@ class TcpDevice : public Device {
   void OnProbeReady(uint64_t key, TimeNs now);
   void HandleEvents(TimeNs now, size_t budget_bytes, bool* any);
   void RunTimers(TimeNs now);
+  void CheckWatch(TimeNs now, bool ready);
   void FlushDirty(TimeNs now);
   bool EpollAdd(int fd, uint32_t interest, uint64_t key);
   TimeNs ComputeDeadline() const;
@@ -104,8 +108,10 @@ class TcpDevice : public Device {
   std::map<uint64_t, std::unique_ptr<Handshake>> handshakes_;  // in order of age
   std::map<uint64_t, ProbeDial> probes_;
   std::unordered_set<TcpLink*> dirty_;
+  std::unique_ptr<HostWatch> host_watch_;  // null where local sockets cannot be had
+  std::vector<MemberId> exited_;           // scratch
   std::vector<Completion> events_;
-  uint64_t next_key_ = 1;
+  uint64_t next_key_ = 2;  // 0 and 1 are the listener and the process watch
   TimeNs deadline_ = kNever;
   bool closed_ = false;
 };

@@ -100,6 +100,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received, std::s
   if (!was_up_) {
     was_up_ = true;
     ++device_->counting().links_opened;
+    if (dialler_) device_->WatchProcess(peer_, watch_name_, now);
     Tell(wants_up_ ? Completion::Kind::kUp : Completion::Kind::kAccepted, "");
   } else if (all_were_lost || slot.lost) {
     Tell(Completion::Kind::kUp, "path " + std::to_string(slot_index) + " is back");
@@ -180,6 +181,7 @@ void TcpLink::OnProbe(bool refused, TimeNs now) {
 }
 
 void TcpLink::OnPeerExited(TimeNs now) {
+  if (state_ == State::kDead) return Tell(Completion::Kind::kExited, "");  // stronger than what was said before
   // What it sent before it died still counts.
   for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i) {
     if (slots_[i].stream != nullptr) OnReadable(static_cast<int>(i), kDrainBytesMax, now);
@@ -251,6 +253,7 @@ bool TcpLink::Disturb(Device::Disturbance what, TimeNs now) {
     corrupt_next_ = true;
     return true;
   }
+  if (what != Device::Disturbance::kResetPaths) return false;
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].stream == nullptr) continue;
     const linger abort_now{1, 0};  // RST instead of FIN

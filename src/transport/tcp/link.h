@@ -74,6 +74,8 @@ class TcpLink : public Link {
   // As Open for an accepted dial; frames that were queued before the link was up go out on it.
   void Reopen(uint64_t link_id, int streams, TimeNs now);
   void set_peer_address(const SocketAddress& address) { peer_address_ = address; }
+  // Where the peer's process can be watched, if it is on this host; used when the link comes up.
+  void set_watch_name(std::string name) { watch_name_ = std::move(name); }
   // Connect was called here: the outcome is kUp, not kAccepted.
   void WantUp() { wants_up_ = true; }
   // The peer's own greeting of this slot's new connection says how many frames it has.
@@ -130,6 +132,7 @@ class TcpLink : public Link {
   TcpDevice* const device_;
   const MemberId peer_;
   SocketAddress peer_address_;
+  std::string watch_name_;
   State state_ = State::kIdle;
   bool dialler_ = false;
   bool was_up_ = false;

@@ -1,0 +1,218 @@
+// What breaks under a living peer: paths come back, frames arrive exactly once, silence is silence.
+#include <cstring>
+
+#include "tests/conform/harness.h"
+#include "transport/faulty/device.h"
+
+namespace ftar::conform {
+namespace {
+
+using Kind = Completion::Kind;
+using Disturbance = Device::Disturbance;
+
+std::vector<Variant> TcpVariants() {
+  std::vector<Variant> variants;
+  for (const Variant& variant : AllVariants()) {
+    if (variant.tcp()) variants.push_back(variant);
+  }
+  return variants;
+}
+
+// Only tcp has paths that can be lost while the peer lives.
+class PathTest : public ConformTest {};
+INSTANTIATE_TEST_SUITE_P(All, PathTest, testing::ValuesIn(TcpVariants()), VariantName);
+
+// Streams frames from a to b, disturbing either end now and then; every frame must come once, in order, whole.
+void StreamThrough(Node* a, Node* b, uint64_t frames, size_t bytes, const std::function<void(uint64_t)>& at_frame) {
+  uint64_t next = 0;
+  uint64_t echoes = 0;
+  b->filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    EXPECT_EQ(Difference(c, next, bytes), "");
+    ++next;
+    // Traffic the other way, so that both directions have something to repeat.
+    const TestFrame echo = MakeFrame(c.header.seq, 100);
+    c.link->Send(echo.header, {}, echo.payload, true, 0);
+    c.link->Release(c.token);
+    return false;
+  };
+  a->filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    EXPECT_EQ(Difference(c, echoes++, 100), "");
+    c.link->Release(c.token);
+    return false;
+  };
+  for (uint64_t i = 0; i < frames; ++i) {
+    const TestFrame frame = MakeFrame(i, bytes);
+    a->device->Find(b->card.id)->Send(frame.header, {}, frame.payload, true, i + 1);
+    at_frame(i);
+    if (i % 8 == 7) {
+      a->PollOnce();
+      b->PollOnce();
+    }
+  }
+  EXPECT_TRUE(PumpUntil({a, b}, [&] { return next == frames && echoes == frames; })) << next << " " << echoes;
+  EXPECT_TRUE(PumpUntil({a, b}, [&] { return a->Count(Kind::kSent) == static_cast<int>(frames); }));
+  EXPECT_FALSE(a->Down() || b->Down());
+}
+
+TEST_P(PathTest, ResetsLoseAndRepeatNothing) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  StreamThrough(&a, &b, 200, 50'000, [&](uint64_t i) {
+    if (i == 20 || i == 120) a.device->Disturb(b.card.id, Disturbance::kResetPaths);
+    if (i == 70 || i == 121) b.device->Disturb(a.card.id, Disturbance::kResetPaths);
+  });
+  EXPECT_GE(a.Count(Kind::kPathLost), 3);
+  EXPECT_GE(a.Count(Kind::kUp), 2);  // and again after a path came back
+  EXPECT_GT(a.device->counters().bytes_resent + b.device->counters().bytes_resent, 0u);
+  EXPECT_EQ(a.device->counters().links_opened, 1u);
+  EXPECT_EQ(a.device->counters().links_closed, 0u);
+}
+
+TEST_P(PathTest, CorruptFramesAreSentAgain) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  StreamThrough(&a, &b, 60, 30'000, [&](uint64_t i) {
+    if (i % 20 != 10) return;
+    // The link must be whole before, or two damages would be one.
+    PumpUntil({&a, &b}, [&] { return !a.device->Find(b.card.id)->busy(); });
+    a.device->Disturb(b.card.id, Disturbance::kCorruptNextFrame);
+  });
+  EXPECT_EQ(b.device->counters().frames_corrupt, 3u);
+  EXPECT_GE(a.device->counters().bytes_resent, 3u * 30'000);
+}
+
+TEST_P(PathTest, ManyResetsInARow) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  StreamThrough(&a, &b, 300, 3'000, [&](uint64_t i) {
+    if (i % 15 == 3) (i % 2 == 0 ? a : b).device->Disturb({}, Disturbance::kResetPaths);
+  });
+}
+
+TEST_P(PathTest, CancelledFramesStayCancelledOverAReset) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  std::vector<std::byte> memory = MakeFrame(0, 200'000).payload;
+  for (uint64_t i = 0; i < 100; ++i) {
+    wire::FrameHeader header = MakeFrame(0, 0).header;
+    link->Send(header, {}, memory, false, 0);
+  }
+  a.PollOnce();
+  link->CancelOp(7, 0);
+  std::fill(memory.begin(), memory.end(), std::byte{0xee});
+  a.device->Disturb(b.card.id, Disturbance::kResetPaths);
+  const TestFrame last = MakeFrame(1, 100);
+  link->Send(last.header, {}, last.payload, true, 0);
+  bool seen = false;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    if (c.header.seq == 1) {
+      seen = true;
+    } else {
+      EXPECT_EQ(std::memcmp(c.payload.data(), MakeFrame(0, 200'000).payload.data(), 200'000), 0);
+    }
+    c.link->Release(c.token);
+    return false;
+  };
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return seen; }));
+  EXPECT_FALSE(a.Down() || b.Down());
+}
+
+TEST_P(PathTest, APeerThatIsGoneIsReportedAtOnce) {
+  Node a(GetParam(), 1);
+  auto b = std::make_unique<Node>(GetParam(), 2);
+  auto c = std::make_unique<Node>(GetParam(), 3);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, b.get()));
+  ASSERT_NO_FATAL_FAILURE(Join(c.get(), &a));  // here the other side is the dialler
+  // Dropped without a word, as by a death seen from another host.
+  const TimeNs begin = Now();
+  b.reset();
+  c.reset();
+  EXPECT_TRUE(PumpUntil({&a}, [&] { return a.Count(Kind::kDown) == 2; }));
+  EXPECT_LT(Now() - begin, kSecond);  // path_retry is two
+}
+
+// The decorator, over every transport.
+class FaultyTest : public ConformTest {};
+INSTANTIATE_TEST_SUITE_P(All, FaultyTest, testing::Values(Variant{"faulty_tcp", "faulty+tcp", 2, "127.0.0.1"},
+                                                          Variant{"faulty_shm", "faulty+shm", 1, ""}),
+                         VariantName);
+
+TEST_P(FaultyTest, SilenceIsSilentForGood) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  EXPECT_TRUE(b.device->Disturb(a.card.id, Disturbance::kSilence));
+  a.log.clear();
+  b.log.clear();
+  for (uint64_t i = 0; i < 10; ++i) {
+    const TestFrame frame = MakeFrame(i, 1000);
+    a.device->Find(b.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+    b.device->Find(a.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  }
+  PumpFor({&a, &b}, 30 * kMillisecond);
+  EXPECT_TRUE(a.log.empty());
+  EXPECT_TRUE(b.log.empty());
+}
+
+TEST_P(FaultyTest, OneWaySilenceLeavesTheOtherWay) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  b.device->Disturb({}, Disturbance::kSilenceOutgoing);
+  const TestFrame frame = MakeFrame(1, 1000);
+  b.device->Find(a.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  a.device->Find(b.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 1; }));
+  PumpFor({&a, &b}, 10 * kMillisecond);
+  EXPECT_TRUE(a.Received().empty());
+}
+
+TEST_P(FaultyTest, DelayKeepsOrder) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  a.device->Disturb(b.card.id, Disturbance::kDelay, 20 * kMillisecond);
+  const TimeNs begin = Now();
+  for (uint64_t i = 0; i < 5; ++i) {
+    const TestFrame frame = MakeFrame(i, 100);
+    a.device->Find(b.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  }
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 5; }));
+  EXPECT_GE(Now() - begin, 20 * kMillisecond);
+  for (uint64_t i = 0; i < 5; ++i) EXPECT_EQ(Difference(b.Received()[i], i, 100), "");
+}
+
+TEST_P(FaultyTest, RulesFireAtTheirFrame) {
+  const Variant inner{"", GetParam().transport.substr(7), GetParam().streams, GetParam().interface_name};
+  transport::faulty::FaultPlan plan;
+  plan.rules.push_back({Disturbance::kSilence, {}, 3, 0});
+  auto device = OpenVariant(inner, BaseConfig(inner, 1));
+  ASSERT_TRUE(device.ok());
+  Node a(inner, 1), b(GetParam(), 2);
+  a.device = std::make_unique<transport::faulty::FaultyDevice>(std::move(*device), plan);
+  a.card.addresses = a.device->address();
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  for (uint64_t i = 0; i < 6; ++i) {
+    const TestFrame frame = MakeFrame(i, 100);
+    a.device->Find(b.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  }
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 3; }));
+  PumpFor({&a, &b}, 10 * kMillisecond);
+  EXPECT_EQ(b.Received().size(), 3u);
+}
+
+TEST_P(FaultyTest, RefusedConnectsAreDown) {
+  const Variant inner{"", GetParam().transport.substr(7), GetParam().streams, GetParam().interface_name};
+  transport::faulty::FaultPlan plan;
+  plan.refuse_connects = true;
+  auto device = OpenVariant(inner, BaseConfig(inner, 1));
+  ASSERT_TRUE(device.ok());
+  Node a(inner, 1), b(GetParam(), 2);
+  a.device = std::make_unique<transport::faulty::FaultyDevice>(std::move(*device), plan);
+  a.Connect(b);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Down(); }));
+}
+
+}  // namespace
+}  // namespace ftar::conform

@@ -1,0 +1,97 @@
+// The small parts: addresses, buffers, sealed memory, cancelled frames.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/crc32c.h"
+#include "transport/addresses.h"
+#include "transport/buffer_pool.h"
+#include "transport/out_frame.h"
+#include "transport/sealed_memory.h"
+
+namespace ftar::transport {
+namespace {
+
+TEST(Addresses, FindsByName) {
+  const std::string addresses = "tcp=10.0.0.3:4711;shm=@name;watch=@w";
+  EXPECT_EQ(FindAddress(addresses, "tcp"), "10.0.0.3:4711");
+  EXPECT_EQ(FindAddress(addresses, "shm"), "@name");
+  EXPECT_EQ(FindAddress(addresses, "watch"), "@w");
+  EXPECT_EQ(FindAddress(addresses, "tc"), "");
+  EXPECT_EQ(FindAddress("", "tcp"), "");
+  EXPECT_EQ(FindAddress(";;tcp=", "tcp"), "");
+}
+
+TEST(BufferPool, ReusesAndOutlivesItself) {
+  BufferPool::Buffer kept;
+  std::byte* first = nullptr;
+  {
+    BufferPool pool;
+    {
+      const BufferPool::Buffer buffer = pool.Get(100'000);
+      first = buffer.data();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
+      std::memset(first, 1, 100'000);
+    }
+    kept = pool.Get(90'000);
+    EXPECT_EQ(kept.data(), first);
+    EXPECT_NE(pool.Get(90'000).data(), first);
+    EXPECT_TRUE(pool.Get(SIZE_MAX).empty());
+    EXPECT_FALSE(pool.Get(0).empty());
+  }
+  std::memset(kept.data(), 2, 90'000);
+}
+
+TEST(SealedMemory, NobodyElseWritesOrResizes) {
+  const auto sealed = CreateSealedMemory("test", 8192);
+  ASSERT_TRUE(sealed.ok());
+  std::memset(sealed->memory->data(), 7, 8192);
+  EXPECT_NE(::ftruncate(sealed->fd.get(), 100), 0);
+  EXPECT_NE(::ftruncate(sealed->fd.get(), 100'000), 0);
+  EXPECT_EQ(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, sealed->fd.get(), 0), MAP_FAILED);
+  const auto mapped = MapSealedMemory(sealed->fd, 8192, 8192);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ((*mapped)->data()[8191], std::byte{7});
+  EXPECT_NE(::mprotect((*mapped)->data(), 8192, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(MapSealedMemory(sealed->fd, 4096, 4096).status().code(), Code::kPeer);
+}
+
+TEST(OutFrame, TombstonesKeepTheirNumber) {
+  BufferPool pool;
+  std::vector<std::byte> bytes(100, std::byte{1});
+  OutFrame frame;
+  frame.header.kind = wire::FrameKind::kRaw;
+  frame.header.group = 3;
+  frame.header.seq = 4;
+  frame.header.link_seq = 99;
+  frame.payload = bytes;
+  EXPECT_TRUE(frame.belongs_to(3, 4));
+  EXPECT_FALSE(frame.belongs_to(3, 5));
+  ASSERT_TRUE(frame.MakePrivate(&pool));
+  bytes.assign(100, std::byte{2});
+  EXPECT_EQ(frame.payload[50], std::byte{1});
+  frame.BecomeTombstone();
+  EXPECT_EQ(frame.header.link_seq, 99u);
+  EXPECT_EQ(frame.wire_bytes(), sizeof(wire::FrameHeader));
+  EXPECT_FALSE(frame.belongs_to(3, 4));  // nothing of the operation is left
+}
+
+TEST(Crc32c, AllWaysAgree) {
+  EXPECT_EQ(Crc32c(0, "123456789", 9), 0xe3069283u);
+  std::vector<unsigned char> bytes(1000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7 + 3);
+  for (const auto way : {internal::Crc32cOfIsal(), internal::Crc32cOfSse42(), internal::Crc32cOfTable()}) {
+    if (way == nullptr) continue;
+    for (size_t bytes_used : {0u, 1u, 7u, 8u, 63u, 1000u}) {
+      EXPECT_EQ(way(0, bytes.data(), bytes_used), internal::Crc32cOfTable()(0, bytes.data(), bytes_used));
+      EXPECT_EQ(way(way(0, bytes.data(), bytes_used / 2), bytes.data() + bytes_used / 2, bytes_used - bytes_used / 2),
+                way(0, bytes.data(), bytes_used));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ftar::transport
