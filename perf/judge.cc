@@ -13,22 +13,31 @@ using nlohmann::json;
 
 double Milliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-// Which event at a survivor says that this fault was noticed.
-ftarEventType_t NoticeOf(FaultKind kind) {
+// Whether an event at a survivor says that this fault was noticed.  A death shows as a link that
+// went down with its peer, or as the eviction itself.
+bool Notices(const EventRecord& event, FaultKind kind, int victim) {
+  const bool about = event.replica == victim;
   switch (kind) {
-    case FaultKind::kLeave: return FTAR_EVENT_MEMBER_LEFT;
-    case FaultKind::kJoin: return FTAR_EVENT_MEMBER_JOINED;
-    case FaultKind::kDelay: return FTAR_EVENT_LATE;
-    case FaultKind::kReset: return FTAR_EVENT_LINK_DOWN;
-    default: return FTAR_EVENT_MEMBER_LOST;
+    case FaultKind::kLeave: return about && event.type == FTAR_EVENT_MEMBER_LEFT;
+    case FaultKind::kJoin: return about && event.type == FTAR_EVENT_MEMBER_JOINED;
+    case FaultKind::kDelay: return about && event.type == FTAR_EVENT_LATE;
+    case FaultKind::kReset: return event.type == FTAR_EVENT_LINK_DOWN;
+    default:
+      return about && (event.type == FTAR_EVENT_LINK_DOWN || event.type == FTAR_EVENT_MEMBER_LOST);
   }
 }
 
-const EventRecord* FirstEvent(const History& history, ftarEventType_t type, int replica,
-                              int64_t from_ns) {
+const EventRecord* FirstNotice(const History& history, FaultKind kind, int victim,
+                               int64_t from_ns) {
   for (const EventRecord& event : history.events) {
-    const bool about = replica < 0 || event.replica == replica;
-    if (event.type == type && about && event.time_ns >= from_ns) return &event;
+    if (event.time_ns >= from_ns && Notices(event, kind, victim)) return &event;
+  }
+  return nullptr;
+}
+
+const EventRecord* FirstView(const History& history, int64_t from_ns) {
+  for (const EventRecord& event : history.events) {
+    if (event.type == FTAR_EVENT_VIEW && event.time_ns >= from_ns) return &event;
   }
   return nullptr;
 }
@@ -50,16 +59,20 @@ int64_t LongestGap(const History& history, int64_t struck_ns, int64_t end_ns) {
   return longest;
 }
 
-// Differences of a counter between the last record before the strike and the end of the change.
-uint64_t CounterChange(const History& history, int index, int64_t struck_ns, int64_t until_ns) {
-  if (history.counters.empty()) return 0;
-  uint64_t before = history.counters.front().values[index], after = before;
+// The counters as they were before the strike, and at the end of the change.
+struct CounterPair {
+  CountersRecord before, after;
+};
+CounterPair CountersAround(const History& history, int64_t struck_ns, int64_t until_ns) {
+  CounterPair pair;
+  if (history.counters.empty()) return pair;
+  pair.before = pair.after = history.counters.front();
   for (const CountersRecord& record : history.counters) {
-    if (record.time_ns < struck_ns) before = record.values[index];
-    after = record.values[index];
+    if (record.time_ns < struck_ns) pair.before = record;
+    pair.after = record;
     if (record.time_ns >= until_ns) break;
   }
-  return after - before;
+  return pair;
 }
 
 // Somebody who was there when the fault struck, is not its victim, and went on afterwards.
@@ -100,16 +113,14 @@ void Earliest(std::optional<double>* value, double ms) {
 void Latest(std::optional<double>* value, double ms) { *value = std::max(value->value_or(ms), ms); }
 
 void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* result) {
-  const EventRecord* notice =
-      FirstEvent(history, NoticeOf(result->fault.kind),
-                 result->fault.kind == FaultKind::kReset ? -1 : result->rank, struck_ns);
+  const EventRecord* notice = FirstNotice(history, result->fault.kind, result->rank, struck_ns);
   int64_t settled_ns = struck_ns;
   if (notice != nullptr) {
     if (result->noticed.empty()) result->noticed = notice->text;
     Earliest(&result->detect_ms, Milliseconds(notice->time_ns - struck_ns));
     settled_ns = notice->time_ns;
   }
-  const EventRecord* view = FirstEvent(history, FTAR_EVENT_VIEW, -1, struck_ns);
+  const EventRecord* view = FirstView(history, struck_ns);
   if (view != nullptr) {
     Latest(&result->decide_ms, Milliseconds(view->time_ns - struck_ns));
     settled_ns = view->time_ns;
@@ -121,11 +132,12 @@ void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* resul
     Latest(&result->finish_ms, Milliseconds(end_ns - struck_ns));
   }
   Latest(&result->stall_ms, Milliseconds(LongestGap(history, struck_ns, end_ns)));
-  const auto change = [&](int index) { return CounterChange(history, index, struck_ns, end_ns); };
+  const CounterPair counters = CountersAround(history, struck_ns, end_ns);
+  const auto change = [&](int i) { return counters.after.values[i] - counters.before.values[i]; };
   result->bytes_resent += change(kBytesResent);
   result->links_opened += change(kLinksOpened);
   result->links_closed += change(kLinksClosed);
-  result->links_kept += change(kLinksKept);
+  result->links_kept += counters.after.values[kLinksKept];  // of the last change, not a sum
 }
 
 json OrNull(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
