@@ -100,6 +100,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.self = self_;
   device.job = place_.job;
   device.token = token_;
+  device.host_key = HostKey();
   device.interface_name = config_.text(KnobId::kInterface);
   device.route_to = ShownAddress(place_);
   device.ports = PortsText(config_);
