@@ -56,7 +56,13 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
     if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
     if (ready) break;
     const Status failure = JoinFailure(Now(), deadline);
-    if (!failure.ok()) return failure;
+    if (failure.ok()) continue;
+    // Only the coordinator knows what this member has been waiting for, so it is asked before giving up.
+    const bool asks = failure.argument() == "join_timeout" && control_;
+    if (asks) driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, failure.text()});
+    if (asks) Settle(Now());
+    if (!asks || !DriveUntil(lock, done, Now() + std::min(timeout_ns_, kSecond))) return failure;
+    break;
   }
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (control_ && control_->hopeless()) {

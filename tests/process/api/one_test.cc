@@ -1,0 +1,315 @@
+// Bad input on a real job of one member, which needs no coordinator.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ftar/ftar.h"
+#include "tests/process/api/jobs.h"
+
+namespace process {
+namespace {
+
+class OneMember : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(ftarJobJoin(nullptr, &job_), FTAR_OK) << LastError().text;
+    ASSERT_EQ(ftarGroupOpen(job_, nullptr, &group_), FTAR_OK) << LastError().text;
+    data_.fill(3);
+  }
+  void TearDown() override {
+    EXPECT_EQ(ftarGroupClose(group_), FTAR_OK);
+    EXPECT_EQ(ftarJobDestroy(job_), FTAR_OK);
+  }
+  // One good operation: whatever went before has broken nothing.
+  void ExpectWorking() {
+    ftarOp_t op = nullptr;
+    ASSERT_EQ(
+        ftarAllReduce(data_.data(), data_.data(), data_.size(), FTAR_F32, FTAR_SUM, group_, &op),
+        FTAR_OK)
+        << LastError().text;
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(data_[5], 3);
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+
+  ftarJob_t job_ = nullptr;
+  ftarGroup_t group_ = nullptr;
+  std::array<float, 64> data_{};
+};
+
+TEST_F(OneMember, EveryKindTypeAndOperatorRuns) {
+  std::array<unsigned char, 512> send{}, recv{};
+  for (int32_t kind = FTAR_ALLREDUCE; kind <= FTAR_BARRIER; ++kind) {
+    for (int32_t dtype = FTAR_F32; dtype <= FTAR_U64; ++dtype) {
+      for (int32_t redop = FTAR_SUM; redop <= FTAR_WAVG; ++redop) {
+        if (redop == FTAR_WAVG && dtype >= FTAR_I8) continue;
+        ftarOpDesc desc = FTAR_OP_DESC_INIT;
+        desc.kind = kind;
+        desc.dtype = dtype;
+        desc.redop = redop;
+        desc.count = kind == FTAR_BARRIER ? 0 : 5;
+        desc.send = send.data();
+        desc.recv = recv.data() + 1;
+        ftarOp_t op = nullptr;
+        ASSERT_EQ(ftarOpStart(group_, &desc, &op), FTAR_OK) << LastError().text;
+        EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+        EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+      }
+    }
+  }
+}
+
+TEST_F(OneMember, RefusedStartsTakeNoSeq) {
+  ExpectWorking();
+  ftarGroupInfo before = FTAR_GROUP_INFO_INIT, after = FTAR_GROUP_INFO_INIT;
+  ASSERT_EQ(ftarGroupGetInfo(group_, &before), FTAR_OK);
+  ftarOp_t op = nullptr;
+  EXPECT_EQ(ftarAllReduce(nullptr, data_.data(), 4, FTAR_F32, FTAR_SUM, group_, &op), FTAR_ERR_ARG);
+  EXPECT_EQ(ftarAllReduce(data_.data(), data_.data() + 1, 4, FTAR_F32, FTAR_SUM, group_, &op),
+            FTAR_ERR_ARG);
+  EXPECT_EQ(
+      ftarAllReduce(data_.data(), data_.data(), UINT64_MAX / 2, FTAR_F32, FTAR_SUM, group_, &op),
+      FTAR_ERR_ARG);
+  EXPECT_EQ(ftarBroadcast(data_.data(), data_.data(), 4, FTAR_F32, 1, group_, &op), FTAR_ERR_ARG);
+  EXPECT_EQ(op, nullptr);
+  ASSERT_EQ(ftarGroupGetInfo(group_, &after), FTAR_OK);
+  EXPECT_EQ(after.next_seq, before.next_seq);
+  ExpectWorking();
+}
+
+TEST_F(OneMember, AnUnmappedBufferIsNamedAndTheJobGoesOn) {
+  constexpr size_t kBytes = 1 << 20;
+  void* gone = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  ASSERT_EQ(munmap(gone, kBytes), 0);
+  ftarOp_t op = nullptr;
+  EXPECT_EQ(ftarAllReduce(gone, gone, kBytes, FTAR_U8, FTAR_SUM, group_, &op), FTAR_ERR_ARG);
+  EXPECT_NE(std::string(LastError().text).find("not mapped"), std::string::npos);
+  ExpectWorking();
+}
+
+struct FromCallback {
+  ftarGroup_t group = nullptr;
+  ftarJob_t job = nullptr;
+  std::atomic<int32_t> start{0}, wait{0}, destroy{0}, view{-1};
+  std::atomic<bool> done{false};
+};
+
+TEST_F(OneMember, StartWaitAndDestroyInACallbackAreRefused) {
+  FromCallback seen;
+  seen.group = group_;
+  seen.job = job_;
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = desc.recv = data_.data();
+  desc.count = data_.size();
+  desc.user = &seen;
+  desc.on_done = [](const ftarOutcome* outcome, void* user) {
+    auto* out = static_cast<FromCallback*>(user);
+    EXPECT_EQ(outcome->status, FTAR_OK);
+    EXPECT_EQ(outcome->size, sizeof(ftarOutcome));
+    ftarOp_t op = nullptr;
+    out->start = ftarBarrier(out->group, &op);
+    out->wait = ftarOpWait(op, -1, nullptr);
+    out->destroy = ftarJobDestroy(out->job);
+    ftarView_t view = nullptr;
+    out->view = ftarJobGetView(out->job, &view);
+    ftarViewRelease(view);
+    out->done = true;
+  };
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarOpStart(group_, &desc, &op), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  // The callback may run on the progress thread just after the wait; leaving waits for it.
+  EXPECT_EQ(ftarJobLeave(job_, kLongNs), FTAR_OK) << LastError().text;
+  for (int i = 0; i < 1000 && !seen.done; ++i) usleep(10'000);
+  EXPECT_EQ(seen.start, FTAR_ERR_STATE);
+  EXPECT_EQ(seen.wait, FTAR_ERR_STATE);
+  EXPECT_EQ(seen.destroy, FTAR_ERR_STATE);
+  EXPECT_EQ(seen.view, FTAR_OK);
+}
+
+TEST_F(OneMember, WaitAfterLeaveStillAnswersAndStartsDoNot) {
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarBarrier(group_, &op), FTAR_OK);
+  EXPECT_EQ(ftarJobLeave(job_, kLongNs), FTAR_OK) << LastError().text;
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_OK) << LastError().text;
+  EXPECT_EQ(outcome.participants, 1);
+  ftarOp_t late = nullptr;
+  EXPECT_EQ(ftarBarrier(group_, &late), FTAR_ERR_LEFT);
+  EXPECT_EQ(late, nullptr);
+  EXPECT_EQ(ftarStepBegin(job_, nullptr, nullptr), FTAR_ERR_LEFT);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+}
+
+TEST_F(OneMember, AWeightOfZeroIsAbsentAndLeavesTheOutputAlone) {
+  std::array<float, 64> out{};
+  out.fill(7);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = data_.data();
+  desc.recv = out.data();
+  desc.count = out.size();
+  desc.redop = FTAR_WAVG;
+  desc.weight = 0;
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarOpStart(group_, &desc, &op), FTAR_OK) << LastError().text;
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_ERR_ABSENT);
+  EXPECT_EQ(outcome.status, FTAR_ERR_ABSENT);
+  EXPECT_EQ(LastError().code, FTAR_ERR_ABSENT);
+  EXPECT_EQ(out[3], 7);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  ExpectWorking();
+}
+
+TEST_F(OneMember, OverlapWithAnOperationInFlightIsEitherRefusedOrTooLate) {
+  // The first may have ended already; what must not happen is a crash or a wrong result.
+  ftarOp_t first = nullptr, second = nullptr;
+  std::vector<float> large(1 << 20, 1.0F);
+  ASSERT_EQ(
+      ftarAllReduce(large.data(), large.data(), large.size(), FTAR_F32, FTAR_SUM, group_, &first),
+      FTAR_OK);
+  const ftarResult_t result = ftarAllReduce(large.data() + 1, large.data() + 1, large.size() - 1,
+                                            FTAR_F32, FTAR_SUM, group_, &second);
+  EXPECT_TRUE(result == FTAR_OK || result == FTAR_ERR_ARG) << result;
+  EXPECT_EQ(ftarOpWait(first, kLongNs, nullptr), FTAR_OK);
+  if (result == FTAR_OK) {
+    EXPECT_EQ(ftarOpWait(second, kLongNs, nullptr), FTAR_OK);
+  }
+  EXPECT_EQ(large[9], 1.0F);
+  EXPECT_EQ(ftarOpRelease(first), FTAR_OK);
+  EXPECT_EQ(ftarOpRelease(second), FTAR_OK);
+}
+
+TEST_F(OneMember, EveryCallInAForkedChildIsRefused) {
+  const pid_t child = fork();
+  ASSERT_NE(child, -1);
+  if (child == 0) {
+    ftarOp_t op = nullptr;
+    ftarJob_t job = nullptr;
+    int wrong = 0;
+    wrong += ftarBarrier(group_, &op) != FTAR_ERR_FORKED;
+    wrong += ftarJobLeave(job_, 0) != FTAR_ERR_FORKED;
+    wrong += ftarJobDestroy(job_) != FTAR_ERR_FORKED;
+    wrong += ftarJobJoin(nullptr, &job) != FTAR_ERR_FORKED;
+    // exit, not _exit: no destructor may touch what belongs to the parent.
+    exit(wrong);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  ExpectWorking();
+}
+
+TEST_F(OneMember, SeveralThreadsAndGroupsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+      const std::string name = "group" + std::to_string(t);
+      config.name = name.c_str();
+      ftarGroup_t group = nullptr;
+      ASSERT_EQ(ftarGroupOpen(job_, &config, &group), FTAR_OK) << LastError().text;
+      std::array<double, 17> data{};
+      for (int i = 0; i < 50; ++i) {
+        ftarOp_t op = nullptr;
+        ASSERT_EQ(
+            ftarAllReduce(data.data(), data.data(), data.size(), FTAR_F64, FTAR_SUM, group, &op),
+            FTAR_OK)
+            << LastError().text;
+        ftarOutcome outcome = FTAR_OUTCOME_INIT;
+        ASSERT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_OK) << LastError().text;
+        EXPECT_EQ(outcome.seq, static_cast<uint64_t>(i));
+        ASSERT_EQ(ftarOpRelease(op), FTAR_OK);
+      }
+      EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ExpectWorking();
+}
+
+TEST_F(OneMember, OutcomesConfigurationCountersAndDump) {
+  ExpectWorking();
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarGroupOutcome(group_, 0, &outcome), FTAR_OK) << LastError().text;
+  EXPECT_EQ(outcome.participants, 1);
+  EXPECT_EQ(outcome.status, FTAR_OK);
+  EXPECT_EQ(ftarGroupOutcome(group_, 99, &outcome), FTAR_ERR_ARG);
+  int knobs = 0;
+  EXPECT_EQ(ftarJobConfigEach(
+                job_,
+                [](const char*, const char*, const char* origin, const char*, void* user) {
+                  EXPECT_STRNE(origin, "");
+                  ++*static_cast<int*>(user);
+                },
+                &knobs),
+            FTAR_OK);
+  EXPECT_GT(knobs, 20);
+  uint64_t value = 0;
+  EXPECT_EQ(ftarJobGetCounter(job_, "no_such_counter", &value), FTAR_ERR_ARG);
+  EXPECT_EQ(ftarJobDump(job_, "/nonexistent/folder/dump"), FTAR_ERR_SYSTEM);
+  const std::string path = testing::TempDir() + "/ftar_dump_" + std::to_string(getpid());
+  EXPECT_EQ(ftarJobDump(job_, path.c_str()), FTAR_OK) << LastError().text;
+  EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
+TEST_F(OneMember, TheEventDescriptorPolls) {
+  int fd = -1;
+  ASSERT_EQ(ftarJobEventFd(job_, &fd), FTAR_OK);
+  ftarEvent event = FTAR_EVENT_INIT;
+  while (ftarJobNextEvent(job_, &event, 0) == FTAR_OK) {
+  }
+  pollfd watch{fd, POLLIN, 0};
+  EXPECT_EQ(poll(&watch, 1, 0), 0) << "nothing to fetch, nothing to read";
+  EXPECT_EQ(ftarJobNextEvent(job_, &event, 1'000'000), FTAR_TIMEOUT);
+}
+
+TEST(Environment, UnknownVariablesAndBadValuesAreNamed) {
+  ftarJob_t job = nullptr;
+  ASSERT_EQ(setenv("FTAR_TIMEUOT", "3s", 1), 0);
+  EXPECT_EQ(ftarJobJoin(nullptr, &job), FTAR_ERR_CONFIG);
+  EXPECT_NE(std::string(LastError().text).find("FTAR_TIMEUOT"), std::string::npos)
+      << LastError().text;
+  ASSERT_EQ(unsetenv("FTAR_TIMEUOT"), 0);
+  ASSERT_EQ(setenv("FTAR_TIMEOUT", "soon", 1), 0);
+  EXPECT_EQ(ftarJobJoin(nullptr, &job), FTAR_ERR_CONFIG);
+  EXPECT_NE(std::string(LastError().text).find("FTAR_TIMEOUT"), std::string::npos)
+      << LastError().text;
+  ASSERT_EQ(unsetenv("FTAR_TIMEOUT"), 0);
+  EXPECT_EQ(job, nullptr);
+}
+
+TEST(Abort, EndsTheMemberAndNothingElse) {
+  ftarJob_t job = nullptr, other = nullptr;
+  ftarGroup_t group = nullptr;
+  ASSERT_EQ(ftarJobJoin(nullptr, &job), FTAR_OK);
+  ASSERT_EQ(ftarJobJoin(nullptr, &other), FTAR_OK) << "several jobs live in one process";
+  ASSERT_EQ(ftarGroupOpen(job, nullptr, &group), FTAR_OK);
+  EXPECT_EQ(ftarJobAbort(job, "the test says so"), FTAR_OK);
+  ftarOp_t op = nullptr;
+  EXPECT_EQ(ftarBarrier(group, &op), FTAR_ERR_ABORTED);
+  EXPECT_EQ(ftarStepBegin(job, nullptr, nullptr), FTAR_ERR_ABORTED);
+  EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+  EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+  ASSERT_EQ(ftarGroupOpen(other, nullptr, &group), FTAR_OK);
+  ASSERT_EQ(ftarBarrier(group, &op), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+  EXPECT_EQ(ftarJobDestroy(other), FTAR_OK);
+}
+
+}  // namespace
+}  // namespace process

@@ -1,0 +1,221 @@
+// Two members of one job in this process, with a coordinator beside it: what members can get wrong
+// about each other.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ftar/ftar.h"
+#include "tests/process/api/jobs.h"
+#include "tests/process/harness.h"
+
+namespace process {
+namespace {
+
+ftarJobConfig Place(const std::string& coordinator, int32_t replica, int32_t replicas = 2) {
+  ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+  config.replica = replica;
+  config.replicas = replicas;
+  config.coordinator = coordinator.c_str();
+  config.timeout_ns = 2 * kSecondNs;
+  config.flags = FTAR_JOB_NONBLOCKING;
+  return config;
+}
+
+class Pair : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int32_t i = 0; i < 2; ++i) {
+      const ftarJobConfig config = Place(coordinator_.address(), i);
+      ASSERT_EQ(ftarJobJoin(&config, &jobs_[i]), FTAR_IN_PROGRESS) << LastError().text;
+    }
+    for (int32_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(ftarJobWaitReady(jobs_[i], kLongNs), FTAR_OK) << LastError().text;
+      ASSERT_EQ(ftarGroupOpen(jobs_[i], nullptr, &groups_[i]), FTAR_OK) << LastError().text;
+    }
+  }
+  void TearDown() override {
+    for (int32_t i = 0; i < 2; ++i) {
+      ftarGroupClose(groups_[i]);
+      ftarJobDestroy(jobs_[i]);
+    }
+  }
+  // Starts an allreduce of `count` floats on both and returns member 0's and 1's statuses.
+  std::array<ftarResult_t, 2> Both(uint64_t count0, uint64_t count1) {
+    std::array<ftarOp_t, 2> ops{};
+    std::array<ftarResult_t, 2> out{};
+    const uint64_t counts[2] = {count0, count1};
+    for (int i = 0; i < 2; ++i) {
+      data_[i].assign(counts[i], static_cast<float>(i + 1));
+      EXPECT_EQ(ftarAllReduce(data_[i].data(), data_[i].data(), counts[i], FTAR_F32, FTAR_SUM,
+                              groups_[i], &ops[i]),
+                FTAR_OK)
+          << LastError().text;
+    }
+    for (int i = 0; i < 2; ++i) {
+      out[i] = ftarOpWait(ops[i], kLongNs, &outcomes_[i]);
+      if (out[i] != FTAR_OK) errors_[i] = LastError();
+      EXPECT_EQ(ftarOpRelease(ops[i]), FTAR_OK);
+    }
+    return out;
+  }
+  void ExpectWorking() {
+    const std::array<ftarResult_t, 2> results = Both(1000, 1000);
+    EXPECT_EQ(results[0], FTAR_OK) << errors_[0].text;
+    EXPECT_EQ(results[1], FTAR_OK) << errors_[1].text;
+    EXPECT_EQ(data_[0][999], 3);
+    EXPECT_EQ(data_[1][0], 3);
+  }
+
+  Coordinator coordinator_;
+  std::array<ftarJob_t, 2> jobs_{};
+  std::array<ftarGroup_t, 2> groups_{};
+  std::array<std::vector<float>, 2> data_;
+  std::array<ftarOutcome, 2> outcomes_ = {ftarOutcome FTAR_OUTCOME_INIT,
+                                          ftarOutcome FTAR_OUTCOME_INIT};
+  std::array<ftarErrorInfo, 2> errors_ = {ftarErrorInfo FTAR_ERROR_INFO_INIT,
+                                          ftarErrorInfo FTAR_ERROR_INFO_INIT};
+};
+
+TEST_F(Pair, TwoJobsInOneProcessReduce) {
+  ExpectWorking();
+  EXPECT_EQ(outcomes_[0].participants, 2);
+  EXPECT_EQ(outcomes_[0].epoch, outcomes_[1].epoch);
+  ftarView_t view = nullptr;
+  ASSERT_EQ(ftarGroupGetView(groups_[1], &view), FTAR_OK);
+  ftarViewInfo info = FTAR_VIEW_INFO_INIT;
+  EXPECT_EQ(ftarViewGetInfo(view, &info), FTAR_OK);
+  EXPECT_EQ(info.members, 2);
+  ftarMemberInfo member = FTAR_MEMBER_INFO_INIT;
+  EXPECT_EQ(ftarViewGetMember(view, info.my_rank, &member), FTAR_OK);
+  EXPECT_EQ(member.replica, 1);
+  EXPECT_EQ(ftarViewRelease(view), FTAR_OK);
+}
+
+TEST_F(Pair, DisagreementIsAMismatchForAllThatNamesTwoAndTheField) {
+  ExpectWorking();
+  const std::array<ftarResult_t, 2> results = Both(100, 101);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(results[i], FTAR_ERR_MISMATCH);
+    EXPECT_EQ(outcomes_[i].status, FTAR_ERR_MISMATCH);
+    EXPECT_NE(std::string(errors_[i].text).find("count"), std::string::npos) << errors_[i].text;
+    EXPECT_EQ(outcomes_[i].seq, 1u);
+    EXPECT_EQ(data_[i][50], static_cast<float>(i + 1)) << "the input is intact";
+  }
+  ExpectWorking();
+  EXPECT_EQ(outcomes_[0].seq, 2u) << "the verdict has used a seq up";
+}
+
+TEST_F(Pair, AWaitThatEndsEarlyLeavesTheOperationAlive) {
+  std::array<ftarOp_t, 2> ops{};
+  ASSERT_EQ(ftarBarrier(groups_[0], &ops[0]), FTAR_OK);
+  EXPECT_EQ(ftarOpTest(ops[0], nullptr), FTAR_IN_PROGRESS);
+  EXPECT_EQ(ftarOpWait(ops[0], 20'000'000, nullptr), FTAR_TIMEOUT);
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarGroupOutcome(groups_[0], 0, &outcome), FTAR_IN_PROGRESS);
+  ASSERT_EQ(ftarBarrier(groups_[1], &ops[1]), FTAR_OK);
+  for (ftarOp_t op : ops) {
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+}
+
+TEST_F(Pair, OverlapWithAnOperationInFlightIsRefused) {
+  std::vector<float> data(100);
+  std::array<ftarOp_t, 2> ops{};
+  ASSERT_EQ(ftarAllReduce(data.data(), data.data(), 100, FTAR_F32, FTAR_SUM, groups_[0], &ops[0]),
+            FTAR_OK);
+  // Member 1 has not started, so the first is in flight for certain.
+  EXPECT_EQ(
+      ftarAllReduce(data.data() + 99, data.data() + 99, 1, FTAR_F32, FTAR_SUM, groups_[0], &ops[1]),
+      FTAR_ERR_ARG);
+  std::vector<float> other(100);
+  ASSERT_EQ(ftarAllReduce(other.data(), other.data(), 100, FTAR_F32, FTAR_SUM, groups_[1], &ops[1]),
+            FTAR_OK);
+  for (ftarOp_t op : ops) {
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+}
+
+TEST_F(Pair, DestroyWithOpsInFlightAbortsThemAndTheOtherGoesOn) {
+  std::vector<float> mine(100, 1), theirs(100, 2);
+  ftarOp_t op = nullptr, other = nullptr;
+  ASSERT_EQ(ftarAllReduce(mine.data(), mine.data(), 100, FTAR_F32, FTAR_SUM, groups_[0], &op),
+            FTAR_OK);
+  std::thread waiter([&] { EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_ERR_ABORTED); });
+  EXPECT_EQ(ftarJobDestroy(jobs_[0]), FTAR_OK);
+  waiter.join();
+  EXPECT_EQ(ftarOpWait(op, 0, nullptr), FTAR_ERR_ABORTED) << "its handle stays valid";
+  EXPECT_EQ(mine[7], 1) << "the input is intact";
+  EXPECT_EQ(ftarJobWaitReady(jobs_[0], 0), FTAR_ERR_HANDLE);
+  ASSERT_EQ(
+      ftarAllReduce(theirs.data(), theirs.data(), 100, FTAR_F32, FTAR_SUM, groups_[1], &other),
+      FTAR_OK);
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarOpWait(other, kLongNs, &outcome), FTAR_OK) << LastError().text;
+  EXPECT_EQ(outcome.participants, 1);
+  EXPECT_EQ(theirs[7], 2);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  EXPECT_EQ(ftarOpRelease(other), FTAR_OK);
+}
+
+TEST_F(Pair, AbortNamesItsReasonToTheOther) {
+  EXPECT_EQ(ftarJobAbort(jobs_[0], "a test of abort"), FTAR_OK);
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarBarrier(groups_[1], &op), FTAR_OK);
+  EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  ftarEvent event = FTAR_EVENT_INIT;
+  bool lost = false;
+  while (!lost && ftarJobNextEvent(jobs_[1], &event, kLongNs) == FTAR_OK) {
+    lost = event.type == FTAR_EVENT_MEMBER_LOST;
+  }
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(event.who.replica, 0);
+  EXPECT_NE(std::string(event.who.text), "");
+}
+
+TEST_F(Pair, ASecondMemberOnAHeldPlaceIsRefusedWithTheHolder) {
+  ftarJobConfig config = Place(coordinator_.address(), 1);
+  config.flags = 0;
+  ftarJob_t second = nullptr;
+  EXPECT_EQ(Join(config, {{"join_timeout", "1s"}}, &second), FTAR_ERR_PEER);
+  EXPECT_EQ(second, nullptr);
+  EXPECT_NE(std::string(LastError().text).find("replica 1"), std::string::npos) << LastError().text;
+  ExpectWorking();
+}
+
+TEST_F(Pair, ADifferentConfigurationIsRefusedByName) {
+  ftarJobConfig config = Place(coordinator_.address(), 2);
+  config.flags = 0;
+  ftarJob_t third = nullptr;
+  EXPECT_EQ(Join(config, {{"plan", "ring"}, {"join_timeout", "5s"}}, &third), FTAR_ERR_CONFIG);
+  EXPECT_NE(std::string(LastError().text).find("plan"), std::string::npos) << LastError().text;
+  ExpectWorking();
+}
+
+TEST_F(Pair, EvictTellsTheVictimAndTheOthers) {
+  ftarGroupInfo victim = FTAR_GROUP_INFO_INIT;
+  ASSERT_EQ(ftarGroupGetInfo(groups_[1], &victim), FTAR_OK);
+  EXPECT_EQ(ftarJobEvict(jobs_[0], ftarId{1, 2}, "nobody"), FTAR_ERR_ARG);
+  EXPECT_EQ(ftarJobEvict(jobs_[0], victim.my_id, "a test of eviction"), FTAR_OK);
+  ftarEvent event = FTAR_EVENT_INIT;
+  bool out = false;
+  while (!out && ftarJobNextEvent(jobs_[1], &event, kLongNs) == FTAR_OK) {
+    out = event.type == FTAR_EVENT_EVICTED;
+  }
+  EXPECT_TRUE(out);
+  ftarOp_t op = nullptr;
+  EXPECT_EQ(ftarBarrier(groups_[1], &op), FTAR_ERR_EVICTED);
+  ASSERT_EQ(ftarBarrier(groups_[0], &op), FTAR_OK);
+  EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+}
+
+}  // namespace
+}  // namespace process

@@ -1,0 +1,229 @@
+// One member as a process of its own, for tests that kill it. Written against ftar.hpp as a user would.
+//
+//   worker [name=value ...]
+//   ops=N count=N window=N   allreduces, elements of each, operations started before the first is waited for
+//   inplace=0|1 steps=0|1    in place; a step mark before each batch
+//   pause_ms=N               between batches
+//   linger=0|1               wait for a line on standard input before leaving
+//   leave=0|1                leave as planned at the end; else destroy
+//   deadline_s=N             print a dump and exit with 99 when the run takes longer
+//   scenario=NAME            instead: one of the functions in scenarios.cc
+// Output, one line each: "ready replica=R members=N", "op seq=S status=T participants=R,R,.. digest=H wrong=N ...",
+// "event ...", "end status=T". Inputs are small whole numbers, so that the sum over any set of participants is exact.
+#include "tests/process/worker.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+
+namespace worker {
+
+Arguments::Arguments(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const char* equals = strchr(argv[i], '=');
+    if (equals != nullptr) values_[std::string(argv[i], static_cast<size_t>(equals - argv[i]))] = equals + 1;
+  }
+}
+
+std::string Arguments::Text(const std::string& name, const std::string& otherwise) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? otherwise : found->second;
+}
+
+int64_t Arguments::Number(const std::string& name, int64_t otherwise) const {
+  const std::string text = Text(name, "");
+  return text.empty() ? otherwise : strtoll(text.c_str(), nullptr, 10);
+}
+
+void Say(const std::string& line) {
+  const std::string whole = line + "\n";
+  const char* data = whole.data();
+  for (size_t left = whole.size(); left > 0;) {
+    const ssize_t done = write(STDOUT_FILENO, data, left);
+    if (done <= 0) return;
+    data += done;
+    left -= static_cast<size_t>(done);
+  }
+}
+
+void SayError(const std::string& what, ftarResult_t code) {
+  ftarErrorInfo info = FTAR_ERROR_INFO_INIT;
+  ftarGetLastError(&info);
+  Say("end " + what + " status=" + ftarResultString(code) + " argument=" + info.argument + " text=" +
+      info.text);
+}
+
+float Input(int32_t replica, uint64_t seq, size_t i) {
+  return static_cast<float>((replica + 1) * 7 + static_cast<int>(seq % 11) + static_cast<int>(i % 5));
+}
+
+namespace {
+
+uint64_t Digest(const float* data, size_t count) {
+  uint64_t hash = 1469598103934665603ull;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    memcpy(&bits, data + i, sizeof bits);
+    hash = (hash ^ bits) * 1099511628211ull;
+  }
+  return hash;
+}
+
+struct Started {
+  uint64_t seq = 0;
+  std::vector<float> send, recv;
+  bool in_place = false;
+  ftar::Op op{nullptr};
+};
+
+class Runner {
+ public:
+  Runner(const Arguments& arguments, ftar::Job& job, ftar::Group& group)
+      : arguments_(arguments), job_(job), group_(group) {
+    replica_ = MyReplica();
+  }
+
+  // False: this member is out.
+  bool Batch(uint64_t size) {
+    std::deque<Started> started;
+    for (uint64_t i = 0; i < size; ++i) started.push_back(StartOne());
+    for (Started& one : started) {
+      if (!Finish(one)) return false;
+    }
+    return true;
+  }
+
+ private:
+  int32_t MyReplica() {
+    auto view = job_.GetView();
+    if (!view) return -1;
+    return view->Member(view->Info().my_rank).replica;
+  }
+
+  Started StartOne() {
+    Started out;
+    out.seq = group_.Info().next_seq;
+    const auto count = static_cast<size_t>(arguments_.Number("count", 1000));
+    out.in_place = arguments_.Number("inplace", 0) != 0;
+    out.send.resize(count);
+    out.recv.assign(out.in_place ? 0 : count, -1.0f);
+    for (size_t i = 0; i < count; ++i) out.send[i] = Input(replica_, out.seq, i);
+    ftar::OpDesc desc;
+    desc.kind = FTAR_ALLREDUCE;
+    desc.dtype = FTAR_F32;
+    desc.redop = FTAR_SUM;
+    desc.count = count;
+    desc.send = out.send.data();
+    desc.recv = out.in_place ? out.send.data() : out.recv.data();
+    out.op = group_.Start(desc);
+    return out;
+  }
+
+  bool Finish(Started& one) {
+    ftar::Outcome outcome = one.op.Wait();
+    while (!outcome.final()) outcome = one.op.Wait();
+    const std::vector<float>& result = one.in_place ? one.send : one.recv;
+    std::string participants;
+    size_t wrong = 0;
+    if (outcome.ok()) {
+      const std::vector<ftarMemberInfo> members = one.op.Participants();
+      for (const ftarMemberInfo& member : members) {
+        participants += (participants.empty() ? "" : ",") + std::to_string(member.replica);
+      }
+      for (size_t i = 0; i < result.size(); ++i) {
+        float sum = 0;
+        for (const ftarMemberInfo& member : members) sum += Input(member.replica, one.seq, i);
+        wrong += sum != result[i] ? 1 : 0;
+      }
+    }
+    char tail[160];
+    snprintf(tail, sizeof tail, " digest=%016" PRIx64 " wrong=%zu attempts=%d epoch=%" PRIx64,
+             outcome.ok() ? Digest(result.data(), result.size()) : 0, wrong, outcome.attempts,
+             outcome.epoch);
+    Say("op seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status) +
+        " participants=" + participants + tail);
+    if (!outcome.ok()) Say("why " + outcome.Text());
+    return outcome.ok() || outcome.status == FTAR_ERR_MISMATCH || outcome.status == FTAR_ERR_ABSENT;
+  }
+
+  const Arguments& arguments_;
+  ftar::Job& job_;
+  ftar::Group& group_;
+  int32_t replica_ = -1;
+};
+
+// Waits for the end of the run; a run that takes longer is a hang, shown and ended.
+void Watch(ftarJob_t job, int64_t seconds) {
+  std::thread([job, seconds] {
+    std::this_thread::sleep_for(std::chrono::seconds(seconds));
+    char path[64];
+    snprintf(path, sizeof path, "/dev/fd/%d", STDERR_FILENO);
+    fprintf(stderr, "hang: process %d is not done after %d s\n", getpid(), static_cast<int>(seconds));
+    ftarJobDump(job, path);
+    _exit(99);
+  }).detach();
+}
+
+int Run(const Arguments& arguments) {
+  ftar::JobConfig config;
+  config.handler = [](const ftarEvent& event) {
+    Say("event type=" + std::to_string(event.type) + " replica=" + std::to_string(event.who.replica) +
+        " stage=" + event.who.stage + " text=" + event.who.text);
+  };
+  auto joined = ftar::Job::Join(std::move(config));
+  if (!joined.ok()) {
+    SayError("join", joined.code());
+    return 2;
+  }
+  ftar::Job job = std::move(joined).value();
+  Watch(job.get(), arguments.Number("deadline_s", 30));
+  auto opened = job.OpenGroup();
+  if (!opened.ok()) {
+    SayError("group", opened.code());
+    return 2;
+  }
+  ftar::Group group = std::move(opened).value();
+  auto view = job.GetView();
+  const ftarViewInfo info = view->Info();
+  Say("ready replica=" + std::to_string(view->Member(info.my_rank).replica) +
+      " members=" + std::to_string(info.members));
+  Runner runner(arguments, job, group);
+  const auto ops = static_cast<uint64_t>(arguments.Number("ops", 8));
+  const auto window = static_cast<uint64_t>(arguments.Number("window", 1));
+  bool in = true;
+  // Numbers are the group's: whoever joins later starts where the group is and stops with the others.
+  for (uint64_t next = group.Info().next_seq; in && next < ops; next = group.Info().next_seq) {
+    if (arguments.Number("steps", 0) != 0 && !job.BeginStep().ok()) break;
+    if (group.Info().next_seq >= ops) break;
+    in = runner.Batch(std::min(window, ops - group.Info().next_seq));
+    if (const int64_t pause = arguments.Number("pause_ms", 0); pause > 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    }
+  }
+  Say(in ? "finished" : "out");
+  if (arguments.Number("linger", 0) != 0) {
+    char line[16];
+    [[maybe_unused]] const ssize_t got = read(STDIN_FILENO, line, sizeof line);
+  }
+  ftarResult_t left = FTAR_OK;
+  if (in && arguments.Number("leave", 1) != 0) left = job.Leave(10'000'000'000).code();
+  Say("end status=" + std::string(ftarResultString(left)));
+  return 0;
+}
+
+}  // namespace
+}  // namespace worker
+
+int main(int argc, char** argv) {
+  const worker::Arguments arguments(argc, argv);
+  const std::string scenario = arguments.Text("scenario", "");
+  return scenario.empty() ? worker::Run(arguments) : worker::RunScenario(scenario, arguments);
+}

@@ -1,0 +1,36 @@
+// What the worker's files share. The worker is one process with one thread of its own.
+#ifndef FTAR_TESTS_PROCESS_WORKER_H_
+#define FTAR_TESTS_PROCESS_WORKER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ftar/ftar.hpp"
+
+namespace worker {
+
+class Arguments {
+ public:
+  Arguments(int argc, char** argv);
+  std::string Text(const std::string& name, const std::string& otherwise) const;
+  int64_t Number(const std::string& name, int64_t otherwise) const;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+// One line on standard output, written at once.
+void Say(const std::string& line);
+// "end WHAT status=.. argument=.. text=.." from this thread's last error.
+void SayError(const std::string& what, ftarResult_t code);
+
+// What a member puts into element i of an operation.
+float Input(int32_t replica, uint64_t seq, size_t i);
+
+// scenarios.cc: bad input and bad weather, each prints its findings and returns the exit status.
+int RunScenario(const std::string& name, const Arguments& arguments);
+
+}  // namespace worker
+
+#endif  // FTAR_TESTS_PROCESS_WORKER_H_
