@@ -180,7 +180,9 @@ ftarResult_t ftarJobDestroy(ftarJob_t job) {
     if (job == nullptr) return Status::Ok();
     const auto object = api::RemoveHandle(job);
     if (object == nullptr) return api::BadHandle(api::HandleKind::kJob, job);
+    const Status status = object->job->Destroy();
+    // Only now: a wait in another thread learns from the job itself how its operation ended.
     object->destroyed.store(true);
-    return object->job->Destroy();
+    return status;
   });
 }
