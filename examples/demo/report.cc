@@ -81,14 +81,14 @@ void PrintLoss(const Run& run, const Strike& strike) {
   }
 }
 
-// The longest time in [from, to) in which no replica finished a step, and the median of all.
+// The longest time without a finished step that ended in [from, to), and the median of all.
 int64_t LongestPause(const Run& run, int64_t from_ns, int64_t to_ns, int64_t* median_ns) {
   int64_t longest = 0, before = 0;
   std::vector<int64_t> all;
   for (const auto& [step, seen] : run.steps()) {
     const int64_t ns = seen.front().buckets.back()[2];
     if (before > 0) all.push_back(ns - before);
-    if (before > 0 && ns >= from_ns && before < to_ns) longest = std::max(longest, ns - before);
+    if (before > 0 && ns >= from_ns && ns < to_ns) longest = std::max(longest, ns - before);
     before = ns;
   }
   std::sort(all.begin(), all.end());

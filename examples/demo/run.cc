@@ -124,7 +124,7 @@ void Run::Play() {
 
   Process* killed = trainers_[kKilled].get();
   killed->may_end = true;
-  Await("a moment inside an allreduce", [&] { return KillIfReducing(killed); });
+  Await("a moment inside an allreduce", [&] { return KillAmidBuckets(killed); });
   TrainOn("the survivors train on");
 
   Process* stopped = trainers_[kStopped].get();
@@ -216,19 +216,23 @@ void Run::TrainOn(const std::string& what) {
   });
 }
 
-// Kills the victim only if it is inside an allreduce: it is held for a moment, and its log says how
-// far it came.
-bool Run::KillIfReducing(Process* victim) {
-  if (victim->reducing < 0) return false;
+// Kills the victim only in the middle of a step's allreduce: some buckets on their way, others not
+// even started. It is held for a moment, and its log says how far it came.
+bool Run::KillAmidBuckets(Process* victim) {
+  const auto amid = [&] {
+    return victim->reducing >= 0 && victim->started > 0 && victim->started < victim->buckets;
+  };
+  if (!amid()) return false;
   int status;
   kill(victim->pid, SIGSTOP);
-  if (waitpid(victim->pid, &status, WUNTRACED) != victim->pid || !WIFSTOPPED(status))
+  if (waitpid(victim->pid, &status, WUNTRACED) != victim->pid || !WIFSTOPPED(status)) {
     throw Failure(victim->name + " is gone too early");
+  }
   Read(victim);
-  const bool inside = victim->reducing >= 0;
-  if (inside) Struck("kill -9", victim, victim->reducing);
-  kill(victim->pid, inside ? SIGKILL : SIGCONT);
-  return inside;
+  const bool still = amid();
+  if (still) Struck("kill -9", victim, victim->reducing);
+  kill(victim->pid, still ? SIGKILL : SIGCONT);
+  return still;
 }
 
 void Run::Struck(const std::string& what, const Process* victim, long long step) {
@@ -288,6 +292,7 @@ void Run::Take(Process* process, const std::string& text) {
     problems_.push_back(process->name + " wrote what is no log line: " + text.substr(0, 100));
   } else if (line["event"] == "allreduce") {
     process->reducing = line["step"];
+    process->started = line["started"];
   } else if (line["event"] == "step") {
     TakeStep(process, line);
   } else {
@@ -299,6 +304,7 @@ void Run::Take(Process* process, const std::string& text) {
 void Run::TakeStep(Process* process, const Json& line) {
   const long long step = line["step"];
   process->reducing = -1;
+  process->buckets = line["buckets"].size();
   if (process->first_step < 0) process->first_step = step;
   if (process->last_step >= 0 && step != process->last_step + 1) {
     problems_.push_back(Format("%s went from step %lld to step %lld", process->name.c_str(),

@@ -46,6 +46,8 @@ struct Process {
   int wait_status = -1;  // -1: it runs
   int64_t start_ns = 0, end_ns = 0;
   long long reducing = -1;  // the step in whose allreduce it is; -1: between two
+  size_t started = 0;       // buckets of that step that are on their way, of
+  size_t buckets = 0;       // so many
   long long first_step = -1, last_step = -1;
   std::vector<Json> lines;  // all but "step" and "allreduce"
 
@@ -106,7 +108,7 @@ class Run {
                 const std::vector<std::string>& arguments, const Environment& environment);
   void Await(const std::string& what, const std::function<bool()>& done);
   void TrainOn(const std::string& what);
-  bool KillIfReducing(Process* victim);
+  bool KillAmidBuckets(Process* victim);
   void Struck(const std::string& what, const Process* victim, long long step);
 
   void Pump(int wait_ms);

@@ -98,9 +98,11 @@ class Model {
     return hash;
   }
 
-  // The most likely character after a window.
-  int Predict(const std::vector<int>& window) {
+  // A character that may follow a window, drawn by its probability (the Gumbel trick), sharpened.
+  int Predict(const std::vector<int>& window, uint64_t seed) {
     Forward(window, 1);
+    for (float& y : logits_)
+      y -= 0.5f * std::log(-std::log((Mix(++seed) >> 40) * 0x1p-24f + 1e-9f));
     return static_cast<int>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin());
   }
 

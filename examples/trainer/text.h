@@ -1,8 +1,7 @@
 // The training text: the licence texts that every Debian system carries, as ASCII.
 //
-// A batch is a pure function of (step, replica): what a replica reads in a step does not depend on
-// who else is there, so a replica that dies takes only its own share of that step with it.
-// Immutable once read; any thread.
+// A batch is a pure function of (step, replica): a replica that dies takes only its own share of
+// that step with it. Immutable once read; any thread.
 #ifndef FTAR_EXAMPLES_TRAINER_TEXT_H_
 #define FTAR_EXAMPLES_TRAINER_TEXT_H_
 
@@ -40,6 +39,8 @@ class Text {
       all_.append(std::istreambuf_iterator<char>(file), {});
     }
     for (char& c : all_) c &= 127;
+    auto both_blank = [](char a, char b) { return a <= ' ' && b <= ' '; };
+    all_.erase(std::unique(all_.begin(), all_.end(), both_blank), all_.end());
   }
 
   size_t size() const { return all_.size(); }

@@ -20,7 +20,6 @@ namespace trainer {
 namespace {
 
 constexpr size_t kRows = 64;  // windows of text that a replica reads in a step
-constexpr long long kStepsDefault = 2000;
 constexpr int64_t kLeaveTimeoutNs = 30'000'000'000;
 constexpr int kEvictedExit = 3;
 
@@ -83,13 +82,13 @@ std::string FinishAll(const std::vector<ftar::Op>& ops) {  // ftar
   return ",\"buckets\":[" + buckets + "],\"who\":[" + who + "]";
 }
 
-// What the model has learned: the likeliest continuation of a piece of the text.
+// What the model has learned: how it goes on from a piece of the text.
 std::string Sample(Model* model, const Text& text) {
   std::vector<int> window, next(1);
-  text.Batch(1, 1, kWindow, &window, &next);
+  text.Batch(8, 0, kWindow, &window, &next);
   std::string sample(window.begin(), window.end());
   while (sample.size() < 200) {
-    window.push_back(model->Predict(window));
+    window.push_back(model->Predict(window, sample.size() * kVocabulary));
     window.erase(window.begin());
     sample += static_cast<char>(window.back());
   }
@@ -123,7 +122,7 @@ void Train(int64_t steps) {
     auto average = [&](size_t first, size_t last) {
       Bucket bucket{gradient.data() + first, last - first};
       ops.push_back(group.AllReduce(bucket, FTAR_AVG));  // ftar
-      if (first == 0) Log("allreduce", Field("step", step.step));
+      Log("allreduce", Field("step", step.step) + Field("started", ops.size()));
     };
     tail[0] = model.Gradient(inputs, targets, gradient.data(), average);
     tail[1] = finish_asked || step.step + 1 >= steps ? 1.0f : 0.0f;
@@ -148,7 +147,7 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, [](int) { trainer::finish_asked = 1; });
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    trainer::Train(argc > 1 ? std::atoll(argv[1]) : trainer::kStepsDefault);
+    trainer::Train(argc > 1 ? std::atoll(argv[1]) : 2000);
   } catch (const ftar::Error& error) {  // ftar
     trainer::Log("out",
                  trainer::Field("code", error.code()) + trainer::Field("text", error.what()));
