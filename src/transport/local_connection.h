@@ -31,6 +31,7 @@ class LocalExchange::Connection {
   bool final_failure = false;
   bool rejected_after_proof = false;
   bool answered = false;  // acceptor: the owner has said yes
+  bool over() const { return state == State::kDone || state == State::kFailed; }
   bool authenticated() const { return state == State::kMessage || state == State::kOffered || state == State::kDone; }
 
  private:

@@ -113,7 +113,7 @@ bool LocalExchange::Add(uint64_t key, std::unique_ptr<Connection> connection, Ti
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->fd.get(), &event) != 0) return false;
   Connection* raw = connection.get();
   connections_.emplace(key, std::move(connection));
-  if (raw->dialler) raw->OnReady();  // sends the greeting; failures show at the next Poll
+  if (raw->dialler) raw->OnReady();  // sends the greeting; what comes of it shows at the next Poll
   return true;
 }
 
@@ -127,10 +127,13 @@ void LocalExchange::Poll(TimeNs now, const Answerer& answer, std::vector<Result>
       Drive(events[i].data.u64, answer, results);
     }
   }
+  // A dial to a quick peer may be over before Dial has returned; no descriptor says so any more.
   std::vector<uint64_t> over;
   for (const auto& [key, connection] : connections_) {
-    if (now >= connection->deadline) connection->Fail({Code::kLink, "no answer within the handshake's time"});
-    if (connection->state == Connection::State::kFailed) over.push_back(key);
+    if (now >= connection->deadline && !connection->over()) {
+      connection->Fail({Code::kLink, "no answer within the handshake's time"});
+    }
+    if (connection->over()) over.push_back(key);
   }
   for (const uint64_t key : over) Finish(key, results);
   std::move(ready_.begin(), ready_.end(), std::back_inserter(*results));
@@ -140,7 +143,7 @@ void LocalExchange::Poll(TimeNs now, const Answerer& answer, std::vector<Result>
 TimeNs LocalExchange::next_deadline() const {
   TimeNs deadline = ready_.empty() ? kNever : 0;
   for (const auto& [key, connection] : connections_) {
-    deadline = std::min(deadline, connection->state == Connection::State::kFailed ? 0 : connection->deadline);
+    deadline = std::min(deadline, connection->over() ? 0 : connection->deadline);
   }
   return deadline;
 }
@@ -190,7 +193,7 @@ void LocalExchange::Drive(uint64_t key, const Answerer& answer, std::vector<Resu
     connection->Answer(answer(connection->peer, std::move(connection->theirs)));
     connection->theirs = Message{};
   }
-  if (connection->state == Connection::State::kDone || connection->state == Connection::State::kFailed) Finish(key, results);
+  if (connection->over()) Finish(key, results);
 }
 
 void LocalExchange::Finish(uint64_t key, std::vector<Result>* results) {

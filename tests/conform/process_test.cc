@@ -85,7 +85,8 @@ class Pair {
     Link* link = node->device->Find(Member(2));
     if (link == nullptr) return;
     link->Send(frame.header, frame.ext, frame.payload, true, 0);
-    EXPECT_TRUE(PumpUntil({node.get()}, [&] { return node->Count(Kind::kReceived) == 1; }));
+    EXPECT_TRUE(PumpUntil({node.get()}, [&] { return node->Count(Kind::kReceived) == 1 || node->Down(); }));
+    if (node->Count(Kind::kReceived) == 0) ADD_FAILURE() << link->Describe();
     if (node->Count(Kind::kReceived) != 1) return;
     EXPECT_EQ(Difference(node->Received()[0], 1, 100'000, 10), "");
     if (!victim.closes) PumpFor({node.get()}, 50 * kMillisecond);

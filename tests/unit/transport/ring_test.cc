@@ -64,10 +64,8 @@ TEST(Ring, IsFullUntilTheReaderIsDone) {
   EXPECT_EQ(s.writer.Write(Header(0, 0, 1000), {}, bytes), RingWriter::Result::kFull);
   s.reader.Done(record.end);
   EXPECT_TRUE(s.writer.RoomMayHaveCome());
-  EXPECT_EQ(s.writer.Write(Header(0, 0, 1000), {}, bytes), RingWriter::Result::kFull);  // the end of the ring is in the way
-  ASSERT_TRUE(*s.reader.Next(&record));
-  s.reader.Done(record.end);
   EXPECT_EQ(s.writer.Write(Header(0, 0, 1000), {}, bytes), RingWriter::Result::kWritten);
+  EXPECT_EQ(s.writer.Write(Header(0, 0, 1000), {}, bytes), RingWriter::Result::kFull);
 }
 
 TEST(Ring, TheLongestFrameAlwaysFitsAnEmptyRing) {
