@@ -264,6 +264,7 @@ int Churn::Run() {
     TakeSample();
   }
   if (!hung_ && errors_.empty()) EndRun();
+  if (hung_) fleet_.DumpAll();
   fleet_.EndAll();
   return Conclude();
 }

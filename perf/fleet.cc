@@ -16,6 +16,7 @@ namespace ftar::perf {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kDumpNs = kSecondNs;  // for the ranks to write their recorders
 constexpr int kCoordinatorTimeoutS = 20;
 
 }  // namespace
@@ -149,6 +150,14 @@ bool Fleet::StandsStill(RankProcess* process) {
     process->progress_ns = now_ns;
   }
   return now_ns - process->progress_ns >= options_.hang_timeout_s * kSecondNs;
+}
+
+void Fleet::DumpAll() {
+  if (options_.dump_folder.empty()) return;
+  for (auto& [number, process] : processes_) {
+    if (!process.exited) kill(process.pid, SIGUSR1);
+  }
+  SleepNs(kDumpNs);
 }
 
 void Fleet::EndAll() {

@@ -65,6 +65,8 @@ class Fleet {
   void Pump(int timeout_ms);
   // True when a process shows the same as `hang_timeout_s` ago.
   bool StandsStill(RankProcess* process);
+  // Asks all ranks for their flight recorders, where the options name a folder for them.
+  void DumpAll();
   void EndAll();
 
   BoardSlot& slot(int number) { return board_->slot(number); }

@@ -45,7 +45,7 @@ class Launcher {
   bool Hangs();
   bool FailsEarly() const;
   bool Finished();
-  int Conclude();
+  int Conclude(std::vector<std::string> errors);
   std::string DeathComplaint(const RankProcess& process) const;
   std::vector<std::string> Complaints() const;
   nlohmann::json JudgeAll(bool agreed);
@@ -170,7 +170,8 @@ bool Launcher::Finished() {
 std::string Launcher::DeathComplaint(const RankProcess& process) const {
   const std::string state = DescribeState(fleet_.slot(process.number));
   const int status = process.wait_status;
-  if (hung_) {
+  if (!process.exited) {
+    if (!hung_) return "";
     return fmt::format("hang: rank {} was {}, no news for {:.1f} s", process.number, state,
                        static_cast<double>(NowNs() - process.progress_ns) / 1e9);
   }
@@ -255,8 +256,7 @@ nlohmann::json Launcher::OpsJson() const {
   return ranks;
 }
 
-int Launcher::Conclude() {
-  std::vector<std::string> errors = Complaints();
+int Launcher::Conclude(std::vector<std::string> errors) {
   const size_t deaths = errors.size();
   for (const std::string& text : collector_.disagreements()) errors.push_back(text);
   for (const std::string& text : collector_.Complaints()) errors.push_back(text);
@@ -287,8 +287,11 @@ int Launcher::Run() {
     fleet_.Pump(10);
     StartNewcomers();
   } while (!Finished() && !Hangs() && !FailsEarly());
+  if (hung_) fleet_.DumpAll();
+  // What they did until now, before the first of them is ended.
+  std::vector<std::string> errors = Complaints();
   fleet_.EndAll();
-  return Conclude();
+  return Conclude(std::move(errors));
 }
 
 // Another program under the same coordinator, with torchrun's names for the rank.

@@ -71,6 +71,8 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE");
   app->add_option("-J,--json", options->json_path, "write the results to this file as well");
   app->add_flag("--json-ops", options->json_ops, "with each checked operation of each rank");
+  app->add_option("--dump", options->dump_folder,
+                  "folder for the ranks' flight recorders after a hang");
   app->add_flag("-v,--verbose", options->verbose, "print events as they come");
 }
 

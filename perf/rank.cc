@@ -1,12 +1,15 @@
 #include "perf/rank.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "fmt/format.h"
 #include "perf/board.h"
@@ -79,6 +82,43 @@ int ExitCode(const EndRecord& end, uint64_t wrong) {
   return end.status == FTAR_OK && end.text.empty() ? kExitOk : kExitLibrary;
 }
 
+// Writes the flight recorder when the launcher asks by SIGUSR1, which the process has blocked
+// before the first thread was made, so that only this one receives it.
+class Dumper {
+ public:
+  Dumper(const Options& options, ftarJob_t job) {
+    if (options.dump_folder.empty()) return;
+    path_ = fmt::format("{}/rank-{}.json", options.dump_folder, options.role.slot);
+    thread_ = std::thread([this, job] { Main(job); });
+  }
+  ~Dumper() {
+    quit_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  Dumper(const Dumper&) = delete;
+  Dumper& operator=(const Dumper&) = delete;
+
+  static sigset_t Signals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    return signals;
+  }
+
+ private:
+  void Main(ftarJob_t job) {
+    const sigset_t signals = Signals();
+    const timespec pause{0, 100'000'000};
+    while (!quit_) {
+      if (sigtimedwait(&signals, nullptr, &pause) == SIGUSR1) ftarJobDump(job, path_.c_str());
+    }
+  }
+
+  std::string path_;
+  std::atomic<bool> quit_{false};
+  std::thread thread_;
+};
+
 // The control of a join: everything up to the join, and nothing after it.
 int StandBy(BoardSlot* slot) {
   slot->state.store(static_cast<int32_t>(RankState::kDone));
@@ -101,6 +141,7 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
                                   ArenaBytes(options, schedule, session->Info().members));
     if (status != FTAR_OK) return Fail(reporter, status, "allocate buffers");
   }
+  const Dumper dumper(options, session->job());
   Engine engine(options, schedule, session, buffers, station.board.get(), reporter);
   const EndRecord end = engine.Run();
   if (end.status == FTAR_OK) {
@@ -121,6 +162,8 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
 int RunRank(const Options& options) {
   const bool direct = options.role.index < 0;
   const Schedule schedule(options, direct);
+  const sigset_t signals = Dumper::Signals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
   Station station = MakeStation(options, schedule);
   if (station.board == nullptr) {
     std::fprintf(stderr, "ftar-perf: no memory for the board\n");
