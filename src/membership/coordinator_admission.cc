@@ -166,6 +166,7 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
                     Describe(peer.card) + " came back after it had left");
   peer.conn = event.conn;
   peer.report = event.hello.report;
+  peer.installed = std::max(peer.installed, peer.report.installed);
   conns_[event.conn] = id;
   suspects_.erase(id);
   detector_.Heard(id);
@@ -202,17 +203,26 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
 }
 
 void CoordinatorMachine::ForgetNewcomer(MemberId id) {
-  peers_.erase(id);
-  roster_changed_ = true;
   if (plan_ && plan_->newcomers.contains(id)) {
     if (plan_->stage == Plan::Stage::kAnnouncing) {
-      change_due_ =
-          true;  // somebody may have started with it (J1): only a failure change takes it out
+      // Somebody may have started with it (J1): only a failure change takes it out.
+      Lose(id, Code::kPeer, "control connection", "its connection closed while it was taken in");
     } else {
       VoidPlan();
     }
   }
-  if (prepare_newcomers_.erase(id) > 0 && change_) change_due_ = true;
+  const Peer* peer = Find(id);
+  if (peer && prepare_newcomers_.contains(id)) {
+    // Replicas come in whole or not at all; its mates keep their places for a successor.
+    const int32_t replica = peer->card.replica;
+    std::erase_if(prepare_newcomers_, [this, replica](MemberId other) {
+      const Peer* mate = Find(other);
+      return !mate || mate->card.replica == replica;
+    });
+    if (change_) change_due_ = true;
+  }
+  peers_.erase(id);
+  roster_changed_ = true;
   if (peers_.empty() && !current_) reference_.reset();
 }
 

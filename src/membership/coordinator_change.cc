@@ -41,7 +41,8 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
   for (MemberId id : prepare_newcomers_) {
     const bool there = std::any_of(entries.begin(), entries.end(),
                                    [id](const auto& entry) { return entry.card.id == id; });
-    if (const Peer* peer = Find(id); peer && !there) newcomers.push_back(peer);
+    const Peer* peer = Find(id);
+    if (peer && !there && !lost_.contains(id)) newcomers.push_back(peer);
   }
   std::sort(newcomers.begin(), newcomers.end(), [](const Peer* a, const Peer* b) {
     return std::pair(a->card.replica, a->card.shard) < std::pair(b->card.replica, b->card.shard);
@@ -191,36 +192,44 @@ void CoordinatorMachine::ChangeOverdue() {
 // Members beat and are found when they hang; newcomers do not. A change that stalls twice goes on
 // without them.
 void CoordinatorMachine::DropNewcomersOfChange() {
-  for (MemberId id : std::exchange(prepare_newcomers_, {})) {
-    if (EntryOf(id)) continue;
-    Peer* peer = Find(id);
-    if (!peer) continue;
-    const std::string text =
-        Describe(peer->card) + " did not answer in the change that was to take it in";
-    Send(*peer, wire::Rejected{Code::kTimeout, "", text});
-    Tell(LogLevel::kWarn, "refused a newcomer: " + text);
-    Close(*peer);
-    peers_.erase(id);
-    roster_changed_ = true;
+  for (MemberId id : std::set<MemberId>(prepare_newcomers_)) {
+    if (!EntryOf(id)) RejectNewcomer(id, "it did not answer in the change that was to take it in");
   }
 }
 
-// Q2, Q3: what somebody has promised elsewhere binds: intersect with it and go above.
+void CoordinatorMachine::RejectNewcomer(MemberId id, const std::string& why) {
+  Peer* peer = Find(id);
+  if (!peer) return;
+  const std::string text = Describe(peer->card) + " was not admitted: " + why;
+  Send(*peer, wire::Rejected{Code::kTimeout, "", text});
+  Tell(LogLevel::kWarn, text);
+  Close(*peer);
+  ForgetNewcomer(id);
+}
+
+// Q2, Q3: what a survivor has promised elsewhere binds: intersect with it and go above. A
+// newcomer's promise binds nobody; one that cannot take part is turned away, and may come as a new
+// incarnation.
 void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
   HearEpoch(message.report.promised);
   HearEpoch(message.report.installed);
   from.report = message.report;
   if (!change_ || message.epoch != change_->prepare.epoch) return;
-  const std::vector<MemberId>& promised = message.report.promised_members;
-  if (!promised.empty()) {
-    for (MemberId id : std::vector<MemberId>(change_->prepare.survivors)) {
-      if (std::find(promised.begin(), promised.end(), id) != promised.end()) continue;
-      Lose(id, Code::kEvicted, "earlier change",
-           "was left out of epoch " + ShortEpoch(message.report.promised) + ", which " +
-               Describe(from.card) + " has promised");
-    }
-  }
   change_due_ = true;
+  const bool stale = message.report.promised > message.epoch;  // going above it is all it takes
+  if (from.state == State::kNewcomer) {
+    if (!stale && current_)
+      RejectNewcomer(from.card.id, "it has promised a view without some of today's members");
+    return;
+  }
+  const std::vector<MemberId>& promised = message.report.promised_members;
+  if (promised.empty()) return;
+  for (MemberId id : std::vector<MemberId>(change_->prepare.survivors)) {
+    if (std::find(promised.begin(), promised.end(), id) != promised.end()) continue;
+    Lose(id, Code::kEvicted, "earlier change",
+         "was left out of epoch " + ShortEpoch(message.report.promised) + ", which " +
+             Describe(from.card) + " has promised");
+  }
 }
 
 // V5: members disagree on a call; the leaders find the words. Asked by many, answered once an
@@ -279,9 +288,9 @@ void CoordinatorMachine::InstallChange() {
   std::vector<MemberId> all;
   for (const wire::ViewEntry& entry : view.entries) all.push_back(entry.card.id);
   Multicast(all, wire::Install{view, last_lost_});
-  Tell(LogLevel::kInfo, "view " + ShortEpoch(view.epoch) + ": " +
-                            std::to_string(ReplicasOf(view.entries).size()) + " replicas, " +
-                            std::to_string(lost_.size()) + " members lost");
+  Tell(LogLevel::kInfo, "view " + ShortEpoch(view.epoch) +
+                            "; replicas: " + std::to_string(ReplicasOf(view.entries).size()) +
+                            ", members lost: " + std::to_string(lost_.size()));
   change_.reset();
   lost_.clear();
   asked_.clear();

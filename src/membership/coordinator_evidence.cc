@@ -154,7 +154,12 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
 
 void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
   const MemberId reporter = from.card.id, subject = message.subject;
-  if (message.kind == wire::EvidenceKind::kLinkRestored) return edges_.Remove(reporter, subject);
+  if (message.kind == wire::EvidenceKind::kLinkRestored) {
+    edges_.Remove(reporter, subject);
+    from.links.insert(subject);
+    roster_changed_ = true;  // a newcomer may have waited for this link
+    return;
+  }
   if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kNewcomer) {
     from.links.erase(subject);  // it will say so when the link is back
     from.linked = Linked(from);
@@ -187,7 +192,8 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
       return;
     }
     case wire::EvidenceKind::kLinkLost:
-      if (from.state == State::kMember && Alive(reporter))
+      if (from.state == State::kMember && Alive(reporter) &&
+          EntryOf(reporter)->card.replica != EntryOf(subject)->card.replica)
         edges_.Add(now_, reporter, subject, message.text);
       return;
     case wire::EvidenceKind::kSelfReport:
@@ -270,6 +276,7 @@ void CoordinatorMachine::JudgeDeadlines() {
 
 void CoordinatorMachine::OnHeartbeat(Peer& from, const wire::Heartbeat& message) {
   if (from.state != State::kMember) return;
+  if (message.installed > from.installed) OnInstalled(from, {message.installed});
   detector_.Beat(from.card.id, message);
   std::erase_if(overdue_, [&](const auto& entry) {
     return entry.first.first == from.card.id &&

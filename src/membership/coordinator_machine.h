@@ -214,6 +214,7 @@ class CoordinatorMachine {
   void OnInstalled(Peer& from, const wire::Installed& message);
   void ChangeOverdue();
   void DropNewcomersOfChange();
+  void RejectNewcomer(MemberId id, const std::string& why);
   void InstallChange();
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
@@ -238,7 +239,10 @@ class CoordinatorMachine {
   // coordinator_recovery.cc
   void OnReport(Peer& peer);
   void TryRecover();
+  std::map<MemberId, Epoch> LeftOut(const wire::View& base) const;
   void FinishRecovery(wire::View base);
+  void LoseAbsent(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
+  void EvictStrangers(const wire::View& base);
 
   const CoordinatorConfig config_;
   TimeNs now_ = 0;

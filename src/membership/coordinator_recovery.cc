@@ -24,6 +24,23 @@ void CoordinatorMachine::OnReport(Peer& peer) {
   }
 }
 
+// Q3: whoever was left out of a Prepare that reached a survivor is out for good; by the epoch of
+// that Prepare.
+std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) const {
+  std::map<MemberId, Epoch> out;
+  for (const auto& [reporter, peer] : peers_) {
+    const wire::Report& report = peer.report;
+    if (!base.Find(reporter) || report.promised <= base.epoch || report.promised_members.empty())
+      continue;
+    const std::set<MemberId> promised(report.promised_members.begin(),
+                                      report.promised_members.end());
+    for (const wire::ViewEntry& entry : base.entries) {
+      if (!promised.contains(entry.card.id)) out.insert({entry.card.id, report.promised});
+    }
+  }
+  return out;
+}
+
 // Q4: the base is the highest view that anybody heard has installed.
 void CoordinatorMachine::TryRecover() {
   const Peer* highest = nullptr;
@@ -38,9 +55,11 @@ void CoordinatorMachine::TryRecover() {
     return;
   }
   const wire::View& base = *highest->report.installed_view;
+  const std::map<MemberId, Epoch> left_out = LeftOut(base);
   const bool complete =
-      std::all_of(base.entries.begin(), base.entries.end(), [this](const wire::ViewEntry& entry) {
-        return Find(entry.card.id) || proven_dead_.contains(entry.card.id);
+      std::all_of(base.entries.begin(), base.entries.end(), [&](const wire::ViewEntry& entry) {
+        const MemberId id = entry.card.id;
+        return Find(id) || proven_dead_.contains(id) || left_out.contains(id);
       });
   if (complete || now_ >= recover_at_) FinishRecovery(base);
 }
@@ -48,52 +67,53 @@ void CoordinatorMachine::TryRecover() {
 void CoordinatorMachine::FinishRecovery(wire::View base) {
   recovering_ = false;
   recover_at_ = kNever;
-  std::vector<wire::Report> reports;
-  std::set<MemberId> here, strangers;
+  const std::map<MemberId, Epoch> left_out = LeftOut(base);
+  bool settled = true;  // everybody holds the base and has promised nothing above it
   for (auto& [id, peer] : peers_) {
-    const bool listed = base.Find(id) != nullptr;
-    if (listed) {
-      // A member that heard of no Install yet has promised one; it is among the survivors of the
-      // view that it promised.
-      here.insert(id);
-      reports.push_back(peer.report);
-      peer.installed = peer.report.installed;
-    } else if (peer.state == State::kReporting) {
-      strangers.insert(id);
-    }
+    if (!base.Find(id)) continue;
+    peer.installed = peer.report.installed;
+    settled = settled && peer.installed == base.epoch && peer.report.promised <= base.epoch;
   }
+  EvictStrangers(base);
   BecomeMembers(base);
+  LoseAbsent(base, left_out);
+  proven_dead_.clear();
+  change_due_ = change_due_ || !settled;
+  Tell(LogLevel::kInfo, "the coordinator was restarted: view " +
+                            std::to_string(EpochCounter(base.epoch)) +
+                            (change_due_ ? " needs a change" : " goes on unchanged"));
+  roster_changed_ = true;
+}
+
+void CoordinatorMachine::LoseAbsent(const wire::View& base,
+                                    const std::map<MemberId, Epoch>& left_out) {
   for (const wire::ViewEntry& entry : base.entries) {
     const MemberId id = entry.card.id;
-    if (here.contains(id)) continue;
-    if (entry.last.kind != wire::Bound::Kind::kNone && !proven_dead_.contains(id)) {
+    const auto proof = proven_dead_.find(id);
+    const auto out = left_out.find(id);
+    if (proof != proven_dead_.end()) {
+      Lose(id, Code::kPeer, "process watch", proof->second);
+    } else if (out != left_out.end()) {
+      Lose(id, Code::kEvicted, "earlier change",
+           "was left out of epoch " + std::to_string(EpochCounter(out->second)) +
+               ", which others have promised");
+    } else if (!Find(id) && entry.last.kind != wire::Bound::Kind::kNone) {
       Peer& gone = peers_[id];  // had been given its end, and has very likely gone as planned
       gone.card = entry.card;
       gone.state = State::kMember;
       gone.departed = true;
-      continue;
-    }
-    const auto proof = proven_dead_.find(id);
-    if (proof != proven_dead_.end()) {
-      Lose(id, Code::kPeer, "process watch", proof->second);
-    } else {
+    } else if (!Find(id)) {
       Lose(id, Code::kPeer, "control connection",
            "it did not come back to the restarted coordinator");
     }
   }
-  proven_dead_.clear();
-  bool settled = true;  // everybody holds the base and has promised nothing above it
-  for (const wire::Report& report : reports) {
-    settled = settled && report.installed == base.epoch && report.promised <= base.epoch;
-    if (report.promised <= base.epoch || report.promised_members.empty()) continue;
-    const auto& promised = report.promised_members;
-    for (MemberId id :
-         here) {  // Q3: whoever was left out of a Prepare that reached a survivor is out for good
-      if (std::find(promised.begin(), promised.end(), id) != promised.end()) continue;
-      Lose(id, Code::kEvicted, "earlier change",
-           "was left out of epoch " + std::to_string(EpochCounter(report.promised)) +
-               ", which others have promised");
-    }
+}
+
+// Members of an older view that the others have gone on without.
+void CoordinatorMachine::EvictStrangers(const wire::View& base) {
+  std::vector<MemberId> strangers;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state == State::kReporting && !base.Find(id)) strangers.push_back(id);
   }
   for (MemberId id : strangers) {
     Peer& peer = *Find(id);
@@ -110,11 +130,6 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
     Close(peer);
     peers_.erase(id);
   }
-  change_due_ = change_due_ || !settled;
-  Tell(LogLevel::kInfo, "the coordinator was restarted: view " +
-                            std::to_string(EpochCounter(base.epoch)) +
-                            (change_due_ ? " needs a change" : " goes on unchanged"));
-  roster_changed_ = true;
 }
 
 }  // namespace ftar::membership
