@@ -57,7 +57,7 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
     if (ready) break;
     const Status failure = JoinFailure(Now(), deadline);
     if (failure.ok()) continue;
-    // Only the coordinator knows what this member has been waiting for, so it is asked before giving up.
+    // Only the coordinator knows what this member has been waiting for: ask before giving up.
     const bool asks = failure.argument() == "join_timeout" && control_;
     if (asks) driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, failure.text()});
     if (asks) Settle(Now());
