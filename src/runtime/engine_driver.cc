@@ -43,8 +43,15 @@ void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
 void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk) {
   if (!hook_.armed()) return;
   const std::optional<FaultKind> kind = hook_.At(stage, seq, chunk);
-  if (kind == FaultKind::kReset) ResetAllSockets(-1);
+  if (kind == FaultKind::kReset) ResetLinks();
   if (kind == FaultKind::kDrop) dropping_ = true;
+}
+
+// As a network that resets connections: the paths of all links go, the peers live.
+void EngineDriver::ResetLinks() {
+  for (const auto& [id, peer] : peers_) {
+    if (peer.device != nullptr) peer.device->Disturb(id, transport::Device::Disturbance::kResetPaths);
+  }
 }
 
 void EngineDriver::StrikeAtStability() {

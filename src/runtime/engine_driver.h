@@ -51,6 +51,7 @@ class EngineDriver {
   const engine::Engine& engine() const { return *engine_; }
   const Devices& devices() const { return devices_; }
   TestHook& hook() { return hook_; }
+  void StrikeBefore(Seq seq) { Strike(FaultStage::kBefore, seq, -1); }
   bool dropping() const { return dropping_; }  // test hook: the network is gone, silently
   StagingPool& staging() { return pool_; }
 
@@ -125,6 +126,7 @@ class EngineDriver {
   void Execute(TimeNs now, engine::Ready& ready);
   void ExecuteTodo(TimeNs now, GroupKey group, collective::Todo& todo);
   void StrikeAtStability();
+  void ResetLinks();
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);

@@ -169,6 +169,10 @@ Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group, std::vector
   for (const OpPtr& op : out) {
     starting_[op->handle] = op;
     if (step_number_ > 0) step_ops_.push_back(op);
+    if (driver_->hook().armed()) {
+      const auto info = driver_->engine().group_info(group->key);
+      driver_->StrikeBefore(info ? info->next_seq : 0);
+    }
     driver_->Feed(now, engine::StartOp{group->key, op->request.spec, op->handle});
     Settle(now);
   }

@@ -1,13 +1,9 @@
 #include "runtime/test_hook.h"
 
-#include <dirent.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <charconv>
-#include <cstdlib>
-#include <iterator>
 #include <string_view>
 
 namespace ftar::runtime {
@@ -72,25 +68,6 @@ std::optional<FaultKind> TestHook::At(FaultStage stage, Seq seq, int64_t chunk) 
   if (kind == FaultKind::kStop) kill(getpid(), SIGSTOP);
   if (kind == FaultKind::kExit) _exit(3);
   return kind;
-}
-
-void ResetAllSockets(int keep) {
-  DIR* const folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    const int fd = atoi(entry->d_name);
-    int listening = 0, type = 0;
-    socklen_t size = sizeof listening;
-    if (fd <= 2 || fd == keep) continue;
-    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening != 0) {
-      continue;
-    }
-    size = sizeof type;
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM) {
-      shutdown(fd, SHUT_RDWR);
-    }
-  }
-  closedir(folder);
 }
 
 }  // namespace ftar::runtime

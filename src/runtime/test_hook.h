@@ -1,7 +1,7 @@
 // Faults that strike inside this process at an exact point of an operation, for tests of real deaths. FTAR_TEST_FAULT is
 //   KIND@seq=S,stage=STAGE[,chunk=C]
 // KIND   kill  SIGKILL to ourselves         stop   SIGSTOP to ourselves      exit   _exit(3)
-//        reset shut every socket that carries data                            drop   say and hear nothing any more
+//        reset every path of every link                                        drop   say and hear nothing any more
 // STAGE  before (the call), sending (of raw or partial chunk C), reducing (before chunk C is reduced), gathering (before the
 //        final chunk C is sent or landed), stability (complete, not yet delivered), between (after delivery)
 // FTAR_TEST_MALLOC=N lets N staging allocations succeed and fails all later ones.
@@ -49,9 +49,6 @@ class TestHook {
   std::optional<FaultPlan> plan_;
   int64_t seen_ = 0;
 };
-
-// Shuts down all connected stream sockets of this process but `keep`, as a network that resets them would.
-void ResetAllSockets(int keep);
 
 }  // namespace ftar::runtime
 

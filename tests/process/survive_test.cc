@@ -1,0 +1,232 @@
+// The survive matrix: real processes, one (or two) struck inside an operation at an exact point. Survivors must finish, all
+// with the same verdict, participants and bits; a victim that lives on must agree with what they delivered.
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <map>
+#include <set>
+
+#include "tests/process/harness.h"
+
+namespace {
+
+using process::Coordinator;
+using process::Field;
+using process::Process;
+using process::Team;
+using process::Variables;
+
+constexpr int kReplicas = 4;
+constexpr int kOps = 8;
+constexpr int kStruckOp = 3;
+constexpr double kPatience = 25;
+
+struct Cell {
+  std::string stage, kind, transport, plan;
+  int victim = 0;
+  int second = -1;  // a second victim at the same point
+  int window = 1;
+  bool in_place = false;
+
+  std::string Name() const {
+    std::string out = stage + "_" + kind + "_" + std::to_string(victim);
+    if (second >= 0) out += "and" + std::to_string(second);
+    return out + "_" + transport + "_" + plan + "_w" + std::to_string(window) +
+           (in_place ? "_inplace" : "");
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.Name(); }
+
+// What one member said of its operations: seq to "status participants digest".
+using Verdicts = std::map<int, std::string>;
+
+Verdicts VerdictsOf(const Process& member, bool only_ok) {
+  Verdicts out;
+  for (const std::string& line : member.LinesWith("op ")) {
+    if (only_ok && Field(line, "status") != "FTAR_OK") continue;
+    out[std::stoi(Field(line, "seq"))] =
+        Field(line, "status") + " " + Field(line, "participants") + " " + Field(line, "digest");
+  }
+  return out;
+}
+
+std::set<int> ParticipantsOf(const std::string& line) {
+  std::set<int> out;
+  const std::string text = Field(line, "participants");
+  for (size_t at = 0; at < text.size();) {
+    out.insert(std::stoi(text.substr(at)));
+    const size_t comma = text.find(',', at);
+    at = comma == std::string::npos ? text.size() : comma + 1;
+  }
+  return out;
+}
+
+class Survive : public testing::TestWithParam<Cell> {
+ protected:
+  void Play() {
+    const Cell& cell = GetParam();
+    // A death must be noticed long before any timeout; silence by its timeout.
+    const bool silent = cell.kind == "stop" || cell.kind == "drop";
+    const Variables variables = {{"FTAR_TRANSPORT", cell.transport},
+                                 {"FTAR_PLAN", cell.plan},
+                                 {"FTAR_TIMEOUT", silent ? "1s" : "20s"},
+                                 {"FTAR_LOG", "info"}};
+    const int count = cell.plan == "oneshot" ? 5000 : 100000;
+    const std::vector<std::string> arguments = {
+        "ops=" + std::to_string(kOps),     "count=" + std::to_string(count),
+        "window=" + std::to_string(cell.window), "inplace=" + std::to_string(cell.in_place ? 1 : 0),
+        "deadline_s=15"};
+    coordinator_ = std::make_unique<Coordinator>();
+    ASSERT_NE(coordinator_->address(), "");
+    team_ = std::make_unique<Team>(coordinator_->address(), kReplicas, variables, arguments);
+    const std::string fault =
+        cell.kind + "@seq=" + std::to_string(kStruckOp) + ",stage=" + cell.stage;
+    for (int replica = 0; replica < kReplicas; ++replica) {
+      team_->Start(replica, IsVictim(replica) ? Variables{{"FTAR_TEST_FAULT", fault}} : Variables{});
+    }
+    for (int replica = 0; replica < kReplicas; ++replica) {
+      if (!IsVictim(replica)) {
+        EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0) << "replica " << replica;
+      }
+    }
+  }
+
+  bool IsVictim(int replica) const {
+    return replica == GetParam().victim || replica == GetParam().second;
+  }
+
+  // All survivors alike, every sum exact for its participants, and nobody missing who was there.
+  void CheckSurvivors() {
+    for (int replica = 0; replica < kReplicas; ++replica) {
+      if (IsVictim(replica)) continue;
+      Process& member = team_->member(replica);
+      const Verdicts own = VerdictsOf(member, false);
+      EXPECT_EQ(own.size(), static_cast<size_t>(kOps)) << "replica " << replica;
+      if (agreed_.empty()) agreed_ = own;
+      EXPECT_EQ(own, agreed_) << "replica " << replica;
+      for (const std::string& line : member.LinesWith("op ")) {
+        EXPECT_EQ(Field(line, "status"), "FTAR_OK") << line;
+        EXPECT_EQ(Field(line, "wrong"), "0") << line;
+        const std::set<int> in = ParticipantsOf(line);
+        for (int other = 0; other < kReplicas; ++other) {
+          const bool before = std::stoi(Field(line, "seq")) < kStruckOp - GetParam().window + 1;
+          if (!IsVictim(other) || before) {
+            EXPECT_TRUE(in.contains(other)) << line;
+          }
+        }
+      }
+    }
+  }
+
+  bool LastOpHas(int replica) {
+    for (int other = 0; other < kReplicas; ++other) {
+      if (IsVictim(other)) continue;
+      const std::vector<std::string> lines = team_->member(other).LinesWith("op ");
+      return !lines.empty() && ParticipantsOf(lines.back()).contains(replica);
+    }
+    return false;
+  }
+
+  // A victim that lives on: what it delivered the survivors have delivered too, with the same bits; else it says that it is out.
+  void CheckVictim(int replica) {
+    Process& victim = team_->member(replica);
+    if (GetParam().kind == "kill") {
+      EXPECT_EQ(victim.WaitExit(kPatience), 128 + SIGKILL);
+      EXPECT_FALSE(LastOpHas(replica));
+      return;
+    }
+    if (GetParam().kind == "drop") {  // it hears nothing of its eviction; what it said before must hold
+      victim.Collect();
+      EXPECT_FALSE(LastOpHas(replica));
+    } else {
+      if (GetParam().kind == "stop") {
+        EXPECT_FALSE(LastOpHas(replica));
+        EXPECT_TRUE(victim.Stopped());
+        victim.Signal(SIGCONT);
+      }
+      EXPECT_EQ(victim.WaitExit(kPatience), 0);
+      const bool out = !victim.LinesWith("out").empty();
+      EXPECT_NE(out, LastOpHas(replica)) << "out or in, not both";
+    }
+    for (const auto& [seq, verdict] : VerdictsOf(victim, true)) EXPECT_EQ(verdict, agreed_[seq]);
+  }
+
+  void TearDown() override {
+    if (HasFailure() && team_) {
+      fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
+              coordinator_->process().Output().c_str());
+    }
+  }
+
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Team> team_;
+  Verdicts agreed_;
+};
+
+TEST_P(Survive, SurvivorsFinishAlike) {
+  Play();
+  if (HasFatalFailure()) return;
+  CheckSurvivors();
+  for (int replica = 0; replica < kReplicas; ++replica) {
+    if (IsVictim(replica)) CheckVictim(replica);
+  }
+}
+
+constexpr const char* kStages[] = {"before",    "sending",   "reducing",
+                                   "gathering", "stability", "between"};
+constexpr const char* kKinds[] = {"kill", "stop", "reset", "drop"};
+constexpr const char* kTransports[] = {"tcp", "shm"};
+
+// Every stage with every kind and three victims; transports, plans and windows take turns so that each meets each.
+std::vector<Cell> SingleCells() {
+  std::vector<Cell> cells;
+  int turn = 0;
+  for (const char* stage : kStages) {
+    for (const char* kind : kKinds) {
+      for (const int victim : {0, 2, 3}) {
+        Cell cell;
+        cell.stage = stage;
+        cell.kind = kind;
+        cell.victim = victim;
+        cell.transport = kTransports[turn % 2];
+        // A one-shot exchange has no gathering.
+        const char* const plans[] = {"direct", "ring", "oneshot"};
+        cell.plan = plans[turn % (cell.stage == "gathering" ? 2 : 3)];
+        cell.window = turn % 5 == 4 ? 3 : 1;
+        cell.in_place = turn % 4 == 1;
+        cells.push_back(cell);
+        ++turn;
+      }
+      ++turn;  // so that the turns do not line up with the victims
+    }
+  }
+  return cells;
+}
+
+std::vector<Cell> PairCells() {
+  std::vector<Cell> cells;
+  int turn = 0;
+  for (const char* stage : kStages) {
+    for (const char* kind : {"kill", "stop"}) {
+      Cell cell;
+      cell.stage = stage;
+      cell.kind = kind;
+      cell.victim = turn % 3;
+      cell.second = cell.victim + 1;
+      cell.transport = kTransports[turn / 2 % 2];
+      cell.plan = turn % 3 == 0 ? "ring" : "direct";
+      cells.push_back(cell);
+      ++turn;
+    }
+  }
+  return cells;
+}
+
+std::string NameOf(const testing::TestParamInfo<Cell>& info) { return info.param.Name(); }
+
+INSTANTIATE_TEST_SUITE_P(One, Survive, testing::ValuesIn(SingleCells()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Two, Survive, testing::ValuesIn(PairCells()), NameOf);
+
+}  // namespace
