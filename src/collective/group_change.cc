@@ -86,7 +86,6 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
     for (const InboundFrame& frame : frames) Drop(frame);
   }
   early_.clear();
-  held_bytes_.clear();
   if (!first_known_) {
     // A newcomer of this view: the bound is its first operation.
     const wire::ViewEntry* self = SelfIn(*current_);
@@ -117,12 +116,28 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
     }
   }
   AdvanceComplete();
+  RecountHeld();
   ReplayHeldFrames(now);
   DeliverReady(now);
   std::erase_if(old_views_, [this](const auto& entry) {
     return std::none_of(ops_.begin(), ops_.end(),
                         [&](const Op& op) { return op.view && op.view->epoch == entry.first; });
   });
+}
+
+// Pieces kept for a retry still lie in their links' memory; whoever forgets them lets a link fill
+// up and stall.
+void GroupMachine::RecountHeld() {
+  held_bytes_.clear();
+  for (const Op& op : ops_) {
+    for (const ChunkState& chunk : op.chunks) {
+      for (size_t i = 0; i < chunk.raws.size(); ++i) {
+        const Piece& piece = chunk.raws[i];
+        if (piece.present && piece.inbound != 0 && !piece.spilled)
+          held_bytes_[op.members[i]] += piece.bytes;
+      }
+    }
+  }
 }
 
 void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict) {

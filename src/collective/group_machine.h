@@ -227,6 +227,7 @@ class GroupMachine {
   uint64_t StartWork(Op& op, Work work, WorkRef ref);
   // group_change.cc
   void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);
+  void RecountHeld();
   void Undo(Op& op);
   void ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict);
   void ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict);
