@@ -295,9 +295,10 @@ typedef struct {
 
 /* Joins, and unless FTAR_JOB_NONBLOCKING is set waits until this member is in a view. On any error
  * *job is NULL. Several jobs in one process are independent. NULL config: all from the environment.
- * FTAR_ERR_CONFIG names the knob or variable; FTAR_ERR_COORDINATOR, FTAR_ERR_AUTH, FTAR_ERR_PEER
- * (place held until the knob `join_timeout` ended; names the holder), FTAR_ERR_VERSION,
- * FTAR_ERR_SYSTEM, FTAR_ERR_MEMORY. */
+ * FTAR_ERR_CONFIG names the knob or variable. When the knob `join_timeout` is over: FTAR_ERR_PEER
+ * if the place is held (names the holder), FTAR_ERR_COORDINATOR if none could be reached,
+ * FTAR_TIMEOUT if replicas are missing. FTAR_ERR_AUTH, FTAR_ERR_VERSION, FTAR_ERR_SYSTEM,
+ * FTAR_ERR_MEMORY. */
 FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job);
 
 /* Until this member is in a view; errors as ftarJobJoin. FTAR_TIMEOUT ends this wait only. */
