@@ -55,10 +55,11 @@ void Engine::Impl::On(const wire::Prepare& message) {
     return;
   }
   // Q3: survivors must be among those promised last; whoever was left out of that Prepare is out
-  // for good.
+  // for good. It concerns survivors, not joiners: a newcomer's promise of a change that came to
+  // nothing says nothing about who is in today.
   const bool nested =
       std::all_of(message.survivors.begin(), message.survivors.end(), [this](MemberId id) {
-        return promised_members_.empty() ||
+        return !view_ || promised_members_.empty() ||
                std::find(promised_members_.begin(), promised_members_.end(), id) !=
                    promised_members_.end();
       });
