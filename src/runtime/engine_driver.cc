@@ -126,6 +126,11 @@ void EngineDriver::SendControl(const engine::PeerMessage& message) {
 
 void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame) {
   const wire::FrameKind kind = frame.header.kind;
+  // Whoever completes last is stable at once: then the latest moment is that before its acknowledgement leaves.
+  const std::optional<Seq> stability = hook_.seq_at(FaultStage::kStability);
+  if (stability && frame.header.complete_end > *stability) {
+    Strike(FaultStage::kStability, *stability, -1);
+  }
   if (hook_.armed() && kind != wire::FrameKind::kAck) {
     const bool final = kind == wire::FrameKind::kFinal;
     Strike(final ? FaultStage::kGathering : FaultStage::kSending, frame.header.seq,

@@ -1,13 +1,15 @@
-// Carries out what the engine says: staging, works, frames, links. And tells the engine what the devices saw.
+// Carries out what the engine says: staging, works, frames, links. And tells the engine what the
+// devices saw.
 //
-// Everything here runs under the job's lock; nothing blocks. The driver owns the engine, the devices, the staging blocks and
-// the received frames that the engine has not released; user buffers belong to the ops, which the host looks up.
-// References to memory are resolved here, each with a bounds check: a wrong one is a fault of ours, ends this member and
-// harms nobody else.
+// Everything here runs under the job's lock; nothing blocks. The driver owns the engine, the
+// devices, the staging blocks and the received frames that the engine has not released; user
+// buffers belong to the ops, which the host looks up. References to memory are resolved here, each
+// with a bounds check: a wrong one is a fault of ours, ends this member and harms nobody else.
 #ifndef FTAR_RUNTIME_ENGINE_DRIVER_H_
 #define FTAR_RUNTIME_ENGINE_DRIVER_H_
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -85,8 +87,13 @@ class EngineDriver {
     transport::Device* device = nullptr;
     transport::Link* link = nullptr;
     bool up = false;
-    bool faulted = false;  // said something that is no message: not listened to any more
+    bool faulted = false;   // said something that is no message: not listened to any more
     wire::MemberCard card;  // empty where the peer dialled us
+    // A link gives its memory back in order: a frame that rests in it holds back everything behind.
+    // So what has come behind the oldest one is counted, and that one is moved out before its
+    // sender stalls.
+    uint64_t received_bytes = 0;
+    std::map<uint64_t, uint64_t> resting;  // inbound number: received_bytes when it came
   };
   struct Inbound {
     MemberId from;
@@ -96,6 +103,7 @@ class EngineDriver {
     StagingBlock own;
     uint32_t flights = 0;   // sends that read it
     bool released = false;  // by the engine
+    bool detached = false;
   };
   struct Staging {
     StagingBlock block;
@@ -137,11 +145,13 @@ class EngineDriver {
   void Strike(FaultStage stage, Seq seq, int64_t chunk);
 
   // engine_driver_buffers.cc: memory and who still reads it
-  // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are refused.
+  // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are
+  // refused.
   std::byte* Resolve(GroupKey group, const collective::BufferRef& ref, bool write);
   void FreeStaging(TimeNs now, uint64_t id);
   void ReleaseInbound(TimeNs now, uint64_t id);
   void SpillInbound(uint64_t id);
+  void KeepLinkMoving(Peer& peer);
   void DropInbound(TimeNs now, std::unordered_map<uint64_t, Inbound>::iterator it);
   uint64_t StartFlight(MemberId to, GroupKey group, Seq seq, const collective::BufferRef& payload);
   void EndFlight(TimeNs now, uint64_t cookie);
@@ -167,7 +177,8 @@ class EngineDriver {
     GroupKey group = 0;
     collective::Outcome outcome;
   };
-  std::deque<Deferred> deferred_;  // without fault tolerance: delivered when their last send has left
+  std::deque<Deferred>
+      deferred_;  // without fault tolerance: delivered when their last send has left
   std::vector<transport::Completion> completions_;
   std::vector<reduce::Source> sources_;  // scratch
   GroupKey hook_group_ = 0;

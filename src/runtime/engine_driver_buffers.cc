@@ -1,6 +1,8 @@
-// Memory that the engine names: resolving with bounds, and giving back only what nobody reads any more.
+// Memory that the engine names: resolving with bounds, and giving back only what nobody reads any
+// more.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/engine_driver.h"
 
@@ -28,7 +30,8 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
       if (op == nullptr) return nullptr;
       const bool send = ref.kind == BufferRef::Kind::kSend;
       if (!Inside(ref, send ? op->send_bytes : op->recv_bytes)) return nullptr;
-      // In place the engine undoes by writing to the receive side; the send side is never written by that name.
+      // In place the engine undoes by writing to the receive side; the send side is never written
+      // by that name.
       if (write && send && op->request.send != op->request.recv) return nullptr;
       void* const base = send ? const_cast<void*>(op->request.send) : op->request.recv;
       return static_cast<std::byte*>(base) + ref.offset;
@@ -70,6 +73,8 @@ void EngineDriver::ReleaseInbound(TimeNs now, uint64_t id) {
   const auto found = inbound_.find(id);
   if (found == inbound_.end()) return;
   found->second.released = true;
+  if (const auto peer = peers_.find(found->second.from); peer != peers_.end())
+    peer->second.resting.erase(id);
   if (found->second.flights == 0) DropInbound(now, found);
 }
 
@@ -77,7 +82,16 @@ void EngineDriver::SpillInbound(uint64_t id) {
   const auto found = inbound_.find(id);
   if (found == inbound_.end() || found->second.link == nullptr) return;
   if (found->second.flights > 0) return;  // being read where it lies; it goes soon
+  if (std::exchange(found->second.detached, true)) return;
   found->second.payload = found->second.link->Detach(found->second.token).payload;
+}
+
+void EngineDriver::KeepLinkMoving(Peer& peer) {
+  while (!peer.resting.empty() && peer.link != nullptr &&
+         peer.received_bytes - peer.resting.begin()->second > peer.link->hold_bytes_max()) {
+    SpillInbound(peer.resting.begin()->first);
+    peer.resting.erase(peer.resting.begin());
+  }
 }
 
 uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const BufferRef& payload) {
@@ -105,7 +119,8 @@ uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const B
 void EngineDriver::EndFlight(TimeNs now, uint64_t cookie) {
   const size_t slot = static_cast<uint32_t>(cookie) - size_t{1};
   if (cookie == 0 || slot >= flights_.size()) return;
-  // A send that was cancelled may still be said to have left; its slot may be somebody else's by now.
+  // A send that was cancelled may still be said to have left; its slot may be somebody else's by
+  // now.
   if (!flights_[slot].used || flights_[slot].generation != cookie >> 32) return;
   EndFlightAt(now, slot);
 }
@@ -145,7 +160,8 @@ void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
   }
 }
 
-// What the revoked peer has sent whole and checksummed may still be needed by what runs; its memory is about to go.
+// What the revoked peer has sent whole and checksummed may still be needed by what runs; its memory
+// is about to go.
 void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
   revoked_.insert(peer);
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
@@ -168,7 +184,8 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
 }
 
 void EngineDriver::ForgetAll(TimeNs now) {
-  // What was received is of no use any more; giving it back first spares the copies that a revocation makes.
+  // What was received is of no use any more; giving it back first spares the copies that a
+  // revocation makes.
   while (!inbound_.empty()) DropInbound(now, inbound_.begin());
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) all.push_back(id);

@@ -64,10 +64,15 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
     completion.link->Release(completion.token);
     return;
   }
-  if (header.payload_bytes != completion.payload.size() || header.ext_bytes != completion.ext.size()) {
+  if (header.payload_bytes != completion.payload.size() ||
+      header.ext_bytes != completion.ext.size()) {
     completion.link->Release(completion.token);
     return LinkFault(now, completion.peer, Code::kCorrupt, "a frame's length is not its header's");
   }
+  constexpr uint64_t kFrameOverhead = 128;  // a ring's slots and the header, about
+  Peer& sender = peer->second;
+  sender.received_bytes += kFrameOverhead + header.ext_bytes + header.payload_bytes;
+  KeepLinkMoving(sender);
   if (header.kind == wire::FrameKind::kControl) return OnControlFrame(now, completion);
   collective::InboundFrame frame;
   frame.from = completion.peer;
@@ -83,6 +88,7 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
     inbound.token = completion.token;
     inbound.payload = completion.payload;
     inbound_.emplace(frame.inbound, inbound);
+    sender.resting.emplace(frame.inbound, sender.received_bytes);
   }
   Feed(now, engine::FrameArrived{std::move(frame)});
 }
@@ -96,7 +102,8 @@ void EngineDriver::OnControlFrame(TimeNs now, const Completion& completion) {
   Feed(now, engine::FromPeer{completion.peer, std::move(message.value())});
 }
 
-// A peer that says what is no message is treated as one that cannot be reached: the coordinator decides what follows.
+// A peer that says what is no message is treated as one that cannot be reached: the coordinator
+// decides what follows.
 void EngineDriver::LinkFault(TimeNs now, MemberId peer, Code code, const std::string& text) {
   const auto found = peers_.find(peer);
   if (found != peers_.end()) {
@@ -132,7 +139,9 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   }
   std::string text = completion.status.text();
   if (text.empty()) text = completion.text;
-  Feed(now, engine::LinkIsDown{completion.peer, completion.status.ok() ? Code::kLink : completion.status.code(), text});
+  Feed(now,
+       engine::LinkIsDown{completion.peer,
+                          completion.status.ok() ? Code::kLink : completion.status.code(), text});
 }
 
 // Devices are in order of preference: shared memory inside a host, tcp everywhere.
@@ -147,8 +156,9 @@ void EngineDriver::ConnectPeer(TimeNs now, const wire::MemberCard& card) {
     peer.link = device->Connect(card, now);
     return;
   }
-  Feed(now, engine::LinkIsDown{card.id, Code::kLink,
-                               "no transport of ours reaches " + card.host + " (" + card.addresses + ")"});
+  Feed(now, engine::LinkIsDown{
+                card.id, Code::kLink,
+                "no transport of ours reaches " + card.host + " (" + card.addresses + ")"});
 }
 
 }  // namespace ftar::runtime
