@@ -30,10 +30,14 @@ void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
 }
 
 // V2: from now until InstallEra no chunk becomes final and no completion leaves. Works under way
-// are forgotten: what they wrote lies in staging or is covered by the undo log.
+// are forgotten: what they wrote lies in staging or is covered by the undo log. A frame that one of
+// them reads is given back when it is done.
 wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   (void)now;
   frozen_ = true;
+  for (const auto& [id, ref] : works_) {
+    if (ref.inbound != 0) abandoned_[id] = ref.inbound;
+  }
   works_.clear();
   wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}, {}};
   for (Op& op : ops_) {

@@ -348,7 +348,12 @@ void GroupMachine::ReleasePieces(Op& op, ChunkState& chunk) {
 
 void GroupMachine::OnWorkDone(TimeNs now, uint64_t work_id) {
   const auto found = works_.find(work_id);
-  if (found == works_.end()) return;  // of an attempt that a view change ended (V2)
+  if (found == works_.end()) {  // of an attempt that a view change ended (V2)
+    if (const auto left = abandoned_.extract(work_id); !left.empty()) {
+      Push(Todo::Kind::kReleaseInbound).id = left.mapped();
+    }
+    return;
+  }
   const WorkRef ref = found->second;
   works_.erase(found);
   if (Op* op = Find(ref.seq)) FinishWork(now, *op, ref);

@@ -273,6 +273,8 @@ class GroupMachine {
   std::unordered_map<MemberId, std::vector<wire::KeptOp>> kept_;
   std::unordered_map<MemberId, uint64_t> held_bytes_;  // unreleased, unspilled payload by link
   std::unordered_map<uint64_t, WorkRef> works_;
+  std::unordered_map<uint64_t, uint64_t>
+      abandoned_;                            // work that a freeze ended -> its inbound frame
   std::map<Seq, wire::CallNotice> notices_;  // for a stand-in, by seq
   std::vector<MemberId> leavers_;
   std::vector<wire::CallNotice> call_notices_;
