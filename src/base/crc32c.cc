@@ -58,7 +58,8 @@ uint32_t Crc32cTable(uint32_t seed, const void* data, size_t bytes) {
 
 #if defined(__x86_64__)
 // Compiled for SSE 4.2 whatever the file's flags; called only where the processor has it.
-__attribute__((target("sse4.2"))) uint32_t Crc32cSse42(uint32_t seed, const void* data, size_t bytes) {
+__attribute__((target("sse4.2"))) uint32_t Crc32cSse42(uint32_t seed, const void* data,
+                                                       size_t bytes) {
   const auto* p = static_cast<const unsigned char*>(data);
   uint64_t crc = ~seed;
   for (; bytes >= 8; bytes -= 8, p += 8) {

@@ -10,8 +10,8 @@
 namespace ftar::transport {
 namespace {
 
-// The greeting: magic (6), version (2, little endian), purpose (1), reserved (7 zero), nonce (24). Its layout is the same in
-// every wire version, or versions could not be compared.
+// The greeting: magic (6), version (2, little endian), purpose (1), reserved (7 zero), nonce (24).
+// Its layout is the same in every wire version, or versions could not be compared.
 constexpr char kMagic[6] = {'F', 'T', 'A', 'R', 'a', '1'};
 constexpr size_t kVersionAt = 6;
 constexpr size_t kPurposeAt = 8;
@@ -46,8 +46,8 @@ std::string Printable(std::string text) {
 
 }  // namespace
 
-Authenticator::Authenticator(Role role, AuthPurpose purpose, const std::string& token, AuthIdentity self,
-                             uint16_t wire_version)
+Authenticator::Authenticator(Role role, AuthPurpose purpose, const std::string& token,
+                             AuthIdentity self, uint16_t wire_version)
     : role_(role), self_(std::move(self)), version_(wire_version), purpose_(purpose), key_(token) {
   self_.job.resize(std::min(self_.job.size(), kJobBytesMax));
   std::memcpy(own_greeting_.data(), kMagic, sizeof kMagic);
@@ -86,7 +86,8 @@ size_t Authenticator::NeededBytes() const {
     case Step::kProof: return kDigestBytes;
     case Step::kName:
       if (input_.size() < kNameFixedBytes) return kNameFixedBytes;
-      return kNameFixedBytes + std::min<size_t>(LoadU16(input_.data()), kJobBytesMax) + kDigestBytes;
+      return kNameFixedBytes + std::min<size_t>(LoadU16(input_.data()), kJobBytesMax) +
+             kDigestBytes;
     case Step::kFinished: break;
   }
   return 0;
@@ -109,14 +110,16 @@ void Authenticator::OnGreeting() {
   }
   const uint16_t version = LoadU16(peer_greeting_.data() + kVersionAt);
   // The acceptor answers before it compares, or the dialler would never learn of the difference.
-  if (role_ == Role::kAcceptor) output_.insert(output_.end(), own_greeting_.begin(), own_greeting_.end());
+  if (role_ == Role::kAcceptor)
+    output_.insert(output_.end(), own_greeting_.begin(), own_greeting_.end());
   if (version != version_) {
-    return Fail(Code::kVersion, "the peer speaks wire version " + std::to_string(version) + ", this process " +
-                                    std::to_string(version_));
+    return Fail(Code::kVersion, "the peer speaks wire version " + std::to_string(version) +
+                                    ", this process " + std::to_string(version_));
   }
   const auto purpose = static_cast<AuthPurpose>(peer_greeting_[kPurposeAt]);
   if (purpose != purpose_) {
-    return Fail(Code::kPeer, std::string("a ") + PurposeName(purpose_) + " reached a " + PurposeName(purpose));
+    return Fail(Code::kPeer,
+                std::string("a ") + PurposeName(purpose_) + " reached a " + PurposeName(purpose));
   }
   if (role_ == Role::kDialler) SendProof();
   step_ = Step::kProof;
@@ -137,18 +140,20 @@ void Authenticator::OnProof() {
 void Authenticator::OnName() {
   const size_t body_bytes = input_.size() - kDigestBytes;
   const std::span<const std::byte> body(input_.data(), body_bytes);
-  const Digest expected = Mac(role_ == Role::kAcceptor ? "ftar dialler name" : "ftar acceptor name", body);
+  const Digest expected =
+      Mac(role_ == Role::kAcceptor ? "ftar dialler name" : "ftar acceptor name", body);
   if (CRYPTO_memcmp(expected.data(), input_.data() + body_bytes, kDigestBytes) != 0) {
     return Fail(Code::kAuth, "the peer's name is not signed with the job's token");
   }
   std::memcpy(&peer_.member.hi, body.data() + 2, 8);
   std::memcpy(&peer_.member.lo, body.data() + 10, 8);
-  peer_.job.assign(reinterpret_cast<const char*>(body.data()) + kNameFixedBytes, body_bytes - kNameFixedBytes);
+  peer_.job.assign(reinterpret_cast<const char*>(body.data()) + kNameFixedBytes,
+                   body_bytes - kNameFixedBytes);
   // The dialler names itself even to a peer of another job: both sides then know why they part.
   if (role_ == Role::kDialler) SendName();
   if (peer_.job != self_.job) {
-    return Fail(Code::kAuth, "the peer belongs to job '" + Printable(peer_.job) + "', this process to '" +
-                                 Printable(self_.job) + "'");
+    return Fail(Code::kAuth, "the peer belongs to job '" + Printable(peer_.job) +
+                                 "', this process to '" + Printable(self_.job) + "'");
   }
   step_ = Step::kFinished;
   state_ = State::kDone;
@@ -171,13 +176,16 @@ void Authenticator::SendName() {
   std::memcpy(body.data(), &job_bytes, 2);
   std::memcpy(body.data() + 2, &self_.member.hi, 8);
   std::memcpy(body.data() + 10, &self_.member.lo, 8);
-  std::copy_n(reinterpret_cast<const std::byte*>(self_.job.data()), self_.job.size(), body.begin() + kNameFixedBytes);
-  const Digest tag = Mac(role_ == Role::kDialler ? "ftar dialler name" : "ftar acceptor name", body);
+  std::copy_n(reinterpret_cast<const std::byte*>(self_.job.data()), self_.job.size(),
+              body.begin() + kNameFixedBytes);
+  const Digest tag =
+      Mac(role_ == Role::kDialler ? "ftar dialler name" : "ftar acceptor name", body);
   output_.insert(output_.end(), body.begin(), body.end());
   output_.insert(output_.end(), tag.begin(), tag.end());
 }
 
-Authenticator::Digest Authenticator::Mac(const char* label, std::span<const std::byte> bytes) const {
+Authenticator::Digest Authenticator::Mac(const char* label,
+                                         std::span<const std::byte> bytes) const {
   // Always in the order dialler, acceptor, so that both sides hash the same transcript.
   const auto& first = role_ == Role::kDialler ? own_greeting_ : peer_greeting_;
   const auto& second = role_ == Role::kDialler ? peer_greeting_ : own_greeting_;

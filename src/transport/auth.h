@@ -7,14 +7,16 @@
 //                                   <---  proof, name (job, member), tag over it
 //   name, tag over it               --->
 //
-// Each proof covers both greetings and the side it comes from, so it can be neither replayed nor reflected; nonces are fresh
-// from the system's generator; tags and proofs are compared in constant time. A peer that has not proved the token learns a
-// random number and this library's wire version, nothing else. The version is compared before the proof, so that members of
-// two releases say so (Code::kVersion) instead of calling each other's token wrong.
+// Each proof covers both greetings and the side it comes from, so it can be neither replayed nor
+// reflected; nonces are fresh from the system's generator; tags and proofs are compared in constant
+// time. A peer that has not proved the token learns a random number and this library's wire
+// version, nothing else. The version is compared before the proof, so that members of two releases
+// say so (Code::kVersion) instead of calling each other's token wrong.
 //
-// Used on tcp links, on shm's and the process watch's local sockets, and on control connections. The machine does no I/O: feed
-// it what arrived, write out what it takes. One thread; it owns copies of all it is given. The token itself is not kept, only
-// what HMAC needs of it, until the machine is destroyed.
+// Used on tcp links, on shm's and the process watch's local sockets, and on control connections.
+// The machine does no I/O: feed it what arrived, write out what it takes. One thread; it owns
+// copies of all it is given. The token itself is not kept, only what HMAC needs of it, until the
+// machine is destroyed.
 #ifndef FTAR_TRANSPORT_AUTH_H_
 #define FTAR_TRANSPORT_AUTH_H_
 
@@ -30,7 +32,8 @@
 
 namespace ftar::transport {
 
-// What the connection is for; both sides must mean the same, so that no connection can be passed off as another.
+// What the connection is for; both sides must mean the same, so that no connection can be passed
+// off as another.
 enum class AuthPurpose : uint8_t { kLink = 1, kControl = 2, kSegment = 3, kWatch = 4 };
 
 struct AuthIdentity {
@@ -43,12 +46,14 @@ class Authenticator {
   enum class Role { kDialler, kAcceptor };
   enum class State { kRunning, kDone, kFailed };
 
-  Authenticator(Role role, AuthPurpose purpose, const std::string& token, AuthIdentity self, uint16_t wire_version);
+  Authenticator(Role role, AuthPurpose purpose, const std::string& token, AuthIdentity self,
+                uint16_t wire_version);
   ~Authenticator();
   Authenticator(const Authenticator&) = delete;
   Authenticator& operator=(const Authenticator&) = delete;
 
-  // Takes as much of `bytes` as belongs to the exchange and returns how much that was; what follows is the caller's.
+  // Takes as much of `bytes` as belongs to the exchange and returns how much that was; what follows
+  // is the caller's.
   size_t Feed(std::span<const std::byte> bytes);
   // Bytes to send now, to be taken also after kDone and kFailed; empty if there are none.
   std::vector<std::byte> TakeOutput();

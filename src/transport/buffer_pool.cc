@@ -10,7 +10,9 @@ namespace {
 constexpr int kSmallestClass = 8;  // 256 bytes
 constexpr int kClasses = 40;
 
-void Free(std::byte* memory) { ::operator delete(memory, std::align_val_t(BufferPool::kAlignmentBytes)); }
+void Free(std::byte* memory) {
+  ::operator delete(memory, std::align_val_t(BufferPool::kAlignmentBytes));
+}
 
 }  // namespace
 
@@ -38,7 +40,8 @@ BufferPool::BufferPool(size_t kept_bytes_max) : store_(std::make_shared<Store>()
 }
 
 BufferPool::Buffer BufferPool::Get(size_t bytes) {
-  const int size_class = bytes <= (size_t{1} << kSmallestClass) ? kSmallestClass : std::bit_width(bytes - 1);
+  const int size_class =
+      bytes <= (size_t{1} << kSmallestClass) ? kSmallestClass : std::bit_width(bytes - 1);
   Buffer buffer;
   if (size_class >= kClasses) return buffer;
   auto& list = store_->free[size_class];
@@ -47,7 +50,8 @@ BufferPool::Buffer BufferPool::Get(size_t bytes) {
     list.pop_back();
     store_->kept_bytes -= size_t{1} << size_class;
   } else {
-    void* memory = ::operator new(size_t{1} << size_class, std::align_val_t(kAlignmentBytes), std::nothrow);
+    void* memory =
+        ::operator new (size_t{1} << size_class, std::align_val_t(kAlignmentBytes), std::nothrow);
     if (memory == nullptr) return buffer;
     buffer.data_ = static_cast<std::byte*>(memory);
   }
@@ -57,7 +61,9 @@ BufferPool::Buffer BufferPool::Get(size_t bytes) {
 }
 
 BufferPool::Buffer::Buffer(Buffer&& other) noexcept
-    : store_(std::move(other.store_)), data_(std::exchange(other.data_, nullptr)), size_class_(other.size_class_) {}
+    : store_(std::move(other.store_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_class_(other.size_class_) {}
 
 BufferPool::Buffer& BufferPool::Buffer::operator=(Buffer&& other) noexcept {
   if (this != &other) {

@@ -1,7 +1,9 @@
-// Memory for received and copied payload, by size class (powers of two), kept for reuse up to a bound: a busy link asks for
-// the same sizes again and again, and fresh memory would cost a page fault for every 4 KiB.
+// Memory for received and copied payload, by size class (powers of two), kept for reuse up to a
+// bound: a busy link asks for the same sizes again and again, and fresh memory would cost a page
+// fault for every 4 KiB.
 //
-// One thread at a time. Buffers keep the pool's store alive, so their order of destruction does not matter.
+// One thread at a time. Buffers keep the pool's store alive, so their order of destruction does not
+// matter.
 #ifndef FTAR_TRANSPORT_BUFFER_POOL_H_
 #define FTAR_TRANSPORT_BUFFER_POOL_H_
 
@@ -37,7 +39,8 @@ class BufferPool {
   };
 
   explicit BufferPool(size_t kept_bytes_max = 64u << 20);
-  // At least `bytes` bytes, aligned to 64; an empty buffer if there is no memory. 0 bytes give a small buffer.
+  // At least `bytes` bytes, aligned to 64; an empty buffer if there is no memory. 0 bytes give a
+  // small buffer.
   Buffer Get(size_t bytes);
 
  private:

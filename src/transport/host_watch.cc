@@ -52,7 +52,8 @@ void HostWatch::Forget(MemberId peer) {
 void HostWatch::Poll(TimeNs now, bool ready, std::vector<MemberId>* exited) {
   if (ready || now >= exchange_->next_deadline()) {
     std::vector<LocalExchange::Result> results;
-    const auto answer = [this](MemberId peer, LocalExchange::Message message) -> Expected<LocalExchange::Message> {
+    const auto answer = [this](MemberId peer,
+                               LocalExchange::Message message) -> Expected<LocalExchange::Message> {
       if (forgotten_.contains(peer)) return Status(Code::kPeer, "this member was dropped");
       FTAR_RETURN_IF_ERROR(Ensure());
       FTAR_RETURN_IF_ERROR(Take(peer, std::move(message)));
@@ -61,7 +62,8 @@ void HostWatch::Poll(TimeNs now, bool ready, std::vector<MemberId>* exited) {
     exchange_->Poll(now, answer, &results);
     for (LocalExchange::Result& result : results) {
       if (result.ticket == 0 || !result.status.ok() || forgotten_.contains(result.peer)) continue;
-      // Without a proper answer there is no proof of this peer's death, as with a peer on another host.
+      // Without a proper answer there is no proof of this peer's death, as with a peer on another
+      // host.
       static_cast<void>(Take(result.peer, std::move(result.message)));
     }
   }
@@ -82,7 +84,8 @@ Expected<LocalExchange::Message> HostWatch::MakeOffer(MemberId peer) {
 
 Status HostWatch::Take(MemberId peer, LocalExchange::Message message) {
   Offer offer;
-  if (message.bytes.size() != sizeof offer || message.fds.size() != 1) return {Code::kPeer, "malformed watch offer"};
+  if (message.bytes.size() != sizeof offer || message.fds.size() != 1)
+    return {Code::kPeer, "malformed watch offer"};
   std::memcpy(&offer, message.bytes.data(), sizeof offer);
   if (offer.magic != Offer::kMagic) return {Code::kPeer, "malformed watch offer"};
   return watch_->Add(peer, std::move(message.fds[0]), offer.index);

@@ -1,8 +1,9 @@
-// Process watches between members of one host that have no shared memory link: tcp links between host-mates, and whoever else
-// wants proof of a death (the coordinator). A ProcessWatch plus the local exchange by which two processes swap their words.
+// Process watches between members of one host that have no shared memory link: tcp links between
+// host-mates, and whoever else wants proof of a death (the coordinator). A ProcessWatch plus the
+// local exchange by which two processes swap their words.
 //
-// The exchange runs in the background; where it does not succeed (another host, another network namespace) there is simply no
-// such proof. One thread at a time.
+// The exchange runs in the background; where it does not succeed (another host, another network
+// namespace) there is simply no such proof. One thread at a time.
 #ifndef FTAR_TRANSPORT_HOST_WATCH_H_
 #define FTAR_TRANSPORT_HOST_WATCH_H_
 
@@ -28,7 +29,8 @@ class HostWatch {
   void Forget(MemberId peer);
   bool Watches(MemberId peer) const { return watch_ != nullptr && watch_->Watches(peer); }
 
-  // `ready`: wait_fd was readable. Appends peers that have exited, each once. Cheap when nothing is ready.
+  // `ready`: wait_fd was readable. Appends peers that have exited, each once. Cheap when nothing is
+  // ready.
   void Poll(TimeNs now, bool ready, std::vector<MemberId>* exited);
   int wait_fd() const { return epoll_.get(); }
   TimeNs next_deadline() const { return exchange_->next_deadline(); }

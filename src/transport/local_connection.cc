@@ -7,11 +7,12 @@
 
 namespace ftar::transport {
 
-LocalExchange::Connection::Connection(const DeviceConfig& config, AuthPurpose purpose, bool is_dialler, UniqueFd socket)
+LocalExchange::Connection::Connection(const DeviceConfig& config, AuthPurpose purpose,
+                                      bool is_dialler, UniqueFd socket)
     : fd(std::move(socket)),
       dialler(is_dialler),
-      auth_(is_dialler ? Authenticator::Role::kDialler : Authenticator::Role::kAcceptor, purpose, config.token,
-            {config.job, config.self}, config.wire_version) {}
+      auth_(is_dialler ? Authenticator::Role::kDialler : Authenticator::Role::kAcceptor, purpose,
+            config.token, {config.job, config.self}, config.wire_version) {}
 
 void LocalExchange::Connection::OnReady() {
   if (state == State::kAuth) RunAuth();
@@ -27,9 +28,11 @@ void LocalExchange::Connection::Fail(Status why) {
 void LocalExchange::Connection::Hangup(int error) {
   rejected_after_proof = state == State::kAuth && dialler && auth_.proof_sent();
   if (rejected_after_proof) {
-    return Fail({Code::kAuth, "the peer hung up on our proof: it has another token, or died just then"});
+    return Fail(
+        {Code::kAuth, "the peer hung up on our proof: it has another token, or died just then"});
   }
-  Fail({Code::kLink, error == 0 ? "the peer closed the local connection" : Status::System("local connection", error).text()});
+  Fail({Code::kLink, error == 0 ? "the peer closed the local connection"
+                                : Status::System("local connection", error).text()});
 }
 
 bool LocalExchange::Connection::SendBytes(const std::vector<std::byte>& bytes) {
@@ -41,7 +44,8 @@ bool LocalExchange::Connection::SendBytes(const std::vector<std::byte>& bytes) {
   return false;
 }
 
-// Looks first and takes only what belongs to the exchange: descriptors that come with the bytes behind it would be lost.
+// Looks first and takes only what belongs to the exchange: descriptors that come with the bytes
+// behind it would be lost.
 void LocalExchange::Connection::RunAuth() {
   while (state == State::kAuth) {
     if (!SendBytes(auth_.TakeOutput())) return;
@@ -51,7 +55,8 @@ void LocalExchange::Connection::RunAuth() {
     if (seen < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (seen <= 0) return Hangup(seen == 0 ? 0 : errno);
     const size_t taken = auth_.Feed({buffer, static_cast<size_t>(seen)});
-    if (taken > 0 && ::recv(fd.get(), buffer, taken, 0) != static_cast<ssize_t>(taken)) return Hangup(EIO);
+    if (taken > 0 && ::recv(fd.get(), buffer, taken, 0) != static_cast<ssize_t>(taken))
+      return Hangup(EIO);
     if (!SendBytes(auth_.TakeOutput())) return;
     if (auth_.state() == Authenticator::State::kFailed) {
       final_failure = true;
@@ -59,7 +64,8 @@ void LocalExchange::Connection::RunAuth() {
     }
     if (auth_.state() != Authenticator::State::kDone) continue;
     if (dialler && auth_.peer().member != peer) {
-      return Fail({Code::kPeer, "member " + ToString(auth_.peer().member) + " answers at the address of " + ToString(peer)});
+      return Fail({Code::kPeer, "member " + ToString(auth_.peer().member) +
+                                    " answers at the address of " + ToString(peer)});
     }
     peer = auth_.peer().member;
     state = State::kMessage;
@@ -92,7 +98,8 @@ void LocalExchange::Connection::ReadMessage() {
       }
     }
     if ((message.msg_flags & MSG_CTRUNC) != 0 || theirs.fds.size() > kMessageFdsMax) {
-      return Fail({Code::kSystem, "descriptors of the peer were lost: this process has too many open"});
+      return Fail(
+          {Code::kSystem, "descriptors of the peer were lost: this process has too many open"});
     }
     input_.insert(input_.end(), buffer, buffer + got);
     if (TakeMessage()) return;
@@ -163,7 +170,8 @@ bool LocalExchange::Connection::SendMessage(const Message& message, const Status
       std::memcpy(CMSG_DATA(c) + i * sizeof(int), &passed, sizeof passed);
     }
   }
-  return ::sendmsg(fd.get(), &out, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof header + bytes.size());
+  return ::sendmsg(fd.get(), &out, MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof header + bytes.size());
 }
 
 }  // namespace ftar::transport

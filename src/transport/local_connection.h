@@ -23,7 +23,7 @@ class LocalExchange::Connection {
   State state = State::kAuth;
   UniqueFd fd;
   MemberId peer;
-  Message own;     // dialler: the offer
+  Message own;  // dialler: the offer
   Message theirs;
   Status status;
   TimeNs deadline = kNever;
@@ -32,7 +32,9 @@ class LocalExchange::Connection {
   bool rejected_after_proof = false;
   bool answered = false;  // acceptor: the owner has said yes
   bool over() const { return state == State::kDone || state == State::kFailed; }
-  bool authenticated() const { return state == State::kMessage || state == State::kOffered || state == State::kDone; }
+  bool authenticated() const {
+    return state == State::kMessage || state == State::kOffered || state == State::kDone;
+  }
 
  private:
   struct Header {

@@ -39,13 +39,15 @@ bool SameUser(int fd) {
 
 }  // namespace
 
-Expected<std::unique_ptr<LocalExchange>> LocalExchange::Open(const DeviceConfig& config, AuthPurpose purpose) {
+Expected<std::unique_ptr<LocalExchange>> LocalExchange::Open(const DeviceConfig& config,
+                                                             AuthPurpose purpose) {
   std::unique_ptr<LocalExchange> exchange(new LocalExchange(config, purpose));
   if (const Status status = exchange->Start(); !status.ok()) return status;
   return exchange;
 }
 
-LocalExchange::LocalExchange(const DeviceConfig& config, AuthPurpose purpose) : config_(config), purpose_(purpose) {}
+LocalExchange::LocalExchange(const DeviceConfig& config, AuthPurpose purpose)
+    : config_(config), purpose_(purpose) {}
 
 LocalExchange::~LocalExchange() = default;
 
@@ -71,7 +73,8 @@ Status LocalExchange::Start() {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kListenerKey;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) return Status::System("epoll_ctl", errno);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0)
+    return Status::System("epoll_ctl", errno);
   return {};
 }
 
@@ -86,7 +89,8 @@ uint64_t LocalExchange::Dial(MemberId peer, const std::string& name, Message off
   if (!MakeAddress(name, &address, &bytes)) {
     failed.status = Status(Code::kPeer, "'" + name.substr(0, 80) + "' is not a local address");
     failed.final_failure = true;
-  } else if (!fd.valid() || ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) {
+  } else if (!fd.valid() ||
+             ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) {
     failed.refused = fd.valid() && errno == ECONNREFUSED;
     failed.status = Status(Code::kLink, Status::System("dialling " + name, errno).text());
   } else {
@@ -154,7 +158,8 @@ void LocalExchange::AcceptAll(TimeNs now) {
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EMFILE && errno != ENFILE) return;
-      // Refuse through the spare descriptor: what stays in the queue would keep the listener ready for ever.
+      // Refuse through the spare descriptor: what stays in the queue would keep the listener ready
+      // for ever.
       ++refused_count_;
       spare_.Reset();
       { const UniqueFd refused(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
@@ -171,7 +176,8 @@ void LocalExchange::AcceptAll(TimeNs now) {
   }
 }
 
-// The oldest unproven connection gives way: an honest member needs a millisecond, so idle strangers cannot keep it out.
+// The oldest unproven connection gives way: an honest member needs a millisecond, so idle strangers
+// cannot keep it out.
 void LocalExchange::MakeRoom() {
   int waiting = 0;
   uint64_t oldest = 0;

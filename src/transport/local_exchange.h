@@ -1,9 +1,11 @@
-// Passing descriptors between two members of one host: an abstract unix socket, the token's proof (auth.h), then one message
-// each way, bytes and descriptors. Used by shm (segments, doorbells) and for process watches.
+// Passing descriptors between two members of one host: an abstract unix socket, the token's proof
+// (auth.h), then one message each way, bytes and descriptors. Used by shm (segments, doorbells) and
+// for process watches.
 //
-// It has its own listener and epoll set; the owner puts wait_fd into its set and calls Poll when that is readable and at
-// next_deadline. One thread at a time. Descriptors in messages and results are owned by whoever holds the object; those that
-// an unproven peer sends are never taken. Nothing listens outside the host: abstract sockets are local by construction.
+// It has its own listener and epoll set; the owner puts wait_fd into its set and calls Poll when
+// that is readable and at next_deadline. One thread at a time. Descriptors in messages and results
+// are owned by whoever holds the object; those that an unproven peer sends are never taken. Nothing
+// listens outside the host: abstract sockets are local by construction.
 #ifndef FTAR_TRANSPORT_LOCAL_EXCHANGE_H_
 #define FTAR_TRANSPORT_LOCAL_EXCHANGE_H_
 
@@ -32,18 +34,20 @@ class LocalExchange {
   };
   struct Result {
     MemberId peer;
-    uint64_t ticket = 0;       // of Dial; 0: the peer dialled
-    Status status;             // dialler: why it failed; acceptor: failed after the answer (earlier failures are not told)
-    bool refused = false;      // nobody listens there
+    uint64_t ticket = 0;  // of Dial; 0: the peer dialled
+    Status status;  // dialler: why it failed; acceptor: failed after the answer (earlier failures
+                    // are not told)
+    bool refused = false;        // nobody listens there
     bool final_failure = false;  // dialling again cannot help
     bool rejected_after_proof = false;
-    Message message;           // dialler: the acceptor's answer
-    UniqueFd socket;           // stays open as long as the peer lives and keeps it
+    Message message;  // dialler: the acceptor's answer
+    UniqueFd socket;  // stays open as long as the peer lives and keeps it
   };
   // Called for a proven dialler's offer. An error is sent to the dialler as a refusal.
   using Answerer = std::function<Expected<Message>(MemberId peer, Message offer)>;
 
-  static Expected<std::unique_ptr<LocalExchange>> Open(const DeviceConfig& config, AuthPurpose purpose);
+  static Expected<std::unique_ptr<LocalExchange>> Open(const DeviceConfig& config,
+                                                       AuthPurpose purpose);
   ~LocalExchange();
 
   // Where peers find it: "@ftar-1f...".
@@ -73,7 +77,7 @@ class LocalExchange {
   std::string name_;
   UniqueFd epoll_, listener_, spare_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;  // in order of age
-  std::vector<Result> ready_;  // failed at once
+  std::vector<Result> ready_;                                    // failed at once
   uint64_t next_key_ = 1;
   uint64_t refused_count_ = 0;
 };

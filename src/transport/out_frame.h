@@ -1,5 +1,6 @@
-// A frame on its way out, as both transports queue it: a descriptor whose payload is the caller's memory, or a private copy.
-// One thread at a time; whoever holds the object owns the copies, never the referenced payload.
+// A frame on its way out, as both transports queue it: a descriptor whose payload is the caller's
+// memory, or a private copy. One thread at a time; whoever holds the object owns the copies, never
+// the referenced payload.
 #ifndef FTAR_TRANSPORT_OUT_FRAME_H_
 #define FTAR_TRANSPORT_OUT_FRAME_H_
 
@@ -30,10 +31,11 @@ struct OutFrame {
   BufferPool::Buffer copy;  // backs `payload` when it is private
   uint64_t cookie = 0;
   State state = State::kQueued;
-  int slot = -1;               // stream it was assigned to
+  int slot = -1;  // stream it was assigned to
   bool payload_crc_known = false;
-  bool cancelled = false;      // finished from a private copy; if it must travel again it does so as a tombstone
-  bool unrepeatable = false;   // FinishOp: the payload may be gone, it cannot travel again
+  bool cancelled =
+      false;  // finished from a private copy; if it must travel again it does so as a tombstone
+  bool unrepeatable = false;  // FinishOp: the payload may be gone, it cannot travel again
   bool sent_before = false;
 
   size_t wire_bytes() const { return sizeof(wire::FrameHeader) + ext.size() + payload.size(); }

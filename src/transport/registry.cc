@@ -26,23 +26,27 @@ Expected<std::unique_ptr<Device>> OpenFaulty(const std::string& inner, const Dev
 #ifdef FTAR_TEST_HOOKS
   auto device = OpenDevice(inner, config);
   if (!device.ok()) return device;
-  return std::unique_ptr<Device>(std::make_unique<faulty::FaultyDevice>(std::move(*device), faulty::FaultPlan{}));
+  return std::unique_ptr<Device>(
+      std::make_unique<faulty::FaultyDevice>(std::move(*device), faulty::FaultPlan{}));
 #else
   static_cast<void>(config);
-  return Status(Code::kConfig, "transport", "'faulty+" + inner + "' exists only in builds with FTAR_TEST_HOOKS");
+  return Status(Code::kConfig, "transport",
+                "'faulty+" + inner + "' exists only in builds with FTAR_TEST_HOOKS");
 #endif
 }
 
 }  // namespace
 
 Expected<std::unique_ptr<Device>> OpenDevice(const std::string& name, const DeviceConfig& config) {
-  if (name.starts_with(kFaultyPrefix)) return OpenFaulty(name.substr(sizeof kFaultyPrefix - 1), config);
+  if (name.starts_with(kFaultyPrefix))
+    return OpenFaulty(name.substr(sizeof kFaultyPrefix - 1), config);
   for (const Entry& entry : kEntries) {
     if (name == entry.name) return entry.open(config);
   }
   std::string known;
   for (const std::string& device : DeviceNames()) known += (known.empty() ? "" : ", ") + device;
-  return Status(Code::kConfig, "transport", "there is no transport '" + name + "'; there are: " + known);
+  return Status(Code::kConfig, "transport",
+                "there is no transport '" + name + "'; there are: " + known);
 }
 
 std::vector<std::string> DeviceNames() {

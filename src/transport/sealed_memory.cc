@@ -37,12 +37,16 @@ Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes) {
   sealed.fd = UniqueFd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!sealed.fd.valid()) return Status::System("memfd_create", errno);
   const int fd = sealed.fd.get();
-  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0) return Status::System("memfd: ftruncate", errno);
+  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+    return Status::System("memfd: ftruncate", errno);
   if (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0) {
-    return Status(Code::kMemory, Status::System("shared memory of " + std::to_string(bytes) + " bytes", errno).text());
+    return Status(
+        Code::kMemory,
+        Status::System("shared memory of " + std::to_string(bytes) + " bytes", errno).text());
   }
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED) return Status(Code::kMemory, Status::System("mapping shared memory", errno).text());
+  if (data == MAP_FAILED)
+    return Status(Code::kMemory, Status::System("mapping shared memory", errno).text());
   sealed.memory = std::make_shared<MappedMemory>(static_cast<std::byte*>(data), bytes);
   if (::fcntl(fd, F_ADD_SEALS, kSeals) != 0) return Status::System("sealing a memfd", errno);
   if (Shared().on) {
@@ -55,7 +59,8 @@ Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes) {
   return sealed;
 }
 
-Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size_t bytes_min, size_t bytes_max) {
+Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size_t bytes_min,
+                                                        size_t bytes_max) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Status::System("fstat of the peer's memory", errno);
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
@@ -64,9 +69,10 @@ Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size
   }
   const auto bytes = static_cast<size_t>(info.st_size);
   if (info.st_size < 0 || bytes < bytes_min || bytes > bytes_max) {
-    return Status(Code::kPeer, "the peer's shared memory has " + std::to_string(info.st_size) + " bytes, expected " +
-                                   std::to_string(bytes_min) +
-                                   (bytes_max == bytes_min ? "" : " to " + std::to_string(bytes_max)));
+    return Status(Code::kPeer,
+                  "the peer's shared memory has " + std::to_string(info.st_size) +
+                      " bytes, expected " + std::to_string(bytes_min) +
+                      (bytes_max == bytes_min ? "" : " to " + std::to_string(bytes_max)));
   }
   if (Shared().on) {
     const std::lock_guard lock(Shared().mutex);
@@ -76,7 +82,8 @@ Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size
     }
   }
   void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (data == MAP_FAILED) return Status(Code::kMemory, Status::System("mapping the peer's shared memory", errno).text());
+  if (data == MAP_FAILED)
+    return Status(Code::kMemory, Status::System("mapping the peer's shared memory", errno).text());
   return std::make_shared<MappedMemory>(static_cast<std::byte*>(data), bytes);
 }
 

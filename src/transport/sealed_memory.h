@@ -1,6 +1,7 @@
-// Shared memory with one writer (rule F1): a memfd that its owner maps for writing once and then seals, so that nobody else can
-// map it for writing, shrink it under a reader (no SIGBUS) or grow it. Works whatever the size of /dev/shm.
-// Mappings are freed by their owner object; plain values otherwise, any thread.
+// Shared memory with one writer (rule F1): a memfd that its owner maps for writing once and then
+// seals, so that nobody else can map it for writing, shrink it under a reader (no SIGBUS) or grow
+// it. Works whatever the size of /dev/shm. Mappings are freed by their owner object; plain values
+// otherwise, any thread.
 #ifndef FTAR_TRANSPORT_SEALED_MEMORY_H_
 #define FTAR_TRANSPORT_SEALED_MEMORY_H_
 
@@ -34,12 +35,13 @@ struct SealedMemory {
 // Zeroed, all pages present: running out of memory is an error here and not a signal later.
 Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes);
 
-// Maps a peer's memory read-only, at least `bytes_min` and at most `bytes_max` bytes of it. Refused (Code::kPeer) unless it is
-// sealed as above.
-Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size_t bytes_min, size_t bytes_max);
+// Maps a peer's memory read-only, at least `bytes_min` and at most `bytes_max` bytes of it. Refused
+// (Code::kPeer) unless it is sealed as above.
+Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size_t bytes_min,
+                                                        size_t bytes_max);
 
-// Tests: both ends of one process then share the owner's mapping, since ThreadSanitizer cannot see races between two mappings
-// of one file. Off by default.
+// Tests: both ends of one process then share the owner's mapping, since ThreadSanitizer cannot see
+// races between two mappings of one file. Off by default.
 void ShareMappingsForTest(bool on);
 
 }  // namespace ftar::transport

@@ -151,7 +151,8 @@ class Device {
   virtual int wait_fd() const = 0;
   virtual bool PrepareSleep() = 0;
   virtual void FinishSleep() = 0;
-  virtual TimeNs next_deadline() const = 0;  // retries, handshake timeouts; kNever if none
+  // Retries, handshake timeouts; kNever if none. One that has passed wants a Poll now.
+  virtual TimeNs next_deadline() const = 0;
 
   struct Counters {
     uint64_t links_opened = 0, links_closed = 0, paths_lost = 0, frames_sent = 0,
@@ -160,8 +161,8 @@ class Device {
   };
   virtual Counters counters() const = 0;
 
-  // Fault injection, for the decorator `faulty` and the test hook. `peer` invalid: every peer. False if nothing was disturbed,
-  // as for a device without such a thing: only the decorator silences and delays.
+  // Fault injection, for the decorator `faulty` and the test hook. `peer` invalid: every peer. False if nothing was
+  // disturbed, as for a device without such a thing: only the decorator silences and delays.
   enum class Disturbance {
     kResetPaths,        // every path of the link is cut once
     kCorruptNextFrame,  // a byte of the next frame changes on the wire
@@ -170,7 +171,9 @@ class Device {
     kSilenceIncoming,
     kDelay,             // every frame sent from now on leaves `delay_ns` later
   };
-  virtual bool Disturb(MemberId /*peer*/, Disturbance /*what*/, TimeNs /*delay_ns*/ = 0) { return false; }
+  virtual bool Disturb(MemberId /*peer*/, Disturbance /*what*/, TimeNs /*delay_ns*/ = 0) {
+    return false;
+  }
 
   // In a forked child: close every descriptor without telling anyone (design 5). Async-signal-safe.
   virtual void CloseInForkedChild() = 0;

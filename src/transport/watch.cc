@@ -22,7 +22,8 @@ constexpr uint32_t kWords = 511;
 constexpr uint64_t kMagic = 0x3168637461776674;  // "tfwatch1"
 // The kernel waits on at most 128 words, one of which is the thread's own.
 constexpr size_t kSleepMax = FUTEX_WAITV_MAX - 1;
-// A rescan now and then covers a wake-up that went to an evicted peer which still sleeps on the same word.
+// A rescan now and then covers a wake-up that went to an evicted peer which still sleeps on the
+// same word.
 constexpr int64_t kRescanNs = 250 * kMillisecond;
 // If not all words can be slept on: too many peers, or a kernel before 5.16.
 constexpr int64_t kShortRescanNs = kMillisecond;
@@ -56,7 +57,9 @@ struct ProcessWatch::Segment {
 struct ProcessWatch::Mapping {
   std::shared_ptr<MappedMemory> memory;
   Segment* segment() const { return reinterpret_cast<Segment*>(memory->data()); }
-  uint32_t Load(uint32_t index) const { return segment()->word[index].value.load(std::memory_order_acquire); }
+  uint32_t Load(uint32_t index) const {
+    return segment()->word[index].value.load(std::memory_order_acquire);
+  }
 };
 
 Expected<std::unique_ptr<ProcessWatch>> ProcessWatch::Create() {
@@ -90,7 +93,8 @@ Status ProcessWatch::Start() {
   thread_runs_ = true;
   pthread_setname_np(thread_, "ftar-watch");
   // Nothing may be passed to peers before the words are held.
-  while (held_.load(std::memory_order_acquire) == 0) ::syscall(SYS_futex, &held_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  while (held_.load(std::memory_order_acquire) == 0)
+    ::syscall(SYS_futex, &held_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
   return {};
 }
 
@@ -105,7 +109,8 @@ ProcessWatch::~ProcessWatch() {
 }
 
 uint32_t ProcessWatch::Assign(MemberId /*peer*/) {
-  // In turn, so that a word comes back to use as late as possible: a peer that is long gone may still sleep on it.
+  // In turn, so that a word comes back to use as late as possible: a peer that is long gone may
+  // still sleep on it.
   const uint32_t index = next_index_;
   next_index_ = (next_index_ + 1) % kWords;
   own_->segment()->word[index].value.fetch_or(FUTEX_WAITERS);
@@ -113,7 +118,8 @@ uint32_t ProcessWatch::Assign(MemberId /*peer*/) {
 }
 
 Status ProcessWatch::Add(MemberId peer, UniqueFd segment, uint32_t index) {
-  if (index >= kWords) return {Code::kPeer, "the peer's process watch has no word " + std::to_string(index)};
+  if (index >= kWords)
+    return {Code::kPeer, "the peer's process watch has no word " + std::to_string(index)};
   auto memory = MapSealedMemory(segment, sizeof(Segment), sizeof(Segment));
   if (!memory.ok()) return memory.status();
   auto mapping = std::make_shared<Mapping>();
@@ -169,7 +175,8 @@ void ProcessWatch::WakeThread() {
   FutexWake(&generation_);
 }
 
-// ---- the thread ------------------------------------------------------------------------------------------------------------
+// ---- the thread
+// ------------------------------------------------------------------------------------------------------------
 
 void* ProcessWatch::ThreadMain(void* self) {
   static_cast<ProcessWatch*>(self)->Run();
@@ -259,7 +266,8 @@ size_t ProcessWatch::WaitOnce(const std::vector<Watched>& watched, uint32_t gene
     return deadline;
   };
   timespec deadline = deadline_after(watched.size() > kSleepMax ? kShortRescanNs : kRescanNs);
-  const long result = ::syscall(kSysFutexWaitv, waits, count, 0, watched.empty() ? nullptr : &deadline, CLOCK_MONOTONIC);
+  const long result = ::syscall(kSysFutexWaitv, waits, count, 0,
+                                watched.empty() ? nullptr : &deadline, CLOCK_MONOTONIC);
   if (result < 0 && errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR) {
     // No such system call: sleep on the own word alone and look around every millisecond.
     const timespec wait{0, kShortRescanNs};

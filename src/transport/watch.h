@@ -1,15 +1,18 @@
-// Proof of a host-mate's death, a fraction of a millisecond after it, however large the process is (design 5).
+// Proof of a host-mate's death, a fraction of a millisecond after it, however large the process is
+// (design 5).
 //
-// Each process owns a sealed memfd with lock words, one for each peer, which a small thread of its own holds as robust
-// futexes. When the process goes, by whatever way, the kernel marks the words as it takes that thread down, before it frees
-// memory and closes descriptors; a forked child holds nothing of it. Peers map the memfd read-only. A peer's thread sleeps on
-// the words of all its peers at once and signals an eventfd; `Poll` also looks at the words itself, so a spinning reader does
-// not wait for the thread. A word to a peer, since the kernel wakes one waiter a word: a stopped peer cannot swallow
-// another's wake-up.
+// Each process owns a sealed memfd with lock words, one for each peer, which a small thread of its
+// own holds as robust futexes. When the process goes, by whatever way, the kernel marks the words
+// as it takes that thread down, before it frees memory and closes descriptors; a forked child holds
+// nothing of it. Peers map the memfd read-only. A peer's thread sleeps on the words of all its
+// peers at once and signals an eventfd; `Poll` also looks at the words itself, so a spinning reader
+// does not wait for the thread. A word to a peer, since the kernel wakes one waiter a word: a
+// stopped peer cannot swallow another's wake-up.
 //
-// The words say "exited" only by the kernel's mark (or a peer's lie about itself); a peer that closes its watch in order
-// leaves 0, which is no death. Usable without any transport: pass fd() and Assign()'s number to the peer, Add() what it sent.
-// Threads: one thread at a time calls; the inner thread shares only what a mutex guards. Owns all descriptors and mappings.
+// The words say "exited" only by the kernel's mark (or a peer's lie about itself); a peer that
+// closes its watch in order leaves 0, which is no death. Usable without any transport: pass fd()
+// and Assign()'s number to the peer, Add() what it sent. Threads: one thread at a time calls; the
+// inner thread shares only what a mutex guards. Owns all descriptors and mappings.
 #ifndef FTAR_TRANSPORT_WATCH_H_
 #define FTAR_TRANSPORT_WATCH_H_
 
@@ -80,7 +83,7 @@ class ProcessWatch {
 
   pthread_t thread_{};
   bool thread_runs_ = false;
-  std::mutex mutex_;                    // guards published_ and stop_
+  std::mutex mutex_;  // guards published_ and stop_
   std::vector<Watched> published_;
   bool stop_ = false;
   std::atomic<uint32_t> generation_{0};  // the thread's own futex: changes with published_

@@ -153,7 +153,8 @@ TEST_P(HandshakeTest, AThousandIdleStrangersKeepNobodyOut) {
 TEST_P(HandshakeTest, RunningOutOfDescriptorsDoesNotHurtWhatIsThere) {
   Node a(GetParam(), 1), b(GetParam(), 2), c(GetParam(), 3);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
-  // Both ends live in this process: strangers connect first, then the descriptors are used up before they are accepted.
+  // Both ends live in this process: strangers connect first, then the descriptors are used up
+  // before they are accepted.
   std::vector<UniqueFd> strangers, fillers;
   for (int i = 0; i < 20; ++i) strangers.push_back(ConnectRaw(b));
   rlimit before{};
@@ -162,7 +163,8 @@ TEST_P(HandshakeTest, RunningOutOfDescriptorsDoesNotHurtWhatIsThere) {
   low.rlim_cur = static_cast<rlim_t>(UniqueFd(::dup(0)).get()) + 2;
   ::setrlimit(RLIMIT_NOFILE, &low);
   for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) fillers.emplace_back(fd);
-  a.device->Find(b.card.id)->Send(MakeFrame(0, 5000).header, {}, MakeFrame(0, 5000).payload, true, 0);
+  a.device->Find(b.card.id)->Send(MakeFrame(0, 5000).header, {}, MakeFrame(0, 5000).payload, true,
+                                  0);
   c.Connect(b);
   EXPECT_TRUE(PumpUntil({&a, &b, &c}, [&] { return b.Received().size() == 1; }));
   PumpFor({&a, &b, &c}, 20 * kMillisecond);
@@ -185,7 +187,8 @@ TEST_P(HandshakeTest, ReportsRefusedDials) {
     gone = b.card;
   }
   a.device->Connect(gone, Now());
-  ASSERT_TRUE(PumpUntil({&a}, [&] { return a.Down(); }, kSecond));
+  ASSERT_TRUE(PumpUntil(
+      {&a}, [&] { return a.Down(); }, kSecond));
   EXPECT_EQ(a.Last(Kind::kDown)->status.code(), Code::kPeer);
 }
 
@@ -193,7 +196,8 @@ TEST_P(HandshakeTest, ReportsRefusedDials) {
 TEST(ShmOffer, RefusesMemoryThatCouldShrink) {
   const Variant variant{"shm", "shm", 1, ""};
   Node b(variant, 2);
-  auto dialler = transport::LocalExchange::Open(BaseConfig(variant, 1), transport::AuthPurpose::kSegment);
+  auto dialler =
+      transport::LocalExchange::Open(BaseConfig(variant, 1), transport::AuthPurpose::kSegment);
   ASSERT_TRUE(dialler.ok());
   for (const bool truncated : {true, false}) {
     auto honest = transport::shm::Channel::Create(1 << 20);
@@ -201,7 +205,9 @@ TEST(ShmOffer, RefusesMemoryThatCouldShrink) {
     ASSERT_TRUE(message.ok());
     UniqueFd memory(::memfd_create("evil", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     ASSERT_EQ(::ftruncate(memory.get(), truncated ? 4096 : 4096 + (1 << 20)), 0);
-    if (truncated) ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+    if (truncated)
+      ::fcntl(memory.get(), F_ADD_SEALS,
+              F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
     message->fds[0] = std::move(memory);
     (*dialler)->Dial(Member(2), FindAddress(b.card.addresses, "shm"), std::move(*message), Now());
     std::vector<transport::LocalExchange::Result> results;
@@ -224,12 +230,14 @@ TEST(Registry, NamesWhatThereIs) {
 }
 
 TEST(TcpConfig, RefusesWhatItCannotListenOn) {
-  const auto open = [](const std::string& interface_name, const std::string& ports, const std::string& congestion) {
+  const auto open = [](const std::string& interface_name, const std::string& ports,
+                       const std::string& congestion) {
     DeviceConfig config = BaseConfig({"", "tcp", 1, interface_name}, 1);
     config.ports = ports;
     config.tcp_congestion = congestion;
     const auto device = transport::OpenDevice("tcp", config);
-    return device.ok() ? std::string("opened at ") + (*device)->address() : device.status().argument();
+    return device.ok() ? std::string("opened at ") + (*device)->address()
+                       : device.status().argument();
   };
   EXPECT_EQ(open("0.0.0.0", "", ""), "interface");
   EXPECT_EQ(open("::", "", ""), "interface");

@@ -25,7 +25,9 @@ std::vector<Variant> AllVariants() {
 }
 
 TimeNs Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 MemberId Member(uint64_t number) { return {0x1111222233330000 + number, 77 + number}; }
@@ -72,7 +74,8 @@ bool Node::PollOnce(size_t budget_bytes) {
 }
 
 int Node::Count(Completion::Kind kind) const {
-  return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const Completion& c) { return c.kind == kind; }));
+  return static_cast<int>(
+      std::count_if(log.begin(), log.end(), [&](const Completion& c) { return c.kind == kind; }));
 }
 
 const Completion* Node::Last(Completion::Kind kind) const {
@@ -123,13 +126,17 @@ bool PumpUntil(std::vector<Node*> nodes, const std::function<bool()>& done, Time
 
 void PumpFor(std::vector<Node*> nodes, TimeNs time_ns) {
   const TimeNs end = Now() + time_ns;
-  PumpUntil(std::move(nodes), [end] { return Now() >= end; }, time_ns + kSecond);
+  PumpUntil(
+      std::move(nodes), [end] { return Now() >= end; }, time_ns + kSecond);
 }
 
 void Join(Node* a, Node* b) {
   a->Connect(*b);
-  ASSERT_TRUE(PumpUntil({a, b}, [&] { return a->device->Find(b->card.id) != nullptr && a->Up() && b->Up(); }))
-      << (a->Last(Completion::Kind::kDown) != nullptr ? a->Last(Completion::Kind::kDown)->status.ToString() : "timeout");
+  ASSERT_TRUE(PumpUntil(
+      {a, b}, [&] { return a->device->Find(b->card.id) != nullptr && a->Up() && b->Up(); }))
+      << (a->Last(Completion::Kind::kDown) != nullptr
+              ? a->Last(Completion::Kind::kDown)->status.ToString()
+              : "timeout");
 }
 
 TestFrame MakeFrame(uint64_t number, size_t payload_bytes, size_t ext_bytes) {
@@ -145,24 +152,28 @@ TestFrame MakeFrame(uint64_t number, size_t payload_bytes, size_t ext_bytes) {
   frame.ext.resize(ext_bytes);
   frame.payload.resize(payload_bytes);
   for (size_t i = 0; i < ext_bytes; ++i) frame.ext[i] = static_cast<std::byte>(number + 3 * i);
-  for (size_t i = 0; i < payload_bytes; ++i) frame.payload[i] = static_cast<std::byte>(number * 31 + i * 7 + (i >> 8));
+  for (size_t i = 0; i < payload_bytes; ++i)
+    frame.payload[i] = static_cast<std::byte>(number * 31 + i * 7 + (i >> 8));
   return frame;
 }
 
-std::string Difference(const Completion& got, uint64_t number, size_t payload_bytes, size_t ext_bytes) {
+std::string Difference(const Completion& got, uint64_t number, size_t payload_bytes,
+                       size_t ext_bytes) {
   const TestFrame want = MakeFrame(number, payload_bytes, ext_bytes);
   if (got.header.seq != number) {
     return "frame " + std::to_string(got.header.seq) + " instead of " + std::to_string(number);
   }
-  if (got.header.kind != want.header.kind || got.header.group != want.header.group || got.header.chunk != want.header.chunk ||
-      got.header.era != want.header.era || got.header.attempt != want.header.attempt ||
-      got.header.signature != want.header.signature || got.header.offset != want.header.offset) {
+  if (got.header.kind != want.header.kind || got.header.group != want.header.group ||
+      got.header.chunk != want.header.chunk || got.header.era != want.header.era ||
+      got.header.attempt != want.header.attempt || got.header.signature != want.header.signature ||
+      got.header.offset != want.header.offset) {
     return "a header field of frame " + std::to_string(number) + " changed";
   }
   if (got.payload.size() != payload_bytes || got.ext.size() != ext_bytes) {
     return "sizes " + std::to_string(got.payload.size()) + " and " + std::to_string(got.ext.size());
   }
-  if (payload_bytes > 0 && std::memcmp(got.payload.data(), want.payload.data(), payload_bytes) != 0) {
+  if (payload_bytes > 0 &&
+      std::memcmp(got.payload.data(), want.payload.data(), payload_bytes) != 0) {
     return "payload of frame " + std::to_string(number) + " differs";
   }
   if (ext_bytes > 0 && std::memcmp(got.ext.data(), want.ext.data(), ext_bytes) != 0) {

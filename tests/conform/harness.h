@@ -1,5 +1,6 @@
-// What all conformance tests share: nodes (a device with its card), a pump that drives several of them on one thread, frames
-// with a known content. Real time bounds every wait; nothing here sleeps longer than a device's descriptor stays silent.
+// What all conformance tests share: nodes (a device with its card), a pump that drives several of
+// them on one thread, frames with a known content. Real time bounds every wait; nothing here sleeps
+// longer than a device's descriptor stays silent.
 #ifndef FTAR_TESTS_CONFORM_HARNESS_H_
 #define FTAR_TESTS_CONFORM_HARNESS_H_
 
@@ -60,7 +61,8 @@ class Node {
 };
 
 // Polls the nodes until `done` or the time is over; returns done().
-bool PumpUntil(std::vector<Node*> nodes, const std::function<bool()>& done, TimeNs timeout_ns = 10 * kSecond);
+bool PumpUntil(std::vector<Node*> nodes, const std::function<bool()>& done,
+               TimeNs timeout_ns = 10 * kSecond);
 // For a fixed short while, to see that nothing more happens.
 void PumpFor(std::vector<Node*> nodes, TimeNs time_ns);
 // Connects a to b and waits until both say so.
@@ -73,7 +75,8 @@ struct TestFrame {
 };
 TestFrame MakeFrame(uint64_t number, size_t payload_bytes, size_t ext_bytes = 0);
 // Empty if `got` is frame `number` with that size, else what is wrong.
-std::string Difference(const Completion& got, uint64_t number, size_t payload_bytes, size_t ext_bytes = 0);
+std::string Difference(const Completion& got, uint64_t number, size_t payload_bytes,
+                       size_t ext_bytes = 0);
 
 class ConformTest : public testing::TestWithParam<Variant> {};
 std::string VariantName(const testing::TestParamInfo<Variant>& info);

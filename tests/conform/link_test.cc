@@ -20,11 +20,13 @@ void SendFrame(Link* link, const TestFrame& frame, bool copy = true, uint64_t co
 TEST_P(ConformTest, CarriesEverySizeInOrder) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
-  const std::array<size_t, 14> sizes = {0, 1, 2, 63, 64, 65, 95, 96, 97, 4095, 65537, 262147, 524287, 524288};
+  const std::array<size_t, 14> sizes = {0,  1,  2,    63,    64,     65,     95,
+                                        96, 97, 4095, 65537, 262147, 524287, 524288};
   const std::array<size_t, 4> exts = {0, 1, 64, 1000};
   uint64_t number = 0;
   for (const size_t size : sizes) {
-    for (const size_t ext : exts) SendFrame(a.device->Find(b.card.id), MakeFrame(number++, size, ext));
+    for (const size_t ext : exts)
+      SendFrame(a.device->Find(b.card.id), MakeFrame(number++, size, ext));
   }
   uint64_t next = 0;
   b.filter = [&](Completion& c) {
@@ -45,11 +47,14 @@ TEST_P(ConformTest, CarriesOddlyAlignedPayloadByReference) {
   for (uint64_t i = 0; i < 16; ++i) {
     frames.push_back(MakeFrame(i, 10'000 + i));
     memory.emplace_back(20'000);
-    std::copy(frames[i].payload.begin(), frames[i].payload.end(), memory[i].begin() + static_cast<ptrdiff_t>(i + 1));
+    std::copy(frames[i].payload.begin(), frames[i].payload.end(),
+              memory[i].begin() + static_cast<ptrdiff_t>(i + 1));
   }
   Link* link = a.device->Find(b.card.id);
-  for (uint64_t i = 0; i < 16; ++i) link->Send(frames[i].header, {}, {memory[i].data() + i + 1, 10'000 + i}, false, i + 1);
-  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 16 && a.Count(Kind::kSent) == 16; }));
+  for (uint64_t i = 0; i < 16; ++i)
+    link->Send(frames[i].header, {}, {memory[i].data() + i + 1, 10'000 + i}, false, i + 1);
+  ASSERT_TRUE(
+      PumpUntil({&a, &b}, [&] { return b.Received().size() == 16 && a.Count(Kind::kSent) == 16; }));
   for (uint64_t i = 0; i < 16; ++i) EXPECT_EQ(Difference(b.Received()[i], i, 10'000 + i), "");
   b.ReleaseAll();
 }
@@ -89,7 +94,8 @@ TEST_P(ConformTest, StallsTheSenderAndGoesOn) {
     link->Send(frame.header, {}, payload.payload, false, 0);
   }
   // The receiver keeps everything: the sender must come to a stop with frames left.
-  PumpUntil({&a, &b}, [&] { return b.Received().size() == frames; }, 500 * kMillisecond);
+  PumpUntil(
+      {&a, &b}, [&] { return b.Received().size() == frames; }, 500 * kMillisecond);
   EXPECT_LT(b.Received().size(), frames);
   EXPECT_TRUE(link->busy());
   // Then it lets go, and the rest comes.
@@ -121,7 +127,8 @@ TEST_P(ConformTest, DetachedFramesDoNotStall) {
     kept.push_back(c);
     return false;
   };
-  for (uint64_t i = 0; i < frames; ++i) SendFrame(a.device->Find(b.card.id), MakeFrame(i, kBytes, 10));
+  for (uint64_t i = 0; i < frames; ++i)
+    SendFrame(a.device->Find(b.card.id), MakeFrame(i, kBytes, 10));
   ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return kept.size() == frames; }));
   for (uint64_t i = 0; i < frames; ++i) ASSERT_EQ(Difference(kept[i], i, kBytes, 10), "");
   for (const Completion& c : kept) c.link->Release(c.token);
@@ -221,7 +228,8 @@ TEST_P(ConformTest, RevokedPeersAreGone) {
   b.log.clear();
   b.device->Revoke(a.card.id);
   EXPECT_EQ(b.device->Find(a.card.id), nullptr);
-  // The evicted side learns that it is unwanted; nothing of it reaches the other any more, new dials included.
+  // The evicted side learns that it is unwanted; nothing of it reaches the other any more, new
+  // dials included.
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Down(); }));
   a.Connect(b);
   PumpFor({&a, &b}, 50 * kMillisecond);
@@ -233,10 +241,12 @@ TEST_P(ConformTest, BothSidesMayDial) {
     Node a(GetParam(), 1), b(GetParam(), 2);
     a.Connect(b);
     b.Connect(a);
-    ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return a.Count(Kind::kUp) > 0 && b.Count(Kind::kUp) > 0; }));
+    ASSERT_TRUE(
+        PumpUntil({&a, &b}, [&] { return a.Count(Kind::kUp) > 0 && b.Count(Kind::kUp) > 0; }));
     SendFrame(a.device->Find(b.card.id), MakeFrame(1, 1000));
     SendFrame(b.device->Find(a.card.id), MakeFrame(2, 1000));
-    ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return a.Received().size() == 1 && b.Received().size() == 1; }));
+    ASSERT_TRUE(
+        PumpUntil({&a, &b}, [&] { return a.Received().size() == 1 && b.Received().size() == 1; }));
     EXPECT_FALSE(a.Down() || b.Down());
   }
 }
@@ -249,7 +259,8 @@ TEST_P(ConformTest, FramesQueuedBeforeTheLinkIsUpArrive) {
   for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(Difference(b.Received()[i], i, 5000), "");
 }
 
-// Each end on a thread of its own, as in two processes. With one mapping for both this is what ThreadSanitizer judges.
+// Each end on a thread of its own, as in two processes. With one mapping for both this is what
+// ThreadSanitizer judges.
 TEST_P(ConformTest, EndsRunOnTheirOwnThreads) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
@@ -259,14 +270,16 @@ TEST_P(ConformTest, EndsRunOnTheirOwnThreads) {
     uint64_t sent = 0, next = 0;
     self->filter = [&](Completion& c) {
       if (c.kind != Kind::kReceived) return true;
-      if (const std::string wrong = Difference(c, next, bytes(next)); !wrong.empty()) ADD_FAILURE() << wrong;
+      if (const std::string wrong = Difference(c, next, bytes(next)); !wrong.empty())
+        ADD_FAILURE() << wrong;
       ++next;
       c.link->Release(c.token);
       return false;
     };
     Link* link = self->device->Find(peer.card.id);
     const bool done = PumpUntil({self}, [&] {
-      for (int i = 0; i < 20 && sent < kFrames && !link->busy(); ++i, ++sent) SendFrame(link, MakeFrame(sent, bytes(sent)));
+      for (int i = 0; i < 20 && sent < kFrames && !link->busy(); ++i, ++sent)
+        SendFrame(link, MakeFrame(sent, bytes(sent)));
       return sent == kFrames && next == kFrames && !link->busy();
     });
     EXPECT_TRUE(done) << sent << " sent, " << next << " received";

@@ -1,4 +1,5 @@
-// Between real processes: frames cross, and a death is proven at once, whatever the victim's size and children.
+// Between real processes: frames cross, and a death is proven at once, whatever the victim's size
+// and children.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -32,7 +33,8 @@ struct Victim {
   char addresses[512] = {};
   if (::read(addresses_fd, addresses, sizeof addresses - 1) <= 0) ::_exit(1);
   if (victim.resident_bytes > 0) {
-    void* memory = ::mmap(nullptr, victim.resident_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = ::mmap(nullptr, victim.resident_bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::memset(memory, 1, victim.resident_bytes);
   }
   Node node(variant, 2);
@@ -56,7 +58,9 @@ struct Victim {
     ::pause();
     ::_exit(0);
   }
-  PumpUntil({&node}, [&] { return victim.closes && echoed > 0 && !node.device->Find(parent.id)->busy(); }, 60 * kSecond);
+  PumpUntil(
+      {&node}, [&] { return victim.closes && echoed > 0 && !node.device->Find(parent.id)->busy(); },
+      60 * kSecond);
   node.device->Close();
   ::_exit(0);
 }
@@ -77,7 +81,8 @@ class Pair {
     ::close(pipe_fds[0]);
     node = std::make_unique<Node>(variant, 1);
     const std::string addresses = node->card.addresses;
-    EXPECT_EQ(::write(pipe_fds[1], addresses.data(), addresses.size()), static_cast<ssize_t>(addresses.size()));
+    EXPECT_EQ(::write(pipe_fds[1], addresses.data(), addresses.size()),
+              static_cast<ssize_t>(addresses.size()));
     ::close(pipe_fds[1]);
     EXPECT_TRUE(PumpUntil({node.get()}, [&] { return node->Up(); }));
     // One frame there and back, and a moment for the watch to be exchanged in the background.
@@ -85,7 +90,8 @@ class Pair {
     Link* link = node->device->Find(Member(2));
     if (link == nullptr) return;
     link->Send(frame.header, frame.ext, frame.payload, true, 0);
-    EXPECT_TRUE(PumpUntil({node.get()}, [&] { return node->Count(Kind::kReceived) == 1 || node->Down(); }));
+    EXPECT_TRUE(
+        PumpUntil({node.get()}, [&] { return node->Count(Kind::kReceived) == 1 || node->Down(); }));
     if (node->Count(Kind::kReceived) == 0) ADD_FAILURE() << link->Describe();
     if (node->Count(Kind::kReceived) != 1) return;
     EXPECT_EQ(Difference(node->Received()[0], 1, 100'000, 10), "");
@@ -120,9 +126,13 @@ void ExpectQuickProof(const Variant& variant, const Victim& victim) {
 
 TEST_P(ProcessTest, ProvesADeath) { ExpectQuickProof(GetParam(), {}); }
 
-TEST_P(ProcessTest, ProvesTheDeathOfALargeProcess) { ExpectQuickProof(GetParam(), {size_t{512} << 20, false, false}); }
+TEST_P(ProcessTest, ProvesTheDeathOfALargeProcess) {
+  ExpectQuickProof(GetParam(), {size_t{512} << 20, false, false});
+}
 
-TEST_P(ProcessTest, ProvesADeathWhileAForkedChildLives) { ExpectQuickProof(GetParam(), {0, true, false}); }
+TEST_P(ProcessTest, ProvesADeathWhileAForkedChildLives) {
+  ExpectQuickProof(GetParam(), {0, true, false});
+}
 
 TEST_P(ProcessTest, AnOrderlyEndIsNoDeath) {
   Pair pair(GetParam(), {0, false, true});

@@ -22,8 +22,10 @@ std::vector<Variant> TcpVariants() {
 class PathTest : public ConformTest {};
 INSTANTIATE_TEST_SUITE_P(All, PathTest, testing::ValuesIn(TcpVariants()), VariantName);
 
-// Streams frames from a to b, disturbing either end now and then; every frame must come once, in order, whole.
-void StreamThrough(Node* a, Node* b, uint64_t frames, size_t bytes, const std::function<void(uint64_t)>& at_frame) {
+// Streams frames from a to b, disturbing either end now and then; every frame must come once, in
+// order, whole.
+void StreamThrough(Node* a, Node* b, uint64_t frames, size_t bytes,
+                   const std::function<void(uint64_t)>& at_frame) {
   uint64_t next = 0;
   uint64_t echoes = 0;
   b->filter = [&](Completion& c) {
@@ -51,7 +53,8 @@ void StreamThrough(Node* a, Node* b, uint64_t frames, size_t bytes, const std::f
       b->PollOnce();
     }
   }
-  EXPECT_TRUE(PumpUntil({a, b}, [&] { return next == frames && echoes == frames; })) << next << " " << echoes;
+  EXPECT_TRUE(PumpUntil({a, b}, [&] { return next == frames && echoes == frames; }))
+      << next << " " << echoes;
   EXPECT_TRUE(PumpUntil({a, b}, [&] { return a->Count(Kind::kSent) == static_cast<int>(frames); }));
   EXPECT_FALSE(a->Down() || b->Down());
 }
@@ -137,8 +140,9 @@ TEST_P(PathTest, APeerThatIsGoneIsReportedAtOnce) {
 
 // The decorator, over every transport.
 class FaultyTest : public ConformTest {};
-INSTANTIATE_TEST_SUITE_P(All, FaultyTest, testing::Values(Variant{"faulty_tcp", "faulty+tcp", 2, "127.0.0.1"},
-                                                          Variant{"faulty_shm", "faulty+shm", 1, ""}),
+INSTANTIATE_TEST_SUITE_P(All, FaultyTest,
+                         testing::Values(Variant{"faulty_tcp", "faulty+tcp", 2, "127.0.0.1"},
+                                         Variant{"faulty_shm", "faulty+shm", 1, ""}),
                          VariantName);
 
 TEST_P(FaultyTest, SilenceIsSilentForGood) {
@@ -184,7 +188,8 @@ TEST_P(FaultyTest, DelayKeepsOrder) {
 }
 
 TEST_P(FaultyTest, RulesFireAtTheirFrame) {
-  const Variant inner{"", GetParam().transport.substr(7), GetParam().streams, GetParam().interface_name};
+  const Variant inner{"", GetParam().transport.substr(7), GetParam().streams,
+                      GetParam().interface_name};
   transport::faulty::FaultPlan plan;
   plan.rules.push_back({Disturbance::kSilence, {}, 3, 0});
   auto device = OpenVariant(inner, BaseConfig(inner, 1));
@@ -203,7 +208,8 @@ TEST_P(FaultyTest, RulesFireAtTheirFrame) {
 }
 
 TEST_P(FaultyTest, RefusedConnectsAreDown) {
-  const Variant inner{"", GetParam().transport.substr(7), GetParam().streams, GetParam().interface_name};
+  const Variant inner{"", GetParam().transport.substr(7), GetParam().streams,
+                      GetParam().interface_name};
   transport::faulty::FaultPlan plan;
   plan.refuse_connects = true;
   auto device = OpenVariant(inner, BaseConfig(inner, 1));

@@ -5,7 +5,9 @@
 namespace ftar::transport::faulty {
 
 FaultyDevice::FaultyDevice(std::unique_ptr<Device> inner, FaultPlan plan)
-    : inner_(std::move(inner)), plan_(std::move(plan)), name_(std::string("faulty+") + inner_->name()) {}
+    : inner_(std::move(inner)),
+      plan_(std::move(plan)),
+      name_(std::string("faulty+") + inner_->name()) {}
 
 FaultyLink* FaultyDevice::Wrap(MemberId peer, Link* inner) {
   auto& link = links_[peer];
@@ -58,7 +60,8 @@ bool FaultyDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>
 
 bool FaultyDevice::Translate(Completion* completion) {
   FaultyLink* link = Wrap(completion->peer, completion->link);
-  if (completion->kind == Completion::Kind::kAccepted && plan_.refuse_connects) link->Silence(true, true);
+  if (completion->kind == Completion::Kind::kAccepted && plan_.refuse_connects)
+    link->Silence(true, true);
   completion->link = link;
   // A death is proven by the kernel, whatever the network swallows.
   if (!link->deaf() || completion->kind == Completion::Kind::kExited) return true;

@@ -1,8 +1,10 @@
-// Faults on purpose: a decorator over any device, for tests and for `ftar-perf --fault`. Rules fire at exact frames of a link,
-// so a run can be repeated; Disturb fires at once. What the inner device can do itself (reset a path, damage a frame on the
-// wire) is handed down; silence and delay are done here.
+// Faults on purpose: a decorator over any device, for tests and for `ftar-perf --fault`. Rules fire
+// at exact frames of a link, so a run can be repeated; Disturb fires at once. What the inner device
+// can do itself (reset a path, damage a frame on the wire) is handed down; silence and delay are
+// done here.
 //
-// Threads and ownership as in transport.h; the decorator owns the inner device and hands out links of its own.
+// Threads and ownership as in transport.h; the decorator owns the inner device and hands out links
+// of its own.
 #ifndef FTAR_TRANSPORT_FAULTY_DEVICE_H_
 #define FTAR_TRANSPORT_FAULTY_DEVICE_H_
 
@@ -18,8 +20,9 @@ namespace ftar::transport::faulty {
 
 struct FaultRule {
   Device::Disturbance what = Device::Disturbance::kSilence;
-  MemberId peer;             // invalid: every peer
-  uint64_t at_frame = 0;     // the link's outgoing frames, counted from 0: fires before this one is sent
+  MemberId peer;  // invalid: every peer
+  uint64_t at_frame =
+      0;  // the link's outgoing frames, counted from 0: fires before this one is sent
   TimeNs delay_ns = 0;
 };
 struct FaultPlan {

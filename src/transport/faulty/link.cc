@@ -8,17 +8,21 @@ namespace ftar::transport::faulty {
 namespace {
 
 TimeNs SteadyNow() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
 
-void FaultyLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-                      bool copy_payload, uint64_t cookie) {
+void FaultyLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
+                      std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) {
   device_->FireRules(this, frames_++);
-  // A mute link looks like a network that swallows everything: nothing fails, nothing is ever acknowledged.
+  // A mute link looks like a network that swallows everything: nothing fails, nothing is ever
+  // acknowledged.
   if (mute_) return;
-  if (delay_ns_ == 0 && waiting_.empty()) return inner_->Send(header, ext, payload, copy_payload, cookie);
+  if (delay_ns_ == 0 && waiting_.empty())
+    return inner_->Send(header, ext, payload, copy_payload, cookie);
   auto frame = std::make_unique<OutFrame>();
   frame->header = header;
   frame->ext.assign(ext.begin(), ext.end());

@@ -1,4 +1,5 @@
-// A link that can be silenced or slowed; see faulty/device.h. One thread at a time; owned by its device.
+// A link that can be silenced or slowed; see faulty/device.h. One thread at a time; owned by its
+// device.
 #ifndef FTAR_TRANSPORT_FAULTY_LINK_H_
 #define FTAR_TRANSPORT_FAULTY_LINK_H_
 
@@ -14,11 +15,12 @@ class FaultyDevice;
 
 class FaultyLink : public Link {
  public:
-  FaultyLink(FaultyDevice* device, MemberId peer, Link* inner) : device_(device), peer_(peer), inner_(inner) {}
+  FaultyLink(FaultyDevice* device, MemberId peer, Link* inner)
+      : device_(device), peer_(peer), inner_(inner) {}
 
   MemberId peer() const override { return peer_; }
-  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-            bool copy_payload, uint64_t cookie) override;
+  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
+            std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) override;
   void CancelOp(uint32_t group, uint64_t seq) override;
   void FinishOp(uint32_t group, uint64_t seq) override;
   void Release(uint64_t token) override { inner_->Release(token); }

@@ -26,7 +26,9 @@ constexpr TimeNs kBackoffMaxNs = 50 * kMillisecond;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
 
 TimeNs SteadyNow() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 size_t RingBytes(size_t wanted) {
@@ -36,7 +38,8 @@ size_t RingBytes(size_t wanted) {
 
 }  // namespace
 
-ShmDevice::ShmDevice(const DeviceConfig& config) : config_(config), ring_bytes_(RingBytes(config.shm_ring_bytes)) {}
+ShmDevice::ShmDevice(const DeviceConfig& config)
+    : config_(config), ring_bytes_(RingBytes(config.shm_ring_bytes)) {}
 
 ShmDevice::~ShmDevice() = default;
 
@@ -55,7 +58,8 @@ Status ShmDevice::Start() {
   watch_ = std::move(*watch);
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   next_key_ = kFirstLinkKey;
-  if (!epoll_.valid() || !EpollAdd(exchange_->wait_fd(), kExchangeKey) || !EpollAdd(watch_->event_fd(), kWatchKey)) {
+  if (!epoll_.valid() || !EpollAdd(exchange_->wait_fd(), kExchangeKey) ||
+      !EpollAdd(watch_->event_fd(), kWatchKey)) {
     return Status::System("epoll", errno);
   }
   return {};
@@ -72,15 +76,18 @@ bool ShmDevice::Reaches(const wire::MemberCard& card) const {
   return card.host_key == config_.host_key && !FindAddress(card.addresses, "shm").empty();
 }
 
-// ---- the runtime's calls ---------------------------------------------------------------------------------------------------
+// ---- the runtime's calls
+// ---------------------------------------------------------------------------------------------------
 
 Link* ShmDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
   auto& entry = links_[peer.id];
   if (entry == nullptr) entry = std::make_unique<ShmLink>(this, peer.id);
   ShmLink* link = entry.get();
   link->wants_up = true;
-  if (link->state() == ShmLink::State::kOpening || link->state() == ShmLink::State::kUp) return link;
-  link->Open(true, FindAddress(peer.addresses, "shm"), now + std::max(config_.path_retry_ns, config_.handshake_timeout_ns));
+  if (link->state() == ShmLink::State::kOpening || link->state() == ShmLink::State::kUp)
+    return link;
+  link->Open(true, FindAddress(peer.addresses, "shm"),
+             now + std::max(config_.path_retry_ns, config_.handshake_timeout_ns));
   if (revoked_.contains(peer.id)) {
     link->Fail({Code::kPeer, "member " + ToString(peer.id) + " was dropped here for good"});
   } else {
@@ -129,7 +136,8 @@ bool ShmDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
     RunTimers(now);
   }
   if (events_.empty()) return any;
-  out->insert(out->end(), std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
+  out->insert(out->end(), std::make_move_iterator(events_.begin()),
+              std::make_move_iterator(events_.end()));
   events_.clear();
   return true;
 }
@@ -147,7 +155,8 @@ void ShmDevice::FinishSleep() {
 
 TimeNs ShmDevice::next_deadline() const {
   TimeNs deadline = exchange_->next_deadline();
-  for (const auto& [peer, link] : links_) deadline = std::min({deadline, link->dial_at, link->give_up_at});
+  for (const auto& [peer, link] : links_)
+    deadline = std::min({deadline, link->dial_at, link->give_up_at});
   return deadline;
 }
 
@@ -175,7 +184,8 @@ void ShmDevice::Close() {
   for (TimeNs now = SteadyNow(); waiting() && now < end; now = SteadyNow()) {
     Poll(now, SIZE_MAX, &dropped);
     for (const Completion& completion : dropped) {
-      if (completion.kind == Completion::Kind::kReceived) completion.link->Release(completion.token);
+      if (completion.kind == Completion::Kind::kReceived)
+        completion.link->Release(completion.token);
     }
     dropped.clear();
     if (PrepareSleep()) {
@@ -191,7 +201,8 @@ void ShmDevice::Close() {
   closed_ = true;
 }
 
-// ---- opening links ---------------------------------------------------------------------------------------------------------
+// ---- opening links
+// ---------------------------------------------------------------------------------------------------------
 
 void ShmDevice::Dial(ShmLink* link, TimeNs now) {
   auto channel = Channel::Create(ring_bytes_);
@@ -204,13 +215,15 @@ void ShmDevice::Dial(ShmLink* link, TimeNs now) {
 
 // A proven peer dials us.
 Expected<LocalExchange::Message> ShmDevice::Answer(MemberId peer, LocalExchange::Message message) {
-  if (revoked_.contains(peer) || peer == config_.self) return Status(Code::kPeer, "this member was dropped");
+  if (revoked_.contains(peer) || peer == config_.self)
+    return Status(Code::kPeer, "this member was dropped");
   auto offer = Channel::ParseOffer(message);
   if (!offer.ok()) return offer.status();
   auto& entry = links_[peer];
   if (entry == nullptr) entry = std::make_unique<ShmLink>(this, peer);
   ShmLink* link = entry.get();
-  if (const auto verdict = Judge(link, peer); verdict != Channel::Verdict::kWelcome) return Channel::MakeVerdict(verdict);
+  if (const auto verdict = Judge(link, peer); verdict != Channel::Verdict::kWelcome)
+    return Channel::MakeVerdict(verdict);
   auto channel = Channel::Create(ring_bytes_);
   if (!channel.ok()) return channel.status();
   auto answer = (*channel)->MakeOffer(watch_->fd(), watch_->Assign(peer));
@@ -221,7 +234,8 @@ Expected<LocalExchange::Message> ShmDevice::Answer(MemberId peer, LocalExchange:
 
 Channel::Verdict ShmDevice::Judge(ShmLink* link, MemberId peer) {
   // Both dialled: the lower id's dial goes on.
-  if (link->state() == ShmLink::State::kOpening && link->dialler && config_.self < peer) return Channel::Verdict::kCollision;
+  if (link->state() == ShmLink::State::kOpening && link->dialler && config_.self < peer)
+    return Channel::Verdict::kCollision;
   // The peer begins anew before we have noticed that it ended: we shall, in a moment.
   if (link->state() == ShmLink::State::kUp) return Channel::Verdict::kTryAgain;
   return Channel::Verdict::kWelcome;
@@ -233,7 +247,8 @@ void ShmDevice::OnResult(LocalExchange::Result result, TimeNs now) {
   ShmLink* link = it->second.get();
   if (result.ticket == 0) {
     // Our answer is out and the link up since then; from now on the socket's end is the link's.
-    if (link->state() != ShmLink::State::kUp || link->dialler || link->channel()->socket() >= 0) return;
+    if (link->state() != ShmLink::State::kUp || link->dialler || link->channel()->socket() >= 0)
+      return;
     if (!result.status.ok()) return link->Fail(result.status);
     link->channel()->set_socket(std::move(result.socket));
     return ListenTo(link);
@@ -251,7 +266,9 @@ void ShmDevice::OnResult(LocalExchange::Result result, TimeNs now) {
     result.status = Status(Code::kLink, "the peer has not noticed yet that the old link is gone");
     return OnDialFailed(link, result, now);
   }
-  if (const Status status = Join(link, link->offered, *offer, &result.message, std::move(result.socket)); !status.ok()) {
+  if (const Status status =
+          Join(link, link->offered, *offer, &result.message, std::move(result.socket));
+      !status.ok()) {
     return link->Fail(status);
   }
   ListenTo(link);
@@ -260,7 +277,9 @@ void ShmDevice::OnResult(LocalExchange::Result result, TimeNs now) {
 void ShmDevice::OnDialFailed(ShmLink* link, const LocalExchange::Result& result, TimeNs now) {
   link->last_trouble = result.status.text();
   if (result.final_failure) return link->Fail(result.status);
-  if (result.refused) return link->Fail({Code::kPeer, "nobody listens at " + link->address + ": the process is gone"});
+  if (result.refused)
+    return link->Fail(
+        {Code::kPeer, "nobody listens at " + link->address + ": the process is gone"});
   // One hang-up may be the peer's death; two are an opinion about our token.
   if (result.rejected_after_proof && ++link->auth_rejections >= 2) return link->Fail(result.status);
   link->dial_at = now + link->backoff_ns;
@@ -303,14 +322,16 @@ void ShmDevice::Detach(ShmLink* link) {
   }
 }
 
-// ---- events ----------------------------------------------------------------------------------------------------------------
+// ---- events
+// ----------------------------------------------------------------------------------------------------------------
 
 void ShmDevice::CheckWatch() {
   exited_.clear();
   watch_->Poll(&exited_);
   for (const MemberId peer : exited_) {
     const auto it = links_.find(peer);
-    if (it != links_.end()) it->second->OnPeerGone(true, {Code::kPeer, "the peer's process has exited"});
+    if (it != links_.end())
+      it->second->OnPeerGone(true, {Code::kPeer, "the peer's process has exited"});
   }
 }
 
@@ -328,14 +349,19 @@ void ShmDevice::CheckDescriptors(TimeNs now) {
       link->channel()->ClearDoorbell();
       continue;
     }
-    // The socket carries nothing; readable means closed. If the process is dead its lock word says so by now.
+    // The socket carries nothing; readable means closed. If the process is dead its lock word says
+    // so by now.
     CheckWatch();
     if (sources_.contains(key)) link->OnPeerGone(false, {Code::kPeer, "the peer closed the link"});
   }
   if (!exchange) return;
   std::vector<LocalExchange::Result> results;
-  exchange_->Poll(now, [this](MemberId peer, LocalExchange::Message message) { return Answer(peer, std::move(message)); },
-                  &results);
+  exchange_->Poll(
+      now,
+      [this](MemberId peer, LocalExchange::Message message) {
+        return Answer(peer, std::move(message));
+      },
+      &results);
   for (LocalExchange::Result& result : results) OnResult(std::move(result), now);
 }
 
@@ -343,7 +369,9 @@ void ShmDevice::RunTimers(TimeNs now) {
   for (auto& [peer, link] : links_) {
     if (link->state() != ShmLink::State::kOpening) continue;
     if (now >= link->give_up_at) {
-      link->Fail({Code::kLink, "no answer at " + link->address + (link->last_trouble.empty() ? "" : "; last: " + link->last_trouble)});
+      link->Fail(
+          {Code::kLink, "no answer at " + link->address +
+                            (link->last_trouble.empty() ? "" : "; last: " + link->last_trouble)});
     } else if (now >= link->dial_at) {
       link->dial_at = kNever;
       Dial(link.get(), now);

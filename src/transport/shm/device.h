@@ -1,8 +1,8 @@
-// The shm device: links to members of the same host, one process watch for all of them, and the local socket by which
-// segments are exchanged.
+// The shm device: links to members of the same host, one process watch for all of them, and the
+// local socket by which segments are exchanged.
 //
-// Threads and ownership: see transport.h. While frames flow no system call is made: Poll looks at its descriptors only now and
-// then, and at once after a sleep.
+// Threads and ownership: see transport.h. While frames flow no system call is made: Poll looks at
+// its descriptors only now and then, and at once after a sleep.
 #ifndef FTAR_TRANSPORT_SHM_DEVICE_H_
 #define FTAR_TRANSPORT_SHM_DEVICE_H_
 
@@ -47,7 +47,8 @@ class ShmDevice : public Device {
   // kSent completions of a cancelled operation that nobody has fetched yet never come.
   void DropSent(const Link* link, uint32_t group, uint64_t seq) {
     std::erase_if(events_, [&](const Completion& c) {
-      return c.kind == Completion::Kind::kSent && c.link == link && c.header.group == group && c.header.seq == seq;
+      return c.kind == Completion::Kind::kSent && c.link == link && c.header.group == group &&
+             c.header.seq == seq;
     });
   }
   // Takes the link's descriptors out of the epoll set and stops watching its process.
@@ -66,9 +67,10 @@ class ShmDevice : public Device {
   Channel::Verdict Judge(ShmLink* link, MemberId peer);
   void OnResult(LocalExchange::Result result, TimeNs now);
   void OnDialFailed(ShmLink* link, const LocalExchange::Result& result, TimeNs now);
-  // The exchange's end: checks what came and brings the link up. Without a socket it is the acceptor's, whose socket follows.
-  Status Join(ShmLink* link, std::shared_ptr<Channel> channel, const Channel::Offer& offer, LocalExchange::Message* message,
-              UniqueFd socket);
+  // The exchange's end: checks what came and brings the link up. Without a socket it is the
+  // acceptor's, whose socket follows.
+  Status Join(ShmLink* link, std::shared_ptr<Channel> channel, const Channel::Offer& offer,
+              LocalExchange::Message* message, UniqueFd socket);
   void ListenTo(ShmLink* link);
   void CheckWatch();
   void CheckDescriptors(TimeNs now);

@@ -39,10 +39,11 @@ void ShmLink::Attach(std::shared_ptr<Channel> channel) {
   Flush();
 }
 
-// ---- out -------------------------------------------------------------------------------------------------------------------
+// ---- out
+// -------------------------------------------------------------------------------------------------------------------
 
-void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-                   bool copy_payload, uint64_t cookie) {
+void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
+                   std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) {
   if (state_ == State::kDead) return;
   wire::FrameHeader stamped = header;
   stamped.reserved = static_cast<uint16_t>(Transit::kDeliver);
@@ -51,7 +52,8 @@ void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
   stamped.payload_bytes = static_cast<uint32_t>(payload.size());
   stamped.payload_crc = stamped.header_crc = 0;
   if (ext.size() > wire::kExtBytesMax || payload.size() > wire::kPayloadBytesMax) {
-    return Fail({Code::kInternal, "a frame of " + std::to_string(payload.size()) + " bytes is too long for any link"});
+    return Fail({Code::kInternal, "a frame of " + std::to_string(payload.size()) +
+                                      " bytes is too long for any link"});
   }
   if (state_ == State::kUp && queue_.empty() && WriteToRing(stamped, ext, payload, cookie)) return;
   if (state_ == State::kDead) return;
@@ -61,17 +63,20 @@ void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
   frame->payload = payload;
   frame->cookie = cookie;
   if (copy_payload && !frame->MakePrivate(device_->pool())) {
-    return Fail({Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
+    return Fail(
+        {Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
   }
   queue_.push_back(std::move(frame));
 }
 
-bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-                          uint64_t cookie) {
+bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext,
+                          std::span<const std::byte> payload, uint64_t cookie) {
   RingWriter& writer = channel_->writer();
   if (RecordBytes(ext.size(), payload.size()) > writer.record_bytes_max()) {
-    Fail({Code::kConfig, "shm_ring", "a frame of " + std::to_string(payload.size()) + " bytes needs a shared-memory ring of more than " +
-                                         std::to_string(channel_->ring_bytes()) + " bytes (knob shm_ring)"});
+    Fail({Code::kConfig, "shm_ring",
+          "a frame of " + std::to_string(payload.size()) +
+              " bytes needs a shared-memory ring of more than " +
+              std::to_string(channel_->ring_bytes()) + " bytes (knob shm_ring)"});
     return false;
   }
   switch (writer.Write(header, ext, payload)) {
@@ -119,11 +124,13 @@ void ShmLink::FinishOp(uint32_t group, uint64_t seq) {
   for (auto& frame : queue_) {
     if (!frame->belongs_to(group, seq)) continue;
     frame->cookie = 0;
-    if (!frame->MakePrivate(device_->pool())) return Fail({Code::kMemory, "no memory to finish an operation's frames"});
+    if (!frame->MakePrivate(device_->pool()))
+      return Fail({Code::kMemory, "no memory to finish an operation's frames"});
   }
 }
 
-// ---- in --------------------------------------------------------------------------------------------------------------------
+// ---- in
+// --------------------------------------------------------------------------------------------------------------------
 
 size_t ShmLink::Receive(size_t budget_bytes) {
   size_t bytes = 0;
@@ -154,7 +161,8 @@ void ShmLink::Deliver(const RingReader::Record& record) {
   completion.ext = record.ext;
   completion.payload = record.payload;
   completion.token = next_token_++;
-  held_.emplace(completion.token, Held{channel_, channel_->PushRecord(record.end), record.ext, record.payload, {}});
+  held_.emplace(completion.token,
+                Held{channel_, channel_->PushRecord(record.end), record.ext, record.payload, {}});
   device_->Emit(std::move(completion));
 }
 
@@ -174,7 +182,8 @@ Link::Detached ShmLink::Detach(uint64_t token) {
     BufferPool::Buffer copy = device_->pool()->Get(payload_at + held.payload.size());
     if (copy.empty()) return {held.ext, held.payload};  // no memory: it stays where it is
     if (!held.ext.empty()) std::memcpy(copy.data(), held.ext.data(), held.ext.size());
-    if (!held.payload.empty()) std::memcpy(copy.data() + payload_at, held.payload.data(), held.payload.size());
+    if (!held.payload.empty())
+      std::memcpy(copy.data() + payload_at, held.payload.data(), held.payload.size());
     held.ext = {copy.data(), held.ext.size()};
     held.payload = {copy.data() + payload_at, held.payload.size()};
     held.copy = std::move(copy);
@@ -184,8 +193,11 @@ Link::Detached ShmLink::Detach(uint64_t token) {
 }
 
 size_t ShmLink::hold_bytes_max() const {
-  // The ring frees space in its own order, so half of it is what may lie behind an unreleased frame.
-  return (channel_ != nullptr && channel_->attached() ? channel_->peer_ring_bytes() : device_->ring_bytes()) / 2;
+  // The ring frees space in its own order, so half of it is what may lie behind an unreleased
+  // frame.
+  return (channel_ != nullptr && channel_->attached() ? channel_->peer_ring_bytes()
+                                                      : device_->ring_bytes()) /
+         2;
 }
 
 bool ShmLink::HasWork() const {
@@ -193,9 +205,12 @@ bool ShmLink::HasWork() const {
   return channel_->reader().HasMore() || (!queue_.empty() && channel_->writer().RoomMayHaveCome());
 }
 
-void ShmLink::Nap() { channel_->Nap(kWakeOnHead | (queue_.empty() ? 0u : static_cast<uint32_t>(kWakeOnTail))); }
+void ShmLink::Nap() {
+  channel_->Nap(kWakeOnHead | (queue_.empty() ? 0u : static_cast<uint32_t>(kWakeOnTail)));
+}
 
-// ---- the end ---------------------------------------------------------------------------------------------------------------
+// ---- the end
+// ---------------------------------------------------------------------------------------------------------------
 
 void ShmLink::OnPeerGone(bool exited, Status status) {
   if (state_ == State::kDead) return;
@@ -224,7 +239,8 @@ void ShmLink::CloseInForkedChild() {
 std::string ShmLink::Describe() const {
   static constexpr const char* kNames[] = {"idle", "opening", "up", "dead"};
   std::string text = "shm to " + ToString(peer_) + ": " + kNames[static_cast<int>(state_)] + ", " +
-                     std::to_string(queue_.size()) + " frames queued, " + std::to_string(held_.size()) + " held";
+                     std::to_string(queue_.size()) + " frames queued, " +
+                     std::to_string(held_.size()) + " held";
   if (channel_ != nullptr) text += ", ring of " + std::to_string(channel_->ring_bytes()) + " bytes";
   if (!last_trouble.empty()) text += "; last trouble: " + last_trouble;
   return text;

@@ -1,9 +1,10 @@
 // A shared-memory link: frames are copied once, into a ring that the peer reads in place (ring.h).
 //
-// A frame is sent when it is in the ring, so kSent comes at once unless the ring is full; what does not fit waits as a
-// descriptor in a queue. There is one path and no repetition: memory does not lose bytes. The link dies with the peer's
-// process (lock word: kExited) or when the peer closes it.
-// One thread at a time; owned by the device. Received frames lie in the peer's memory until Release or Detach.
+// A frame is sent when it is in the ring, so kSent comes at once unless the ring is full; what does
+// not fit waits as a descriptor in a queue. There is one path and no repetition: memory does not
+// lose bytes. The link dies with the peer's process (lock word: kExited) or when the peer closes
+// it. One thread at a time; owned by the device. Received frames lie in the peer's memory until
+// Release or Detach.
 #ifndef FTAR_TRANSPORT_SHM_LINK_H_
 #define FTAR_TRANSPORT_SHM_LINK_H_
 
@@ -27,8 +28,8 @@ class ShmLink : public Link {
   ShmLink(ShmDevice* device, MemberId peer) : device_(device), peer_(peer) {}
 
   MemberId peer() const override { return peer_; }
-  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-            bool copy_payload, uint64_t cookie) override;
+  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
+            std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) override;
   void CancelOp(uint32_t group, uint64_t seq) override;
   void FinishOp(uint32_t group, uint64_t seq) override;
   void Release(uint64_t token) override;
@@ -43,7 +44,8 @@ class ShmLink : public Link {
   // Begins to open; frames queued so far stay queued. `keep_trying_until` bounds the attempts.
   void Open(bool dialler, std::string address, TimeNs keep_trying_until);
   void Attach(std::shared_ptr<Channel> channel);
-  // Reads at most about `budget_bytes` of payload; returns what it read, counting a frame as one byte at least.
+  // Reads at most about `budget_bytes` of payload; returns what it read, counting a frame as one
+  // byte at least.
   size_t Receive(size_t budget_bytes);
   // Writes what waits and fits. True if something was written.
   bool Flush();
@@ -55,10 +57,10 @@ class ShmLink : public Link {
   void CloseInForkedChild();
 
   bool dialler = false;
-  bool wants_up = false;     // Connect was called here
-  std::string address;       // where the dialler dials
+  bool wants_up = false;             // Connect was called here
+  std::string address;               // where the dialler dials
   std::shared_ptr<Channel> offered;  // dialler: made for the dial under way
-  uint64_t ticket = 0;       // of that dial
+  uint64_t ticket = 0;               // of that dial
   TimeNs dial_at = kNever, give_up_at = kNever, backoff_ns = 0;
   int auth_rejections = 0;
   std::string last_trouble;
@@ -72,8 +74,8 @@ class ShmLink : public Link {
     BufferPool::Buffer copy;
   };
 
-  bool WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-                   uint64_t cookie);
+  bool WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext,
+                   std::span<const std::byte> payload, uint64_t cookie);
   void Deliver(const RingReader::Record& record);
   void Tell(Completion::Kind kind, Status status = {});
 

@@ -29,7 +29,8 @@ std::byte* RingWriter::At(uint64_t position) const {
   return reinterpret_cast<std::byte*>(own_) + kRingOffset + (position & (ring_bytes_ - 1));
 }
 
-RingWriter::Result RingWriter::Write(const wire::FrameHeader& header, std::span<const std::byte> ext,
+RingWriter::Result RingWriter::Write(const wire::FrameHeader& header,
+                                     std::span<const std::byte> ext,
                                      std::span<const std::byte> payload) {
   const size_t need = RecordBytes(ext.size(), payload.size());
   const size_t to_end = ring_bytes_ - (head_ & (ring_bytes_ - 1));
@@ -44,7 +45,8 @@ RingWriter::Result RingWriter::Write(const wire::FrameHeader& header, std::span<
   std::byte* place = At(head_ + skip);
   std::memcpy(place, &header, sizeof header);
   if (!ext.empty()) std::memcpy(place + kPrefixBytes, ext.data(), ext.size());
-  if (!payload.empty()) std::memcpy(place + kPrefixBytes + Padded(ext.size()), payload.data(), payload.size());
+  if (!payload.empty())
+    std::memcpy(place + kPrefixBytes + Padded(ext.size()), payload.data(), payload.size());
   head_ += skip + need;
   own_->head.store(head_, std::memory_order_seq_cst);
   return Result::kWritten;
@@ -72,7 +74,8 @@ Expected<bool> RingReader::Next(Record* record) {
     to_end = ring_bytes_;
   }
   const size_t available = std::min<uint64_t>(head - position_, to_end);
-  if (available < kPrefixBytes) return Status(Code::kCorrupt, "the peer's ring holds a truncated frame");
+  if (available < kPrefixBytes)
+    return Status(Code::kCorrupt, "the peer's ring holds a truncated frame");
   const std::byte* place = At(position_);
   // Copied before it is checked: the peer could change it in between.
   std::memcpy(&record->header, place, sizeof record->header);
@@ -82,7 +85,8 @@ Expected<bool> RingReader::Next(Record* record) {
   const size_t bytes = RecordBytes(record->header.ext_bytes, record->header.payload_bytes);
   if (bytes > available) return Status(Code::kCorrupt, "the peer's ring holds a truncated frame");
   record->ext = {place + kPrefixBytes, record->header.ext_bytes};
-  record->payload = {place + kPrefixBytes + Padded(record->header.ext_bytes), record->header.payload_bytes};
+  record->payload = {place + kPrefixBytes + Padded(record->header.ext_bytes),
+                     record->header.payload_bytes};
   position_ += bytes;
   record->end = position_;
   return true;

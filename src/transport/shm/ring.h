@@ -1,16 +1,19 @@
-// One direction of a shared-memory link: a ring of frames in the writer's own segment, and the words that go with it.
+// One direction of a shared-memory link: a ring of frames in the writer's own segment, and the
+// words that go with it.
 //
-// Each side writes only its own segment (rule F1): the writer publishes `head`, the reader's progress `tail` lies in the
-// reader's segment. So no word has two writers, and peers map each other read-only. Nothing read from a peer is trusted: the
-// frame header is copied out first and checked then, positions must move forward and stay within the ring.
-// Publishing is a sequentially consistent store followed by a load of the peer's `sleeping` word; the sleeper does the
-// opposite (raise the word, then look at head), so one of them always sees the other: no wake-up is lost and no system call
-// made while both are awake. No standalone fences: ThreadSanitizer does not know them.
+// Each side writes only its own segment (rule F1): the writer publishes `head`, the reader's
+// progress `tail` lies in the reader's segment. So no word has two writers, and peers map each
+// other read-only. Nothing read from a peer is trusted: the frame header is copied out first and
+// checked then, positions must move forward and stay within the ring. Publishing is a sequentially
+// consistent store followed by a load of the peer's `sleeping` word; the sleeper does the opposite
+// (raise the word, then look at head), so one of them always sees the other: no wake-up is lost and
+// no system call made while both are awake. No standalone fences: ThreadSanitizer does not know
+// them.
 //
-// Why an evicted and stopped peer does no harm (design 1.9): a stopped writer can only write its own segment, which the others
-// have unmapped; a stopped reader goes on reading segments that their writers have unmapped and never use again, so it sees
-// stale but whole bytes.
-// One thread on each side. The memory is the caller's and must outlive the object.
+// Why an evicted and stopped peer does no harm (design 1.9): a stopped writer can only write its
+// own segment, which the others have unmapped; a stopped reader goes on reading segments that their
+// writers have unmapped and never use again, so it sees stale but whole bytes. One thread on each
+// side. The memory is the caller's and must outlive the object.
 #ifndef FTAR_TRANSPORT_SHM_RING_H_
 #define FTAR_TRANSPORT_SHM_RING_H_
 
@@ -28,13 +31,15 @@ namespace ftar::transport::shm {
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x31676573'74667461;
   uint64_t magic = kMagic;
-  uint64_t ring_bytes = 0;                      // power of two
-  alignas(64) std::atomic<uint64_t> head{0};    // bytes the owner has published
-  alignas(64) std::atomic<uint64_t> tail{0};    // bytes of the peer's ring that the owner is done with
+  uint64_t ring_bytes = 0;                    // power of two
+  alignas(64) std::atomic<uint64_t> head{0};  // bytes the owner has published
+  alignas(64) std::atomic<uint64_t> tail{
+      0};  // bytes of the peer's ring that the owner is done with
   alignas(64) std::atomic<uint32_t> sleeping{0};  // see WakeBits
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
 };
-// What the owner wants to be woken for; the bits above count its naps, so that a waker rings once a nap.
+// What the owner wants to be woken for; the bits above count its naps, so that a waker rings once a
+// nap.
 enum WakeBits : uint32_t { kWakeOnHead = 1, kWakeOnTail = 2, kNapUnit = 4 };
 
 inline constexpr size_t kRingOffset = 4096;
@@ -53,7 +58,8 @@ class RingWriter {
   // The longest record that always fits sooner or later.
   size_t record_bytes_max() const { return ring_bytes_ / 2; }
   // Copies the frame into the ring and publishes it.
-  Result Write(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload);
+  Result Write(const wire::FrameHeader& header, std::span<const std::byte> ext,
+               std::span<const std::byte> payload);
   // True if the peer has taken something since the last Write that found no room.
   bool RoomMayHaveCome() const { return peer_->tail.load(std::memory_order_seq_cst) != tail_; }
 
@@ -69,9 +75,9 @@ class RingWriter {
 class RingReader {
  public:
   struct Record {
-    wire::FrameHeader header;  // a copy, checked
+    wire::FrameHeader header;                 // a copy, checked
     std::span<const std::byte> ext, payload;  // in the peer's memory
-    uint64_t end = 0;          // give to Done when no longer needed
+    uint64_t end = 0;                         // give to Done when no longer needed
   };
   RingReader(SegmentHeader* own, const SegmentHeader* peer, size_t peer_ring_bytes);
 

@@ -16,7 +16,8 @@ constexpr size_t kFds = 3;
 
 UniqueFd Duplicate(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
-// An eventfd and nothing else may be a doorbell: writing 8 bytes into whatever a peer passes could do harm.
+// An eventfd and nothing else may be a doorbell: writing 8 bytes into whatever a peer passes could
+// do harm.
 bool IsEventFd(int fd) {
   char path[64], target[64];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -66,14 +67,15 @@ LocalExchange::Message Channel::MakeVerdict(Verdict verdict) {
 
 Expected<Channel::Offer> Channel::ParseOffer(const LocalExchange::Message& message) {
   Offer offer;
-  if (message.bytes.size() != sizeof offer) return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
+  if (message.bytes.size() != sizeof offer)
+    return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
   std::memcpy(&offer, message.bytes.data(), sizeof offer);
   if (offer.magic != Offer::kMagic || offer.verdict > Verdict::kTryAgain) {
     return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
   }
   if (offer.verdict != Verdict::kWelcome) return offer;
-  if (message.fds.size() != kFds || !std::has_single_bit(offer.ring_bytes) || offer.ring_bytes < kRingBytesMin ||
-      offer.ring_bytes > kRingBytesMax) {
+  if (message.fds.size() != kFds || !std::has_single_bit(offer.ring_bytes) ||
+      offer.ring_bytes < kRingBytesMin || offer.ring_bytes > kRingBytesMax) {
     return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
   }
   return offer;
@@ -87,7 +89,8 @@ Status Channel::Attach(const Offer& offer, LocalExchange::Message* message, Uniq
   if (peer()->magic != SegmentHeader::kMagic || peer()->ring_bytes != offer.ring_bytes) {
     return {Code::kPeer, "the peer's segment has an unknown layout"};
   }
-  if (!IsEventFd(message->fds[1].get())) return {Code::kPeer, "the peer's doorbell is not an eventfd"};
+  if (!IsEventFd(message->fds[1].get()))
+    return {Code::kPeer, "the peer's doorbell is not an eventfd"};
   peer_doorbell_ = std::move(message->fds[1]);
   socket_ = std::move(socket);
   peer_ring_bytes_ = offer.ring_bytes;

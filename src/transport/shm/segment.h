@@ -1,6 +1,6 @@
-// What two members share while their link lives: one segment each, a doorbell each, and a socket whose end is the end.
-// A Channel is one incarnation of a link; received frames keep it alive (and mapped) until they are released.
-// One thread at a time.
+// What two members share while their link lives: one segment each, a doorbell each, and a socket
+// whose end is the end. A Channel is one incarnation of a link; received frames keep it alive (and
+// mapped) until they are released. One thread at a time.
 #ifndef FTAR_TRANSPORT_SHM_SEGMENT_H_
 #define FTAR_TRANSPORT_SHM_SEGMENT_H_
 
@@ -36,7 +36,8 @@ class Channel {
   static LocalExchange::Message MakeVerdict(Verdict verdict);
   // Reads a peer's message; kPeer if it is malformed.
   static Expected<Offer> ParseOffer(const LocalExchange::Message& message);
-  // Takes the peer's segment and doorbell, after checking both. The watch descriptor stays in the message.
+  // Takes the peer's segment and doorbell, after checking both. The watch descriptor stays in the
+  // message.
   Status Attach(const Offer& offer, LocalExchange::Message* message, UniqueFd socket);
   void set_socket(UniqueFd socket) { socket_ = std::move(socket); }
   // Closes descriptors; mappings stay as long as the object.
@@ -56,7 +57,8 @@ class Channel {
   void Awake();
   void ClearDoorbell();
 
-  // Frames in the order of the ring; space is given back in that order, whatever the order of release.
+  // Frames in the order of the ring; space is given back in that order, whatever the order of
+  // release.
   uint64_t PushRecord(uint64_t end);
   void RecordDone(uint64_t number);
 
@@ -66,7 +68,9 @@ class Channel {
     bool done = false;
   };
   SegmentHeader* own() const { return reinterpret_cast<SegmentHeader*>(own_memory_->data()); }
-  const SegmentHeader* peer() const { return reinterpret_cast<const SegmentHeader*>(peer_memory_->data()); }
+  const SegmentHeader* peer() const {
+    return reinterpret_cast<const SegmentHeader*>(peer_memory_->data());
+  }
 
   size_t ring_bytes_ = 0, peer_ring_bytes_ = 0;
   std::shared_ptr<MappedMemory> own_memory_, peer_memory_;

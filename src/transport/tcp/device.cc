@@ -28,7 +28,9 @@ uint64_t RandomId() {
 }
 
 TimeNs SteadyNow() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -67,9 +69,11 @@ Status TcpDevice::Start() {
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return Status::System("epoll_create1", errno);
   spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!EpollAdd(listener_.fd.get(), EPOLLIN, kListenerKey)) return Status::System("epoll_ctl", errno);
+  if (!EpollAdd(listener_.fd.get(), EPOLLIN, kListenerKey))
+    return Status::System("epoll_ctl", errno);
   // Without it a host-mate's death is seen by its connections only, as any other's.
-  if (auto watch = HostWatch::Open(config_); watch.ok() && EpollAdd((*watch)->wait_fd(), EPOLLIN, kWatchKey)) {
+  if (auto watch = HostWatch::Open(config_);
+      watch.ok() && EpollAdd((*watch)->wait_fd(), EPOLLIN, kWatchKey)) {
     host_watch_ = std::move(*watch);
   }
   return {};
@@ -79,7 +83,9 @@ std::string TcpDevice::address() const {
   return "tcp=" + advertised_ + (host_watch_ == nullptr ? "" : ";" + host_watch_->address());
 }
 
-bool TcpDevice::Reaches(const wire::MemberCard& card) const { return !FindAddress(card.addresses, "tcp").empty(); }
+bool TcpDevice::Reaches(const wire::MemberCard& card) const {
+  return !FindAddress(card.addresses, "tcp").empty();
+}
 
 bool TcpDevice::EpollAdd(int fd, uint32_t interest, uint64_t key) {
   epoll_event event{};
@@ -88,7 +94,8 @@ bool TcpDevice::EpollAdd(int fd, uint32_t interest, uint64_t key) {
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-// ---- the runtime's calls ---------------------------------------------------------------------------------------------------
+// ---- the runtime's calls
+// ---------------------------------------------------------------------------------------------------
 
 Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
   auto& entry = links_[peer.id];
@@ -108,7 +115,9 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
     link->set_peer_address(*address);
     link->set_watch_name(FindAddress(peer.addresses, "watch"));
     if (config_.token.empty() && !address->loopback()) {
-      link->Fail({Code::kAuth, "token", "without a token only members on this host are connected to, not " + address->Text()});
+      link->Fail(
+          {Code::kAuth, "token",
+           "without a token only members on this host are connected to, not " + address->Text()});
     }
   }
   return link;
@@ -126,7 +135,8 @@ void TcpDevice::Revoke(MemberId peer) {
   for (const uint64_t id : handshakes) RemoveHandshake(id);
   if (it == links_.end()) return;
   TcpLink* link = it->second.get();
-  if (link->state() == TcpLink::State::kUp || link->state() == TcpLink::State::kBroken) ++counters_.links_closed;
+  if (link->state() == TcpLink::State::kUp || link->state() == TcpLink::State::kBroken)
+    ++counters_.links_closed;
   dirty_.erase(link);
   link->CloseStreams();
   links_.erase(it);
@@ -150,7 +160,8 @@ bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
   FlushDirty(now);
   if (any) deadline_ = ComputeDeadline();
   if (events_.empty()) return any;
-  out->insert(out->end(), std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
+  out->insert(out->end(), std::make_move_iterator(events_.begin()),
+              std::make_move_iterator(events_.end()));
   events_.clear();
   return true;
 }
@@ -162,7 +173,8 @@ TimeNs TcpDevice::next_deadline() const { return deadline_; }
 TimeNs TcpDevice::ComputeDeadline() const {
   TimeNs deadline = kNever;
   for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());
-  for (const auto& [id, handshake] : handshakes_) deadline = std::min(deadline, handshake->deadline);
+  for (const auto& [id, handshake] : handshakes_)
+    deadline = std::min(deadline, handshake->deadline);
   for (const auto& [key, probe] : probes_) deadline = std::min(deadline, probe.deadline);
   if (host_watch_ != nullptr) deadline = std::min(deadline, host_watch_->next_deadline());
   return deadline;
@@ -204,12 +216,14 @@ void TcpDevice::Close() {
       ::poll(&ready, 1, 5);
     }
     for (const Completion& completion : dropped) {
-      if (completion.kind == Completion::Kind::kReceived) completion.link->Release(completion.token);
+      if (completion.kind == Completion::Kind::kReceived)
+        completion.link->Release(completion.token);
     }
     dropped.clear();
   }
   for (auto& [peer, link] : links_) {
-    if (link->state() != TcpLink::State::kDead) link->Fail({Code::kLeft, "this member closed the link"});
+    if (link->state() != TcpLink::State::kDead)
+      link->Fail({Code::kLeft, "this member closed the link"});
   }
   handshakes_.clear();
   probes_.clear();
@@ -220,14 +234,17 @@ void TcpDevice::Close() {
   closed_ = true;
 }
 
-// ---- what links ask for ----------------------------------------------------------------------------------------------------
+// ---- what links ask for
+// ----------------------------------------------------------------------------------------------------
 
 void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
   int error = 0;
   UniqueFd fd = tcp::Dial(link->peer_address(), listener_.address, &error);
   if (!fd.valid()) {
-    return link->OnDialFailed(slot, {Code::kLink, Status::System("dialling " + link->peer_address().Text(), error).text()},
-                              error == ECONNREFUSED, false, now);
+    return link->OnDialFailed(
+        slot,
+        {Code::kLink, Status::System("dialling " + link->peer_address().Text(), error).text()},
+        error == ECONNREFUSED, false, now);
   }
   LinkHello hello;
   hello.stream = static_cast<uint16_t>(slot);
@@ -235,7 +252,8 @@ void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
   hello.fresh = link->was_up() ? 0 : 1;
   hello.link_id = link->link_id();
   hello.received = link->received();
-  auto handshake = std::make_unique<Handshake>(config_, std::move(fd), link->peer(), hello, advertised_);
+  auto handshake =
+      std::make_unique<Handshake>(config_, std::move(fd), link->peer(), hello, advertised_);
   link->slots()[slot].handshake = next_key_;
   AddHandshake(std::move(handshake), now);
 }
@@ -272,7 +290,8 @@ void TcpDevice::ForgetStream(uint64_t key, int fd) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-// ---- events and timers -----------------------------------------------------------------------------------------------------
+// ---- events and timers
+// -----------------------------------------------------------------------------------------------------
 
 void TcpDevice::FlushDirty(TimeNs now) {
   if (dirty_.empty()) return;
@@ -295,7 +314,8 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
     } else if (const auto source = sources_.find(key); source != sources_.end()) {
       const auto [link, slot, unused] = source->second;
       if ((ready & EPOLLOUT) != 0) link->OnWritable(slot, now);
-      if ((ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && sources_.contains(key) && budget_bytes > 0) {
+      if ((ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && sources_.contains(key) &&
+          budget_bytes > 0) {
         budget_bytes -= std::min(budget_bytes, link->OnReadable(slot, budget_bytes, now));
       }
     } else if (probes_.contains(key)) {
@@ -346,7 +366,8 @@ void TcpDevice::OnProbeReady(uint64_t key, TimeNs now) {
   ::getsockopt(it->second.fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
   const MemberId peer = it->second.peer;
   probes_.erase(it);
-  if (const auto link = links_.find(peer); link != links_.end()) link->second->OnProbe(error == ECONNREFUSED, now);
+  if (const auto link = links_.find(peer); link != links_.end())
+    link->second->OnProbe(error == ECONNREFUSED, now);
 }
 
 }  // namespace ftar::transport::tcp

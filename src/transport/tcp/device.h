@@ -1,7 +1,8 @@
 // The tcp device: listener, handshakes, one epoll set for everything, and the links.
 //
-// Threads and ownership: see transport.h. Unauthenticated connections cost one small object each and are bounded in number
-// (the oldest gives way) and in time; without a token only loopback peers are served.
+// Threads and ownership: see transport.h. Unauthenticated connections cost one small object each
+// and are bounded in number (the oldest gives way) and in time; without a token only loopback peers
+// are served.
 #ifndef FTAR_TRANSPORT_TCP_DEVICE_H_
 #define FTAR_TRANSPORT_TCP_DEVICE_H_
 
@@ -48,7 +49,8 @@ class TcpDevice : public Device {
   // kSent completions of a cancelled operation that nobody has fetched yet never come.
   void DropSent(const Link* link, uint32_t group, uint64_t seq) {
     std::erase_if(events_, [&](const Completion& c) {
-      return c.kind == Completion::Kind::kSent && c.link == link && c.header.group == group && c.header.seq == seq;
+      return c.kind == Completion::Kind::kSent && c.link == link && c.header.group == group &&
+             c.header.seq == seq;
     });
   }
   void MarkDirty(TcpLink* link) { dirty_.insert(link); }
@@ -101,7 +103,7 @@ class TcpDevice : public Device {
   UniqueFd epoll_;
   Listener listener_;
   std::string advertised_;  // "host:port"
-  UniqueFd spare_;          // closed for a moment to refuse connections when descriptors have run out
+  UniqueFd spare_;  // closed for a moment to refuse connections when descriptors have run out
   std::unordered_map<MemberId, std::unique_ptr<TcpLink>> links_;
   std::unordered_set<MemberId> revoked_;
   std::unordered_map<uint64_t, Source> sources_;

@@ -1,4 +1,5 @@
-// The part of the device that lets connections in: accepting, limits, and which link a proven peer's stream belongs to.
+// The part of the device that lets connections in: accepting, limits, and which link a proven
+// peer's stream belongs to.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -19,8 +20,8 @@ void TcpDevice::AcceptAll(TimeNs now) {
   for (int i = 0; i < kAcceptsMax; ++i) {
     SocketAddress peer;
     peer.bytes = sizeof peer.storage;
-    UniqueFd fd(::accept4(listener_.fd.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.bytes,
-                          SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd fd(::accept4(listener_.fd.get(), reinterpret_cast<sockaddr*>(&peer.storage),
+                          &peer.bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EMFILE || errno == ENFILE) RefuseWithSpare();
@@ -36,8 +37,9 @@ void TcpDevice::AcceptAll(TimeNs now) {
   }
 }
 
-// Descriptors have run out: whoever waits longest unproven makes room; if nobody does, the newcomer is closed through the
-// spare descriptor, since a connection that stays in the queue would keep the listener ready for ever.
+// Descriptors have run out: whoever waits longest unproven makes room; if nobody does, the newcomer
+// is closed through the spare descriptor, since a connection that stays in the queue would keep the
+// listener ready for ever.
 void TcpDevice::RefuseWithSpare() {
   ++counters_.peers_refused;
   for (const auto& [id, handshake] : handshakes_) {
@@ -49,7 +51,8 @@ void TcpDevice::RefuseWithSpare() {
   spare_.Reset(::fcntl(listener_.fd.get(), F_DUPFD_CLOEXEC, 0));
 }
 
-// The oldest gives way, not the newest: an honest member needs a millisecond, so idle strangers cannot keep it out.
+// The oldest gives way, not the newest: an honest member needs a millisecond, so idle strangers
+// cannot keep it out.
 void TcpDevice::LimitUnauthenticated() {
   int waiting = 0;
   uint64_t oldest = 0;
@@ -95,7 +98,8 @@ void TcpDevice::DriveHandshake(uint64_t id, TimeNs now) {
 }
 
 void TcpDevice::UpdateInterest(Handshake* handshake) {
-  const uint32_t wanted = EPOLLIN | (handshake->wants_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u);
+  const uint32_t wanted =
+      EPOLLIN | (handshake->wants_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u);
   if (wanted == handshake->interest) return;
   handshake->interest = wanted;
   ChangeInterest(handshake->id, handshake->fd(), wanted);
@@ -134,7 +138,8 @@ Verdict TcpDevice::Judge(Handshake* handshake, TimeNs now, TcpLink** link) {
   if (hello.fresh == 0) return Verdict::kUnknown;
   if (alive && known->dialler()) {
     // Both dialled. While neither is up the lower id's dial goes on; one that is up stays.
-    if (state == TcpLink::State::kUp || (state == TcpLink::State::kOpening && config_.self < peer)) {
+    if (state == TcpLink::State::kUp ||
+        (state == TcpLink::State::kOpening && config_.self < peer)) {
       return Verdict::kCollision;
     }
     known->Yield();
@@ -143,7 +148,8 @@ Verdict TcpDevice::Judge(Handshake* handshake, TimeNs now, TcpLink** link) {
     known->Fail({Code::kLink, "the peer began the link anew"});
   }
   known->Reopen(hello.link_id, hello.streams, now);
-  if (auto address = ParseAddress(handshake->peer_address()); address.ok()) known->set_peer_address(*address);
+  if (auto address = ParseAddress(handshake->peer_address()); address.ok())
+    known->set_peer_address(*address);
   *link = known;
   return Verdict::kWelcome;
 }
@@ -158,7 +164,8 @@ void TcpDevice::FinishHandshake(uint64_t id, TimeNs now) {
   if (it == links_.end()) return RemoveHandshake(id);
   TcpLink* link = it->second.get();
   const int slot = handshake->own_hello().stream;
-  if (slot >= static_cast<int>(link->slots().size()) || link->slots()[slot].handshake != id) return RemoveHandshake(id);
+  if (slot >= static_cast<int>(link->slots().size()) || link->slots()[slot].handshake != id)
+    return RemoveHandshake(id);
   if (handshake->state() == Handshake::State::kDone) return OnDialDone(handshake, link, now);
   const Status why = handshake->status();
   const bool refused = handshake->refused(), final_failure = handshake->final_failure();

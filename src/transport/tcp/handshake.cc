@@ -12,22 +12,27 @@ namespace {
 constexpr size_t kAddressBytesMax = 64;
 constexpr size_t kReadBytes = 512;
 
-// Linux may join a socket to itself when it dials a port of the ephemeral range on its own host that nobody listens on.
+// Linux may join a socket to itself when it dials a port of the ephemeral range on its own host
+// that nobody listens on.
 bool ConnectedToItself(int fd) {
   SocketAddress local, remote;
   local.bytes = remote.bytes = sizeof local.storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&local.storage), &local.bytes) != 0) return false;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&remote.storage), &remote.bytes) != 0) return false;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&local.storage), &local.bytes) != 0)
+    return false;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&remote.storage), &remote.bytes) != 0)
+    return false;
   return local.Text() == remote.Text();
 }
 
 }  // namespace
 
-Handshake::Handshake(const DeviceConfig& config, UniqueFd fd, MemberId peer, LinkHello hello, std::string own_address)
+Handshake::Handshake(const DeviceConfig& config, UniqueFd fd, MemberId peer, LinkHello hello,
+                     std::string own_address)
     : dialler_(true),
       state_(State::kConnecting),
       fd_(std::move(fd)),
-      auth_(Authenticator::Role::kDialler, AuthPurpose::kLink, config.token, {config.job, config.self}, config.wire_version),
+      auth_(Authenticator::Role::kDialler, AuthPurpose::kLink, config.token,
+            {config.job, config.self}, config.wire_version),
       peer_(peer),
       own_hello_(hello),
       own_address_(own_address.substr(0, kAddressBytesMax)) {}
@@ -36,8 +41,8 @@ Handshake::Handshake(const DeviceConfig& config, UniqueFd fd)
     : dialler_(false),
       state_(State::kAuth),
       fd_(std::move(fd)),
-      auth_(Authenticator::Role::kAcceptor, AuthPurpose::kLink, config.token, {config.job, config.self},
-            config.wire_version) {}
+      auth_(Authenticator::Role::kAcceptor, AuthPurpose::kLink, config.token,
+            {config.job, config.self}, config.wire_version) {}
 
 void Handshake::OnReady() {
   if (state_ == State::kConnecting && !FinishConnect()) return;
@@ -53,7 +58,8 @@ bool Handshake::FinishConnect() {
   ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
   SocketAddress remote;
   remote.bytes = sizeof remote.storage;
-  if (error == 0 && ::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&remote.storage), &remote.bytes) != 0) {
+  if (error == 0 &&
+      ::getpeername(fd_.get(), reinterpret_cast<sockaddr*>(&remote.storage), &remote.bytes) != 0) {
     if (errno == ENOTCONN) return false;  // still connecting
     error = errno;
   }
@@ -76,7 +82,8 @@ void Handshake::ReadMore() {
     if (got <= 0) {
       rejected_after_proof_ = state_ == State::kAuth && dialler_ && auth_.proof_sent();
       if (rejected_after_proof_) {
-        return Fail({Code::kAuth, "the peer hung up on our proof: it has another token, or died just then"});
+        return Fail({Code::kAuth,
+                     "the peer hung up on our proof: it has another token, or died just then"});
       }
       return Fail({Code::kLink, got == 0 ? "the peer closed the connection during the handshake"
                                          : Status::System("handshake", errno).text()});
@@ -106,7 +113,8 @@ void Handshake::Digest() {
 
 void Handshake::OnAuthenticated() {
   if (dialler_ && auth_.peer().member != peer_) {
-    return Fail({Code::kPeer, "member " + ToString(auth_.peer().member) + " answers at the address of " + ToString(peer_)});
+    return Fail({Code::kPeer, "member " + ToString(auth_.peer().member) +
+                                  " answers at the address of " + ToString(peer_)});
   }
   peer_ = auth_.peer().member;
   state_ = State::kHello;
@@ -122,13 +130,14 @@ void Handshake::OnHello() {
   if (input_.size() < sizeof(LinkHello)) return;
   std::memcpy(&peer_hello_, input_.data(), sizeof peer_hello_);
   if (peer_hello_.magic != LinkHello::kMagic || peer_hello_.address_bytes > kAddressBytesMax ||
-      peer_hello_.stream >= kStreamsMax || peer_hello_.streams > kStreamsMax || peer_hello_.streams == 0 ||
-      peer_hello_.stream >= peer_hello_.streams) {
+      peer_hello_.stream >= kStreamsMax || peer_hello_.streams > kStreamsMax ||
+      peer_hello_.streams == 0 || peer_hello_.stream >= peer_hello_.streams) {
     return Fail({Code::kPeer, "the peer's link greeting is malformed"});
   }
   const size_t bytes = sizeof(LinkHello) + peer_hello_.address_bytes;
   if (input_.size() < bytes) return;
-  peer_address_.assign(reinterpret_cast<const char*>(input_.data()) + sizeof(LinkHello), peer_hello_.address_bytes);
+  peer_address_.assign(reinterpret_cast<const char*>(input_.data()) + sizeof(LinkHello),
+                       peer_hello_.address_bytes);
   input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(bytes));
   state_ = dialler_ ? State::kDone : State::kGreeted;
 }
@@ -143,7 +152,8 @@ void Handshake::Answer(Verdict verdict, uint64_t received) {
   Flush();
   if (state_ == State::kFailed) return;
   // A fresh socket takes 32 bytes; one that does not is of no use.
-  if (!output_.empty()) return Fail({Code::kLink, "the peer's socket is full during the handshake"});
+  if (!output_.empty())
+    return Fail({Code::kLink, "the peer's socket is full during the handshake"});
   if (verdict != Verdict::kWelcome) return Fail({Code::kPeer, "refused"});
   state_ = State::kDone;
 }
@@ -156,7 +166,8 @@ void Handshake::Flush() {
     if (sent < 0) {
       if (state_ == State::kDone) return;  // the stream will find out
       rejected_after_proof_ = state_ == State::kAuth && dialler_ && auth_.proof_sent();
-      return Fail({rejected_after_proof_ ? Code::kAuth : Code::kLink, Status::System("handshake", errno).text()});
+      return Fail({rejected_after_proof_ ? Code::kAuth : Code::kLink,
+                   Status::System("handshake", errno).text()});
     }
     output_.erase(output_.begin(), output_.begin() + sent);
   }

@@ -1,8 +1,9 @@
-// From a fresh socket to a stream of a link: connect, prove the token (auth.h), then say which link and stream this is and how
-// many frames have been received so far, so that both sides know what must be sent again.
+// From a fresh socket to a stream of a link: connect, prove the token (auth.h), then say which link
+// and stream this is and how many frames have been received so far, so that both sides know what
+// must be sent again.
 //
-// Driven by the device: OnReady when the socket is ready, until state() is kGreeted (acceptor: decide and Answer), kDone or
-// kFailed. One thread; owns its socket until TakeFd.
+// Driven by the device: OnReady when the socket is ready, until state() is kGreeted (acceptor:
+// decide and Answer), kDone or kFailed. One thread; owns its socket until TakeFd.
 #ifndef FTAR_TRANSPORT_TCP_HANDSHAKE_H_
 #define FTAR_TRANSPORT_TCP_HANDSHAKE_H_
 
@@ -26,7 +27,8 @@ enum class Verdict : uint16_t {
   kUnknown = 3,    // the acceptor no longer knows this link: too late to repair it
 };
 
-// What the dialler asks and the acceptor answers, behind the proof. Fixed layout, little endian; an address may follow.
+// What the dialler asks and the acceptor answers, behind the proof. Fixed layout, little endian; an
+// address may follow.
 struct LinkHello {
   uint32_t magic = kMagic;
   uint16_t verdict = 0;        // answer only
@@ -53,7 +55,8 @@ class Handshake {
   };
 
   // Dialler. The hello is sent when the peer has proved the token.
-  Handshake(const DeviceConfig& config, UniqueFd fd, MemberId peer, LinkHello hello, std::string own_address);
+  Handshake(const DeviceConfig& config, UniqueFd fd, MemberId peer, LinkHello hello,
+            std::string own_address);
   // Acceptor.
   Handshake(const DeviceConfig& config, UniqueFd fd);
 
@@ -65,7 +68,9 @@ class Handshake {
 
   State state() const { return state_; }
   bool dialler() const { return dialler_; }
-  bool authenticated() const { return state_ == State::kHello || state_ == State::kGreeted || state_ == State::kDone; }
+  bool authenticated() const {
+    return state_ == State::kHello || state_ == State::kGreeted || state_ == State::kDone;
+  }
   bool wants_write() const { return state_ == State::kConnecting || !output_.empty(); }
   int fd() const { return fd_.get(); }
   UniqueFd& fd_owner() { return fd_; }
@@ -77,7 +82,7 @@ class Handshake {
   // What failed cannot be mended by dialling again.
   bool final_failure() const { return final_failure_; }
 
-  MemberId peer() const { return peer_; }      // who was dialled, or who has proved to be there
+  MemberId peer() const { return peer_; }  // who was dialled, or who has proved to be there
 
   const LinkHello& hello() const { return peer_hello_; }
   const LinkHello& own_hello() const { return own_hello_; }

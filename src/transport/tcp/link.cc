@@ -22,7 +22,8 @@ TcpLink::TcpLink(TcpDevice* device, MemberId peer) : device_(device), peer_(peer
 TcpLink::~TcpLink() { CloseStreams(); }
 
 int TcpLink::live_streams() const {
-  return static_cast<int>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.stream != nullptr; }));
+  return static_cast<int>(std::count_if(slots_.begin(), slots_.end(),
+                                        [](const Slot& s) { return s.stream != nullptr; }));
 }
 
 void TcpLink::Tell(Completion::Kind kind, std::string text, Status status) {
@@ -35,7 +36,8 @@ void TcpLink::Tell(Completion::Kind kind, std::string text, Status status) {
   device_->Emit(std::move(completion));
 }
 
-// ---- opening, losing and repairing streams ---------------------------------------------------------------------------------
+// ---- opening, losing and repairing streams
+// ---------------------------------------------------------------------------------
 
 void TcpLink::Open(bool dialler, uint64_t link_id, int streams, TimeNs now) {
   CloseStreams();
@@ -79,7 +81,8 @@ void TcpLink::Yield() {
   }
 }
 
-void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received, std::span<const std::byte> leftover, TimeNs now) {
+void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
+                     std::span<const std::byte> leftover, TimeNs now) {
   // The dialler noticed the loss of the old stream before we did.
   if (slots_[slot_index].stream != nullptr) {
     LoseSlot(slot_index, {Code::kLink, "the peer replaced the connection"}, now);
@@ -88,7 +91,8 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received, std::s
   slot.handshake = 0;
   slot.dial_at = slot.give_up_at = kNever;
   slot.backoff_ns = 0;
-  if (const Status status = SetOptions(fd.get(), device_->config().tcp_congestion); !status.ok()) last_trouble_ = status.text();
+  if (const Status status = SetOptions(fd.get(), device_->config().tcp_congestion); !status.ok())
+    last_trouble_ = status.text();
   slot.stream = std::make_unique<Stream>(std::move(fd), device_->pool());
   slot.stream->Preload(leftover);
   slot.stream->interest = EPOLLIN;
@@ -123,15 +127,18 @@ void TcpLink::LoseSlot(int slot_index, const Status& why, TimeNs now) {
   ++device_->counting().paths_lost;
   if (why.code() == Code::kCorrupt) ++device_->counting().frames_corrupt;
   RequeueFramesOf(slot_index);
-  Tell(Completion::Kind::kPathLost, "path " + std::to_string(slot_index) + " of " + std::to_string(slots_.size()) + ": " +
-                                        why.text(), why);
+  Tell(Completion::Kind::kPathLost,
+       "path " + std::to_string(slot_index) + " of " + std::to_string(slots_.size()) + ": " +
+           why.text(),
+       why);
   slot.give_up_at = now + device_->config().path_retry_ns;
   if (dialler_) ScheduleDial(slot_index, now);
   BreakIfNoStream(now);
   device_->MarkDirty(this);
 }
 
-// What this stream carried and the peer has not acknowledged goes to the other streams now, or to the next connection.
+// What this stream carried and the peer has not acknowledged goes to the other streams now, or to
+// the next connection.
 void TcpLink::RequeueFramesOf(int slot_index) {
   for (auto& frame : window_) {
     if (frame->slot != slot_index || frame->state == OutFrame::State::kQueued) continue;
@@ -161,13 +168,15 @@ void TcpLink::ScheduleDial(int slot_index, TimeNs now) {
   slot.backoff_ns = std::clamp(slot.backoff_ns * 2, kBackoffMinNs, kBackoffMaxNs);
 }
 
-void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool final_failure, TimeNs now) {
+void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool final_failure,
+                           TimeNs now) {
   if (state_ == State::kDead) return;
   slots_[slot_index].handshake = 0;
   last_trouble_ = why.text();
   if (final_failure) return Fail(why);
   if (refused && live_streams() == 0) {
-    return Fail({Code::kPeer, "nobody listens at " + peer_address_.Text() + ": the process is gone"});
+    return Fail(
+        {Code::kPeer, "nobody listens at " + peer_address_.Text() + ": the process is gone"});
   }
   // One hang-up may be the peer's death; two are an opinion about our token.
   if (why.code() == Code::kAuth && !was_up_ && ++auth_rejections_ >= 2) return Fail(why);
@@ -176,12 +185,15 @@ void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool
 
 void TcpLink::OnProbe(bool refused, TimeNs now) {
   if (state_ != State::kBroken) return;
-  if (refused) return Fail({Code::kPeer, "nobody listens at " + peer_address_.Text() + ": the process is gone"});
+  if (refused)
+    return Fail(
+        {Code::kPeer, "nobody listens at " + peer_address_.Text() + ": the process is gone"});
   probe_at_ = now + kProbeEveryNs;
 }
 
 void TcpLink::OnPeerExited(TimeNs now) {
-  if (state_ == State::kDead) return Tell(Completion::Kind::kExited, "");  // stronger than what was said before
+  if (state_ == State::kDead)
+    return Tell(Completion::Kind::kExited, "");  // stronger than what was said before
   // What it sent before it died still counts.
   for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i) {
     if (slots_[i].stream != nullptr) OnReadable(static_cast<int>(i), kDrainBytesMax, now);
@@ -265,10 +277,12 @@ bool TcpLink::Disturb(Device::Disturbance what, TimeNs now) {
 
 std::string TcpLink::Describe() const {
   static constexpr const char* kNames[] = {"idle", "opening", "up", "broken", "dead"};
-  std::string text = "tcp to " + ToString(peer_) + " at " + peer_address_.Text() + ": " + kNames[static_cast<int>(state_)] +
-                     ", " + std::to_string(live_streams()) + " of " + std::to_string(slots_.size()) + " paths, " +
-                     std::to_string(queue_.size()) + " frames queued, " + std::to_string(window_.size()) +
-                     " unacknowledged, " + std::to_string(held_bytes_) + " bytes held";
+  std::string text = "tcp to " + ToString(peer_) + " at " + peer_address_.Text() + ": " +
+                     kNames[static_cast<int>(state_)] + ", " + std::to_string(live_streams()) +
+                     " of " + std::to_string(slots_.size()) + " paths, " +
+                     std::to_string(queue_.size()) + " frames queued, " +
+                     std::to_string(window_.size()) + " unacknowledged, " +
+                     std::to_string(held_bytes_) + " bytes held";
   if (!last_trouble_.empty()) text += "; last trouble: " + last_trouble_;
   return text;
 }

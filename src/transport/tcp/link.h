@@ -1,12 +1,15 @@
-// A tcp link: frames numbered from 0, spread over several streams, put back in order by number, kept until acknowledged.
+// A tcp link: frames numbered from 0, spread over several streams, put back in order by number,
+// kept until acknowledged.
 //
-// Payload is referenced until the peer has acknowledged the frame (kSent), so that a lost stream's frames can be sent again on
-// another stream or a new connection; the receiver drops what it has already (exactly once). A frame gets its number when it
-// is handed to a stream, not when it is queued, so cancelling a queued frame leaves no gap; a numbered one that is cancelled
-// travels as a tombstone if it must travel again. Acknowledgements ride in every header; frames of their own are sent only
-// after 64 frames or 1 MiB, or when the link has been idle for a moment.
+// Payload is referenced until the peer has acknowledged the frame (kSent), so that a lost stream's
+// frames can be sent again on another stream or a new connection; the receiver drops what it has
+// already (exactly once). A frame gets its number when it is handed to a stream, not when it is
+// queued, so cancelling a queued frame leaves no gap; a numbered one that is cancelled travels as a
+// tombstone if it must travel again. Acknowledgements ride in every header; frames of their own are
+// sent only after 64 frames or 1 MiB, or when the link has been idle for a moment.
 //
-// One thread at a time; owned by the device. Received payload is in heap memory of its own from the start, so Detach is free.
+// One thread at a time; owned by the device. Received payload is in heap memory of its own from the
+// start, so Detach is free.
 #ifndef FTAR_TRANSPORT_TCP_LINK_H_
 #define FTAR_TRANSPORT_TCP_LINK_H_
 
@@ -29,19 +32,19 @@ class TcpDevice;
 class TcpLink : public Link {
  public:
   enum class State {
-    kIdle,    // known, neither dialled nor up
-    kOpening, // dialled, no stream yet
-    kUp,      // at least one stream
-    kBroken,  // all streams lost; being dialled again, or waiting for the dialler
-    kDead,    // kDown was said
+    kIdle,     // known, neither dialled nor up
+    kOpening,  // dialled, no stream yet
+    kUp,       // at least one stream
+    kBroken,   // all streams lost; being dialled again, or waiting for the dialler
+    kDead,     // kDown was said
   };
   struct Slot {
     std::unique_ptr<Stream> stream;
-    uint64_t handshake = 0;       // the device's key of a dial in progress
-    TimeNs dial_at = kNever;      // dialler: next attempt
+    uint64_t handshake = 0;   // the device's key of a dial in progress
+    TimeNs dial_at = kNever;  // dialler: next attempt
     TimeNs backoff_ns = 0;
-    TimeNs give_up_at = kNever;   // dialler: when a slot that alone is lost is left alone
-    bool lost = false;            // kPathLost was said
+    TimeNs give_up_at = kNever;  // dialler: when a slot that alone is lost is left alone
+    bool lost = false;           // kPathLost was said
     uint64_t epoll_key = 0;
   };
 
@@ -49,8 +52,8 @@ class TcpLink : public Link {
   ~TcpLink() override;
 
   MemberId peer() const override { return peer_; }
-  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-            bool copy_payload, uint64_t cookie) override;
+  void Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
+            std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) override;
   void CancelOp(uint32_t group, uint64_t seq) override;
   void FinishOp(uint32_t group, uint64_t seq) override;
   void Release(uint64_t token) override;
@@ -69,7 +72,8 @@ class TcpLink : public Link {
   std::vector<Slot>& slots() { return slots_; }
   const SocketAddress& peer_address() const { return peer_address_; }
 
-  // Begins anew as dialler or acceptor; what an earlier incarnation had queued is dropped, its tokens stay valid.
+  // Begins anew as dialler or acceptor; what an earlier incarnation had queued is dropped, its
+  // tokens stay valid.
   void Open(bool dialler, uint64_t link_id, int streams, TimeNs now);
   // As Open for an accepted dial; frames that were queued before the link was up go out on it.
   void Reopen(uint64_t link_id, int streams, TimeNs now);
@@ -79,7 +83,8 @@ class TcpLink : public Link {
   // Connect was called here: the outcome is kUp, not kAccepted.
   void WantUp() { wants_up_ = true; }
   // The peer's own greeting of this slot's new connection says how many frames it has.
-  void Attach(int slot, UniqueFd fd, uint64_t peer_received, std::span<const std::byte> leftover, TimeNs now);
+  void Attach(int slot, UniqueFd fd, uint64_t peer_received, std::span<const std::byte> leftover,
+              TimeNs now);
   // Returns the bytes of payload that came.
   size_t OnReadable(int slot, size_t budget_bytes, TimeNs now);
   void OnWritable(int slot, TimeNs now);
@@ -144,7 +149,8 @@ class TcpLink : public Link {
   std::vector<Slot> slots_;
   std::string last_trouble_;
 
-  // Out: queue_ has no numbers yet; window_ holds frames window_begin_ .. next_number_ until acknowledged.
+  // Out: queue_ has no numbers yet; window_ holds frames window_begin_ .. next_number_ until
+  // acknowledged.
   std::deque<std::unique_ptr<OutFrame>> queue_;
   std::deque<std::unique_ptr<OutFrame>> window_;
   uint64_t window_begin_ = 0, next_number_ = 0, acked_ = 0;

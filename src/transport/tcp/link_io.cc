@@ -20,10 +20,11 @@ constexpr TimeNs kAckDelayNs = 5 * kMillisecond;
 
 }  // namespace
 
-// ---- the caller's side -----------------------------------------------------------------------------------------------------
+// ---- the caller's side
+// -----------------------------------------------------------------------------------------------------
 
-void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext, std::span<const std::byte> payload,
-                   bool copy_payload, uint64_t cookie) {
+void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
+                   std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) {
   if (state_ == State::kDead) return;
   auto frame = std::make_unique<OutFrame>();
   frame->header = header;
@@ -34,10 +35,12 @@ void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
   frame->payload = payload;
   frame->cookie = cookie;
   if (ext.size() > wire::kExtBytesMax || payload.size() > wire::kPayloadBytesMax) {
-    return Fail({Code::kInternal, "a frame of " + std::to_string(payload.size()) + " bytes is too long for any link"});
+    return Fail({Code::kInternal, "a frame of " + std::to_string(payload.size()) +
+                                      " bytes is too long for any link"});
   }
   if (copy_payload && !frame->MakePrivate(device_->pool())) {
-    return Fail({Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
+    return Fail(
+        {Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
   }
   queue_.push_back(std::move(frame));
   device_->MarkDirty(this);
@@ -63,7 +66,8 @@ void TcpLink::CancelNumbered(OutFrame* frame) {
     return;
   }
   frame->cancelled = true;
-  if (!frame->MakePrivate(device_->pool())) Fail({Code::kMemory, "no memory to finish a cancelled frame"});
+  if (!frame->MakePrivate(device_->pool()))
+    Fail({Code::kMemory, "no memory to finish a cancelled frame"});
 }
 
 void TcpLink::FinishOp(uint32_t group, uint64_t seq) {
@@ -124,14 +128,17 @@ size_t TcpLink::hold_bytes_max() const { return kHoldBytesMax; }
 bool TcpLink::busy() const { return !queue_.empty() || !resend_.empty() || HasUnwritten(); }
 
 bool TcpLink::HasUnwritten() const {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [](const Slot& s) { return s.stream != nullptr && s.stream->queued_bytes() > 0; });
+  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) {
+    return s.stream != nullptr && s.stream->queued_bytes() > 0;
+  });
 }
 
-// ---- out -------------------------------------------------------------------------------------------------------------------
+// ---- out
+// -------------------------------------------------------------------------------------------------------------------
 
 void TcpLink::Flush(TimeNs now) {
-  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i) WriteSlot(static_cast<int>(i), now);
+  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
+    WriteSlot(static_cast<int>(i), now);
   if (state_ != State::kUp || now < ack_at_) return;
   SendAck(now);
 }
@@ -142,7 +149,8 @@ void TcpLink::OnWritable(int slot, TimeNs now) {
   WriteSlot(slot, now);
 }
 
-// Fills and writes until the socket is full, there is nothing left, or it has had its share of this turn.
+// Fills and writes until the socket is full, there is nothing left, or it has had its share of this
+// turn.
 void TcpLink::WriteSlot(int slot, TimeNs now) {
   size_t written = 0;
   while (slots_[slot].stream != nullptr && !slots_[slot].stream->blocked()) {
@@ -163,11 +171,14 @@ void TcpLink::WriteSlot(int slot, TimeNs now) {
 }
 
 void TcpLink::FillStream(int slot) {
-  while (slots_[slot].stream != nullptr && slots_[slot].stream->queued_bytes() < kStreamQueueBytes) {
+  while (slots_[slot].stream != nullptr &&
+         slots_[slot].stream->queued_bytes() < kStreamQueueBytes) {
     OutFrame* frame = NextFrame();
     if (frame == nullptr) return;
     if (frame->unrepeatable) {
-      return Fail({Code::kLink, "data of a finished operation was lost with its connection and cannot be sent again"});
+      return Fail(
+          {Code::kLink,
+           "data of a finished operation was lost with its connection and cannot be sent again"});
     }
     Assign(frame, slot);
   }
@@ -241,13 +252,15 @@ void TcpLink::SendAck(TimeNs now) {
 }
 
 void TcpLink::ApplyAck(uint64_t ack) {
-  if (ack > next_number_) return Fail({Code::kCorrupt, "the peer acknowledges frames that were never sent"});
+  if (ack > next_number_)
+    return Fail({Code::kCorrupt, "the peer acknowledges frames that were never sent"});
   if (ack <= acked_) return;
   acked_ = ack;
   TrimWindow();
 }
 
-// Lets go of acknowledged frames from the front; one that is being written (again) must be finished first.
+// Lets go of acknowledged frames from the front; one that is being written (again) must be finished
+// first.
 void TcpLink::TrimWindow() {
   bool trimmed = false;
   while (!window_.empty() && window_begin_ < acked_) {
@@ -281,7 +294,8 @@ void TcpLink::UpdateInterest(int slot_index) {
   device_->ChangeInterest(slots_[slot_index].epoll_key, stream->fd(), wanted);
 }
 
-// ---- in --------------------------------------------------------------------------------------------------------------------
+// ---- in
+// --------------------------------------------------------------------------------------------------------------------
 
 size_t TcpLink::OnReadable(int slot, size_t budget_bytes, TimeNs now) {
   if (state_ != State::kUp || slots_[slot].stream == nullptr) return 0;

@@ -29,7 +29,8 @@ SocketAddress FromRaw(const sockaddr* raw) {
 }
 
 bool ParseHost(std::string text, SocketAddress* address) {
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']')
+    text = text.substr(1, text.size() - 2);
   sockaddr_in v4{};
   if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
     v4.sin_family = AF_INET;
@@ -53,9 +54,13 @@ bool ParseNumber(std::string_view text, unsigned max, unsigned* value) {
 // The bytes of an address, for comparing prefixes.
 std::pair<const unsigned char*, unsigned> HostBytes(const SocketAddress& address) {
   if (address.family() == AF_INET) {
-    return {reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr), 4};
+    return {reinterpret_cast<const unsigned char*>(
+                &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr),
+            4};
   }
-  return {reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr), 16};
+  return {reinterpret_cast<const unsigned char*>(
+              &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr),
+          16};
 }
 
 bool InPrefix(const SocketAddress& address, const SocketAddress& network, unsigned bits) {
@@ -76,7 +81,8 @@ bool LinkLocal(const SocketAddress& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
 }
 
-// The best local address that `accept` takes: IPv4 before IPv6, since link-local and temporary IPv6 addresses are common.
+// The best local address that `accept` takes: IPv4 before IPv6, since link-local and temporary IPv6
+// addresses are common.
 template <typename Accept>
 bool FindLocal(Accept accept, SocketAddress* found) {
   ifaddrs* list = nullptr;
@@ -104,14 +110,16 @@ Expected<SocketAddress> LocalByRoute(const std::string& route_to) {
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* list = nullptr;
   const int error = getaddrinfo(host.c_str(), "9", &hints, &list);
-  if (error != 0) return Status(Code::kConfig, "coordinator", "host '" + host + "': " + gai_strerror(error));
+  if (error != 0)
+    return Status(Code::kConfig, "coordinator", "host '" + host + "': " + gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, freeaddrinfo);
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     const UniqueFd fd(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (!fd.valid() || ::connect(fd.get(), entry->ai_addr, entry->ai_addrlen) != 0) continue;
     SocketAddress local;
     local.bytes = sizeof local.storage;
-    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&local.storage), &local.bytes) != 0) continue;
+    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&local.storage), &local.bytes) != 0)
+      continue;
     local.set_port(0);
     return local;
   }
@@ -169,7 +177,8 @@ Expected<SocketAddress> ParseAddress(const std::string& text, bool any_port) {
   return address;
 }
 
-Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to, bool allow_wildcard) {
+Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to,
+                                         bool allow_wildcard) {
   SocketAddress address;
   if (name.empty()) {
     if (!route_to.empty()) return LocalByRoute(route_to);
@@ -186,16 +195,19 @@ Expected<SocketAddress> ResolveInterface(const std::string& name, const std::str
     SocketAddress network;
     unsigned bits = 0;
     if (!ParseHost(name.substr(0, slash), &network) ||
-        !ParseNumber(std::string_view(name).substr(slash + 1), network.family() == AF_INET ? 32 : 128, &bits)) {
+        !ParseNumber(std::string_view(name).substr(slash + 1),
+                     network.family() == AF_INET ? 32 : 128, &bits)) {
       return BadInterface(name, "is not a CIDR like 10.0.0.0/8");
     }
-    if (FindLocal([&](const char*, const SocketAddress& a) { return InPrefix(a, network, bits); }, &address)) {
+    if (FindLocal([&](const char*, const SocketAddress& a) { return InPrefix(a, network, bits); },
+                  &address)) {
       address.set_port(0);
       return address;
     }
     return BadInterface(name, "no address of this host lies in it");
   }
-  if (FindLocal([&](const char* found, const SocketAddress&) { return name == found; }, &address)) return address;
+  if (FindLocal([&](const char* found, const SocketAddress&) { return name == found; }, &address))
+    return address;
   return BadInterface(name, "no such interface with an address here");
 }
 
@@ -215,23 +227,27 @@ Expected<Listener> Listen(const SocketAddress& address, const std::string& ports
   int error = 0;
   for (unsigned port = first; port <= last; ++port) {
     Listener listener;
-    listener.fd = UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    listener.fd =
+        UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!listener.fd.valid()) return Status::System("socket", errno);
     const int on = 1;
     ::setsockopt(listener.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address.family() == AF_INET6) ::setsockopt(listener.fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (address.family() == AF_INET6)
+      ::setsockopt(listener.fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     listener.address = address;
     listener.address.set_port(static_cast<uint16_t>(port));
     if (::bind(listener.fd.get(), listener.address.raw(), listener.address.bytes) == 0 &&
         ::listen(listener.fd.get(), kBacklog) == 0) {
       listener.address.bytes = sizeof listener.address.storage;
-      ::getsockname(listener.fd.get(), reinterpret_cast<sockaddr*>(&listener.address.storage), &listener.address.bytes);
+      ::getsockname(listener.fd.get(), reinterpret_cast<sockaddr*>(&listener.address.storage),
+                    &listener.address.bytes);
       return listener;
     }
     error = errno;
     if (error != EADDRINUSE && error != EACCES) break;
   }
-  const Status why = Status::System("listening on " + address.Text() + (ports.empty() ? "" : ", ports " + ports), error);
+  const Status why = Status::System(
+      "listening on " + address.Text() + (ports.empty() ? "" : ", ports " + ports), error);
   return Status(Code::kConfig, error == EADDRNOTAVAIL ? "interface" : "ports", why.text());
 }
 
@@ -242,7 +258,8 @@ UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error)
     *error = errno;
     return fd;
   }
-  // From the chosen interface, so that traffic stays where the user wants it. Between loopback and the rest there is no route.
+  // From the chosen interface, so that traffic stays where the user wants it. Between loopback and
+  // the rest there is no route.
   if (local.family() == peer.family() && !local.wildcard() && local.loopback() == peer.loopback()) {
     SocketAddress from = local;
     from.set_port(0);
@@ -263,10 +280,12 @@ UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error)
 
 Status SetOptions(int fd, const std::string& congestion) {
   const int on = 1;
-  if (::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) return Status::System("TCP_NODELAY", errno);
+  if (::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+    return Status::System("TCP_NODELAY", errno);
   if (congestion.empty() || congestion == "system") return {};
   const std::string name = congestion == "auto" ? "cubic" : congestion;
-  if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) != 0 &&
+  if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                   static_cast<socklen_t>(name.size())) != 0 &&
       congestion != "auto") {
     return Status::System("congestion control '" + name + "'", errno);
   }

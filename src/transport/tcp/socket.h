@@ -1,6 +1,7 @@
-// Addresses and sockets of the tcp transport: which local address to use, listening in a port range, dialling, options.
-// Plain functions over values; any thread. Descriptors returned are nonblocking and close-on-exec. Errors are Code::kConfig
-// with the knob's name as argument when the configuration is to blame, else Code::kSystem.
+// Addresses and sockets of the tcp transport: which local address to use, listening in a port
+// range, dialling, options. Plain functions over values; any thread. Descriptors returned are
+// nonblocking and close-on-exec. Errors are Code::kConfig with the knob's name as argument when the
+// configuration is to blame, else Code::kSystem.
 #ifndef FTAR_TRANSPORT_TCP_SOCKET_H_
 #define FTAR_TRANSPORT_TCP_SOCKET_H_
 
@@ -30,8 +31,10 @@ struct SocketAddress {
 // Port 0, "any", is an address to listen on and no address of a peer.
 Expected<SocketAddress> ParseAddress(const std::string& text, bool any_port = false);
 
-// The local address that knob `interface` names (see DeviceConfig::interface_name); the port is 0. `route_to` is "host:port".
-Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to, bool allow_wildcard);
+// The local address that knob `interface` names (see DeviceConfig::interface_name); the port is 0.
+// `route_to` is "host:port".
+Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to,
+                                         bool allow_wildcard);
 
 struct Listener {
   UniqueFd fd;
@@ -40,10 +43,12 @@ struct Listener {
 // `ports` is "a-b", "a" or empty for any.
 Expected<Listener> Listen(const SocketAddress& address, const std::string& ports);
 
-// Starts to connect from `local`'s address. *error is errno if it failed at once (the descriptor is then invalid).
+// Starts to connect from `local`'s address. *error is errno if it failed at once (the descriptor is
+// then invalid).
 UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error);
 
-// TCP_NODELAY and the congestion control: "" and "system" leave the default, "auto" takes cubic where there is one.
+// TCP_NODELAY and the congestion control: "" and "system" leave the default, "auto" takes cubic
+// where there is one.
 Status SetOptions(int fd, const std::string& congestion);
 // Fails with kConfig if this system has no such congestion control.
 Status CheckCongestion(const std::string& congestion);

@@ -70,7 +70,8 @@ Status Stream::Read(size_t budget_bytes, std::vector<Arrived>* out) {
     staging_begin_ = 0;
     staging_end_ = bytes - to_body;
     FTAR_RETURN_IF_ERROR(Parse(out));
-    if (bytes < direct + kStagingBytes) return {};  // the socket is empty, most likely; if not, epoll says so again
+    if (bytes < direct + kStagingBytes)
+      return {};  // the socket is empty, most likely; if not, epoll says so again
   }
   return {};
 }
@@ -86,7 +87,8 @@ Status Stream::Parse(std::vector<Arrived>* out) {
     }
     if (staging_begin_ == staging_end_) return {};
     const size_t bytes = std::min(kHeaderBytes - header_have_, staging_end_ - staging_begin_);
-    std::memcpy(reinterpret_cast<std::byte*>(&current_.header) + header_have_, staging_.get() + staging_begin_, bytes);
+    std::memcpy(reinterpret_cast<std::byte*>(&current_.header) + header_have_,
+                staging_.get() + staging_begin_, bytes);
     header_have_ += bytes;
     staging_begin_ += bytes;
     if (header_have_ < kHeaderBytes) return {};
@@ -96,20 +98,24 @@ Status Stream::Parse(std::vector<Arrived>* out) {
 
 Status Stream::BeginBody() {
   // Lengths are bounded here; whether they are true only the CRC tells, once ext is there.
-  if (const Status status = wire::ValidateHeader(current_.header); !status.ok()) return {Code::kCorrupt, status.text()};
+  if (const Status status = wire::ValidateHeader(current_.header); !status.ok())
+    return {Code::kCorrupt, status.text()};
   in_body_ = true;
   body_have_ = 0;
   payload_crc_ = 0;
   if (body_bytes() > 0) {
-    current_.memory = pool_->Get(Arrived::PaddedExt(current_.header.ext_bytes) + current_.header.payload_bytes);
-    if (current_.memory.empty()) return {Code::kMemory, "no memory for a frame of " + std::to_string(body_bytes()) + " bytes"};
+    current_.memory =
+        pool_->Get(Arrived::PaddedExt(current_.header.ext_bytes) + current_.header.payload_bytes);
+    if (current_.memory.empty())
+      return {Code::kMemory, "no memory for a frame of " + std::to_string(body_bytes()) + " bytes"};
   }
   return {};
 }
 
 Status Stream::FinishFrame(std::vector<Arrived>* out) {
   const wire::FrameHeader& header = current_.header;
-  if (HeaderCrc(header, current_.memory.data()) != header.header_crc) return {Code::kCorrupt, "a frame header's CRC is wrong"};
+  if (HeaderCrc(header, current_.memory.data()) != header.header_crc)
+    return {Code::kCorrupt, "a frame header's CRC is wrong"};
   if ((header.flags & wire::kFrameHasCrc) != 0 && payload_crc_ != header.payload_crc) {
     return {Code::kCorrupt, "a frame payload's CRC is wrong"};
   }

@@ -1,8 +1,8 @@
-// One connected socket of a link: cuts arriving bytes into frames and writes queued frames out. It knows no frame numbers;
-// order, acknowledgement and repetition are the link's.
+// One connected socket of a link: cuts arriving bytes into frames and writes queued frames out. It
+// knows no frame numbers; order, acknowledgement and repetition are the link's.
 //
-// One thread at a time. It owns the socket and arriving payload; frames to write stay the link's and must live until
-// `TakeWritten` returned them or the stream is destroyed.
+// One thread at a time. It owns the socket and arriving payload; frames to write stay the link's
+// and must live until `TakeWritten` returned them or the stream is destroyed.
 #ifndef FTAR_TRANSPORT_TCP_STREAM_H_
 #define FTAR_TRANSPORT_TCP_STREAM_H_
 
@@ -20,7 +20,8 @@
 
 namespace ftar::transport::tcp {
 
-// A whole frame, checked by CRC where there is one. `memory` holds ext, padded to 64 bytes, then payload.
+// A whole frame, checked by CRC where there is one. `memory` holds ext, padded to 64 bytes, then
+// payload.
 struct Arrived {
   wire::FrameHeader header;
   BufferPool::Buffer memory;
@@ -41,8 +42,8 @@ class Stream {
 
   // Bytes that were read together with the handshake. At most kStagingBytes.
   void Preload(std::span<const std::byte> bytes);
-  // Reads at most about `budget_bytes`, appends whole frames to `out`. An error means that the stream is of no more use:
-  // kLink (closed, reset), kCorrupt (CRC or header wrong), kMemory.
+  // Reads at most about `budget_bytes`, appends whole frames to `out`. An error means that the
+  // stream is of no more use: kLink (closed, reset), kCorrupt (CRC or header wrong), kMemory.
   Status Read(size_t budget_bytes, std::vector<Arrived>* out);
 
   // `frame` must be stamped, that is complete but for being written.
@@ -55,7 +56,9 @@ class Stream {
   bool blocked() const { return blocked_; }
   void set_blocked(bool blocked) { blocked_ = blocked; }
   // True if some of this frame's bytes are in the socket and some are not.
-  bool HalfWritten(const OutFrame* frame) const { return !queue_.empty() && queue_.front() == frame && offset_ > 0; }
+  bool HalfWritten(const OutFrame* frame) const {
+    return !queue_.empty() && queue_.front() == frame && offset_ > 0;
+  }
   // Call after shortening a queued frame that is not half written.
   void RecountQueue();
 
@@ -72,14 +75,17 @@ class Stream {
   void AddToBody(const std::byte* data, size_t bytes);
   void CountBody(size_t bytes);
   size_t BodyIovecs(iovec* iov) const;
-  size_t body_bytes() const { return size_t{current_.header.ext_bytes} + current_.header.payload_bytes; }
+  size_t body_bytes() const {
+    return size_t{current_.header.ext_bytes} + current_.header.payload_bytes;
+  }
   size_t GatherOutput(iovec* iov) const;
   void AdvanceOutput(size_t bytes);
 
   UniqueFd fd_;
   BufferPool* pool_;
 
-  // Arriving: header bytes first, then the body straight into its own memory; small frames come through staging_.
+  // Arriving: header bytes first, then the body straight into its own memory; small frames come
+  // through staging_.
   std::unique_ptr<std::byte[]> staging_;
   size_t staging_begin_ = 0, staging_end_ = 0;
   bool in_body_ = false;
@@ -94,7 +100,8 @@ class Stream {
   bool blocked_ = false;
 };
 
-// Fills the header's fields that are the transport's: lengths, checksums, link_ack. `number` is the frame's link_seq.
+// Fills the header's fields that are the transport's: lengths, checksums, link_ack. `number` is the
+// frame's link_seq.
 void StampFrame(OutFrame* frame, uint64_t number, uint64_t ack, bool crc);
 
 }  // namespace ftar::transport::tcp

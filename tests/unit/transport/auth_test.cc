@@ -12,7 +12,8 @@ using State = Authenticator::State;
 
 const MemberId kDialler{1, 2}, kAcceptor{3, 4};
 
-// Carries bytes between two machines, `step` at a time, until nobody says anything more. Returns all the dialler was told.
+// Carries bytes between two machines, `step` at a time, until nobody says anything more. Returns
+// all the dialler was told.
 std::vector<std::byte> Exchange(Authenticator* a, Authenticator* b, size_t step = 1000) {
   std::vector<std::byte> told;
   const auto carry = [step](std::vector<std::byte> bytes, Authenticator* to) {
@@ -29,7 +30,6 @@ std::vector<std::byte> Exchange(Authenticator* a, Authenticator* b, size_t step 
   }
   return told;
 }
-
 
 TEST(Authenticator, ProvesBothWaysWhateverTheCuts) {
   for (const size_t step : {1u, 7u, 32u, 1000u}) {
@@ -112,7 +112,8 @@ TEST(Authenticator, ReflectedAndReplayedProofsFail) {
 }
 
 TEST(Authenticator, AnyDamageFails) {
-  // Flip each bit-carrying byte of each message in turn; no damage may end in success on both sides.
+  // Flip each bit-carrying byte of each message in turn; no damage may end in success on both
+  // sides.
   for (size_t message = 0; message < 3; ++message) {
     for (size_t at = 0; at < 60; at += 3) {
       Authenticator a(Role::kDialler, AuthPurpose::kLink, "t", {"job", kDialler}, 1);
@@ -127,7 +128,8 @@ TEST(Authenticator, AnyDamageFails) {
         if (b.state() == State::kRunning) b.Feed(bytes);
         if (a.state() == State::kRunning) a.Feed(b.TakeOutput());
       }
-      EXPECT_FALSE(damaged && a.state() == State::kDone && b.state() == State::kDone) << message << ":" << at;
+      EXPECT_FALSE(damaged && a.state() == State::kDone && b.state() == State::kDone)
+          << message << ":" << at;
     }
   }
 }

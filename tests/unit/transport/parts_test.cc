@@ -51,7 +51,8 @@ TEST(SealedMemory, NobodyElseWritesOrResizes) {
   std::memset(sealed->memory->data(), 7, 8192);
   EXPECT_NE(::ftruncate(sealed->fd.get(), 100), 0);
   EXPECT_NE(::ftruncate(sealed->fd.get(), 100'000), 0);
-  EXPECT_EQ(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, sealed->fd.get(), 0), MAP_FAILED);
+  EXPECT_EQ(::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, sealed->fd.get(), 0),
+            MAP_FAILED);
   const auto mapped = MapSealedMemory(sealed->fd, 8192, 8192);
   ASSERT_TRUE(mapped.ok());
   EXPECT_EQ((*mapped)->data()[8191], std::byte{7});
@@ -83,11 +84,14 @@ TEST(Crc32c, AllWaysAgree) {
   EXPECT_EQ(Crc32c(0, "123456789", 9), 0xe3069283u);
   std::vector<unsigned char> bytes(1000);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7 + 3);
-  for (const auto way : {internal::Crc32cOfIsal(), internal::Crc32cOfSse42(), internal::Crc32cOfTable()}) {
+  for (const auto way :
+       {internal::Crc32cOfIsal(), internal::Crc32cOfSse42(), internal::Crc32cOfTable()}) {
     if (way == nullptr) continue;
     for (size_t bytes_used : {0u, 1u, 7u, 8u, 63u, 1000u}) {
-      EXPECT_EQ(way(0, bytes.data(), bytes_used), internal::Crc32cOfTable()(0, bytes.data(), bytes_used));
-      EXPECT_EQ(way(way(0, bytes.data(), bytes_used / 2), bytes.data() + bytes_used / 2, bytes_used - bytes_used / 2),
+      EXPECT_EQ(way(0, bytes.data(), bytes_used),
+                internal::Crc32cOfTable()(0, bytes.data(), bytes_used));
+      EXPECT_EQ(way(way(0, bytes.data(), bytes_used / 2), bytes.data() + bytes_used / 2,
+                    bytes_used - bytes_used / 2),
                 way(0, bytes.data(), bytes_used));
     }
   }

@@ -38,7 +38,8 @@ TEST(Ring, CarriesFramesAroundItsEnd) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 13);
   for (uint64_t i = 0; i < 1000; ++i) {
     const size_t ext = i % 70, payload = i * 131 % 3000;
-    ASSERT_EQ(s.writer.Write(Header(i, ext, payload), {bytes.data(), ext}, {bytes.data() + i % 9, payload}),
+    ASSERT_EQ(s.writer.Write(Header(i, ext, payload), {bytes.data(), ext},
+                             {bytes.data() + i % 9, payload}),
               RingWriter::Result::kWritten);
     RingReader::Record record;
     const auto more = s.reader.Next(&record);
@@ -79,7 +80,9 @@ TEST(Ring, TheLongestFrameAlwaysFitsAnEmptyRing) {
       s.reader.Done(record.end);
     }
     const size_t longest = s.writer.record_bytes_max() - RecordBytes(0, 0);
-    EXPECT_EQ(s.writer.Write(Header(0, 0, longest), {}, {bytes.data(), longest}), RingWriter::Result::kWritten) << start;
+    EXPECT_EQ(s.writer.Write(Header(0, 0, longest), {}, {bytes.data(), longest}),
+              RingWriter::Result::kWritten)
+        << start;
   }
 }
 
@@ -93,18 +96,23 @@ TEST(Ring, NonsenseFromThePeerIsAnError) {
     RingReader::Record record;
     return s.reader.Next(&record).status().code();
   };
-  const auto header_of = [](Segments* s) { return reinterpret_cast<wire::FrameHeader*>(s->a->bytes + kRingOffset); };
+  const auto header_of = [](Segments* s) {
+    return reinterpret_cast<wire::FrameHeader*>(s->a->bytes + kRingOffset);
+  };
   EXPECT_EQ(next_after([](Segments*) {}), Code::kOk);
   EXPECT_EQ(next_after([](Segments* s) { s->writer_side->head = kRing + 64; }), Code::kCorrupt);
   EXPECT_EQ(next_after([](Segments* s) { s->writer_side->head = UINT64_MAX; }), Code::kCorrupt);
   EXPECT_EQ(next_after([](Segments* s) { s->writer_side->head = 100; }), Code::kCorrupt);
   EXPECT_EQ(next_after([](Segments* s) { s->writer_side->head = 64; }), Code::kCorrupt);
   EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->payload_bytes = 5000; }), Code::kCorrupt);
-  EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->payload_bytes = UINT32_MAX; }), Code::kCorrupt);
+  EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->payload_bytes = UINT32_MAX; }),
+            Code::kCorrupt);
   EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->ext_bytes = UINT32_MAX; }), Code::kCorrupt);
   EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->magic = 0; }), Code::kCorrupt);
-  EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->magic = 0x5366; }), Code::kCorrupt);  // a skip beyond the head
-  EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->kind = static_cast<wire::FrameKind>(77); }), Code::kCorrupt);
+  EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->magic = 0x5366; }),
+            Code::kCorrupt);  // a skip beyond the head
+  EXPECT_EQ(next_after([&](Segments* s) { header_of(s)->kind = static_cast<wire::FrameKind>(77); }),
+            Code::kCorrupt);
   // And the writer does not believe a reader's progress that cannot be.
   Segments s;
   const std::vector<std::byte> bytes(2000);
