@@ -137,6 +137,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_membership.cc
   void OnPhaseEnded();
   void CloseDown(TimeNs now);
+  TimeNs JoinLimit() const;
   Status JoinFailure(TimeNs now, TimeNs deadline);
 
   // job_events.cc

@@ -26,9 +26,15 @@ Job::Impl::~Impl() {
   }
 }
 
+// The coordinator ends the wait for a place by itself and says who holds it; that answer is given a moment to arrive.
+TimeNs Job::Impl::JoinLimit() const {
+  const bool answered = control_ && control_->up();
+  return created_ns_ + config_.duration_ns(KnobId::kJoinTimeout) + (answered ? kSecond : 0);
+}
+
 // Why joining took too long, as exactly as it can be said from here.
 Status Job::Impl::JoinFailure(TimeNs now, TimeNs deadline) {
-  const TimeNs limit = created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
+  const TimeNs limit = JoinLimit();
   if (now < limit) {
     return deadline <= now ? Status(Code::kTimeout, "not ready yet") : Status::Ok();
   }
@@ -51,7 +57,7 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
            (control_ && control_->hopeless());
   };
   for (;;) {
-    const TimeNs limit = created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
+    const TimeNs limit = JoinLimit();
     const bool ready = DriveUntil(lock, done, std::min(deadline, limit));
     if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
     if (ready) break;

@@ -1,11 +1,233 @@
-// Bad input and bad weather inside one process, each named by `scenario=`.
+// Bad input and bad weather inside one process, each named by `scenario=`. Every finding is a line "NAME=RESULT".
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/process/worker.h"
 
 namespace worker {
+namespace {
 
-int RunScenario(const std::string& name, const Arguments&) {
+constexpr int64_t kSecond = 1'000'000'000;
+
+void Found(const std::string& name, ftarResult_t code) {
+  Say("found " + name + "=" + ftarResultString(code));
+}
+
+struct Member {
+  ftar::Job job;
+  ftar::Group group;
+  bool ok = false;
+};
+
+Member Join(ftar::JobConfig config = {}) {
+  Member out;
+  auto joined = ftar::Job::Join(std::move(config));
+  if (!joined.ok()) {
+    SayError("join", joined.code());
+    return out;
+  }
+  out.job = std::move(joined).value();
+  auto opened = out.job.OpenGroup();
+  if (!opened.ok()) {
+    SayError("group", opened.code());
+    return out;
+  }
+  out.group = std::move(opened).value();
+  out.ok = true;
+  Say("ready");
+  return out;
+}
+
+int JoinOnly(const Arguments&) {
+  const Member member = Join();
+  if (member.ok) Say("end join status=FTAR_OK");
+  return 0;
+}
+
+// An operation that the others have not entered, destroyed under way: its handle stays good, its buffer comes back.
+int Destroy(const Arguments&) {
+  Member member = Join();
+  if (!member.ok) return 2;
+  std::vector<float> data(1000, 1.0f);
+  ftar::Op op = member.group.AllReduce(data);
+  Found("test", op.Test().status);
+  Found("destroy", ftarJobDestroy(member.job.get()));
+  Found("wait", op.Wait(5 * kSecond).status);
+  Found("again", ftarJobDestroy(member.job.get()));
+  Say(std::string("found intact=") + (data == std::vector<float>(1000, 1.0f) ? "yes" : "no"));
+  return 0;
+}
+
+// Every call in a forked child says so, and the parent goes on as if nothing had happened.
+int Fork(const Arguments&) {
+  Member member = Join();
+  if (!member.ok) return 2;
+  std::vector<float> data(1000, 1.0f);
+  const pid_t child = fork();
+  if (child == 0) {
+    Found("child_wait_ready", member.job.WaitReady(0).code());
+    Found("child_start", member.group.AllReduce(data).Wait(0).status);
+    Found("child_leave", member.job.Leave(0).code());
+    Found("child_view", member.job.GetView().code());
+    ftarStepInfo step = FTAR_STEP_INFO_INIT;
+    Found("child_step", ftarStepBegin(member.job.get(), nullptr, &step));
+    Found("child_destroy", ftarJobDestroy(member.job.get()));
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  Say("found child_exit=" + std::to_string(status));
+  Found("parent_op", member.group.AllReduce(data).Wait(10 * kSecond).status);
+  Found("parent_leave", member.job.Leave(10 * kSecond).code());
+  return 0;
+}
+
+// A data loader that lives on must not hide its parent's death. The child ends when the test closes our input.
+int ForkThenDie(const Arguments&) {
+  Member member = Join();
+  if (!member.ok) return 2;
+  if (fork() == 0) {
+    char byte = 0;
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
+    }
+    _exit(0);
+  }
+  std::vector<float> data(1000, 1.0f);
+  Found("op", member.group.AllReduce(data).Wait(10 * kSecond).status);
+  kill(getpid(), SIGKILL);
+  return 0;
+}
+
+int LeaveThenWait(const Arguments&) {
+  Member member = Join();
+  if (!member.ok) return 2;
+  std::vector<float> data(1000, 1.0f), more(1000, 1.0f);
+  ftar::Op op = member.group.AllReduce(data);
+  Found("leave", member.job.Leave(10 * kSecond).code());
+  Found("wait", op.Wait(10 * kSecond).status);
+  Found("start", member.group.AllReduce(more).Wait(0).status);
+  Found("leave_again", member.job.Leave(0).code());
+  return 0;
+}
+
+struct InCallback {
+  Member* member = nullptr;
+  std::vector<float> data = std::vector<float>(10, 1.0f);
+};
+
+// What a callback may not do is refused there, and the engine goes on.
+int Callback(const Arguments&) {
+  static InCallback context;
+  Member member = Join();
+  if (!member.ok) return 2;
+  context.member = &member;
+  std::vector<float> data(1000, 1.0f);
+  ftar::OpDesc desc;
+  desc.kind = FTAR_ALLREDUCE;
+  desc.count = data.size();
+  desc.send = desc.recv = data.data();
+  desc.on_done = [](const ftarOutcome*, void* user) {
+    auto* in = static_cast<InCallback*>(user);
+    Found("callback_start", in->member->group.AllReduce(in->data).Wait(0).status);
+    Found("callback_leave", in->member->job.Leave(0).code());
+    Found("callback_destroy", ftarJobDestroy(in->member->job.get()));
+  };
+  desc.user = &context;
+  Found("op", member.group.Start(desc).Wait(10 * kSecond).status);
+  Found("next", member.group.AllReduce(data).Wait(10 * kSecond).status);
+  Found("leave", member.job.Leave(10 * kSecond).code());
+  return 0;
+}
+
+void LimitDescriptors(rlim_t most) {
+  rlimit limit{most, most};
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int NoDescriptorsAtJoin(const Arguments& arguments) {
+  LimitDescriptors(static_cast<rlim_t>(arguments.Number("descriptors", 5)));
+  return JoinOnly(arguments);
+}
+
+// Out of descriptors while running: what is connected goes on.
+int NoDescriptorsMidway(const Arguments&) {
+  Member member = Join();
+  if (!member.ok) return 2;
+  std::vector<float> data(100000, 1.0f);
+  Found("before", member.group.AllReduce(data).Wait(10 * kSecond).status);
+  LimitDescriptors(3);
+  Found("after", member.group.AllReduce(data).Wait(10 * kSecond).status);
+  Found("leave", member.job.Leave(10 * kSecond).code());
+  return 0;
+}
+
+// Operations until something ends them; `ops=` of them at most.
+int Plain(const Arguments& arguments) {
+  ftar::JobConfig config;
+  Member member = Join(std::move(config));
+  if (!member.ok) return 2;
+  const int64_t ops = arguments.Number("ops", 2);
+  std::vector<float> data(static_cast<size_t>(arguments.Number("count", 1000)), 1.0f);
+  for (int64_t i = 0; i < ops; ++i) {
+    const ftar::Outcome outcome = member.group.AllReduce(data).Wait(20 * kSecond);
+    Say("found op" + std::to_string(i) + "=" + ftarResultString(outcome.status) + " participants=" +
+        std::to_string(outcome.participants) + " text=" + outcome.Text());
+    if (!outcome.ok() && outcome.status != FTAR_ERR_MISMATCH) return 0;
+    if (const int64_t pause = arguments.Number("pause_ms", 0); pause > 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    }
+  }
+  Found("leave", member.job.Leave(10 * kSecond).code());
+  return 0;
+}
+
+// Processor time of a member that only waits, in a wait and outside of any, in milliseconds per second.
+int Idle(const Arguments&) {
+  Member member = Join();
+  if (!member.ok) return 2;
+  const auto used_ms = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+  };
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  long before = used_ms();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  Say("found outside=" + std::to_string(used_ms() - before));
+  std::vector<float> data(1000, 1.0f);
+  ftar::Op op = member.group.AllReduce(data);
+  before = used_ms();
+  Found("wait", op.Wait(kSecond).status);
+  Say("found inside=" + std::to_string(used_ms() - before));
+  return 0;
+}
+
+}  // namespace
+
+int RunScenario(const std::string& name, const Arguments& arguments) {
+  const struct {
+    const char* name;
+    int (*run)(const Arguments&);
+  } scenarios[] = {{"join", JoinOnly},
+                   {"destroy", Destroy},
+                   {"fork", Fork},
+                   {"fork_then_die", ForkThenDie},
+                   {"leave_then_wait", LeaveThenWait},
+                   {"callback", Callback},
+                   {"no_descriptors_at_join", NoDescriptorsAtJoin},
+                   {"no_descriptors_midway", NoDescriptorsMidway},
+                   {"plain", Plain},
+                   {"idle", Idle}};
+  for (const auto& scenario : scenarios) {
+    if (name == scenario.name) return scenario.run(arguments);
+  }
   Say("end status=unknown scenario " + name);
   return 2;
 }

@@ -1,0 +1,351 @@
+// Bad input and bad weather with real processes: a clear error that names the argument or peer, nothing crashes, others are
+// not disturbed.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/process/harness.h"
+
+namespace {
+
+using process::Coordinator;
+using process::Field;
+using process::Process;
+using process::Team;
+using process::Variables;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr double kPatience = 20;
+
+std::vector<std::string> Scenario(const std::string& name, std::vector<std::string> more = {}) {
+  more.push_back("scenario=" + name);
+  return more;
+}
+
+class BadInput : public testing::Test {
+ protected:
+  void Open(int replicas, Variables variables = {}, Variables coordinator = {}) {
+    if (!variables.contains("FTAR_TIMEOUT")) variables["FTAR_TIMEOUT"] = "5s";
+    coordinator_ = std::make_unique<Coordinator>(coordinator);
+    ASSERT_NE(coordinator_->address(), "") << coordinator_->process().Output();
+    team_ = std::make_unique<Team>(coordinator_->address(), replicas, variables,
+                                   std::vector<std::string>{});
+  }
+
+  Process& Start(int replica, const std::string& scenario, std::vector<std::string> more = {},
+                 const Variables& extra = {}) {
+    return team_->StartWith(replica, extra, Scenario(scenario, std::move(more)));
+  }
+
+  // The value of "found NAME=VALUE ...".
+  static std::string Found(Process& process, const std::string& name) {
+    for (const std::string& line : process.LinesWith("found ")) {
+      if (const std::string value = Field(line, name); !value.empty()) return value;
+    }
+    return "";
+  }
+  static std::string End(Process& process) {
+    const std::vector<std::string> lines = process.LinesWith("end ");
+    return lines.empty() ? "" : lines.back();
+  }
+
+  void TearDown() override {
+    if (!HasFailure() || !team_) return;
+    fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
+            coordinator_->process().Output().c_str());
+  }
+
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Team> team_;
+};
+
+TEST_F(BadInput, APlaceThatIsHeldEndsInPeerNamingTheHolder) {
+  Open(2, {}, {{"FTAR_JOIN_TIMEOUT", "500ms"}});
+  Start(0, "plain", {"ops=30", "pause_ms=100"});
+  Start(1, "plain", {"ops=30", "pause_ms=100"});
+  ASSERT_TRUE(team_->WaitReady(kPatience));
+  const Variables variables = {{"FTAR_COORDINATOR", coordinator_->address()},
+                               {"FTAR_REPLICA", "1"},
+                               {"FTAR_REPLICAS", "2"},
+                               {"FTAR_TIMEOUT", "5s"},
+                               {"FTAR_JOIN_TIMEOUT", "500ms"}};
+  Process second(process::WorkerPath(), Scenario("join"), variables);
+  second.WaitExit(kPatience);
+  EXPECT_THAT(End(second), HasSubstr("status=FTAR_ERR_PEER")) << second.Output();
+  EXPECT_THAT(End(second), HasSubstr("replica 1"));
+  for (const int replica : {0, 1}) {
+    EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0);
+    EXPECT_EQ(Found(team_->member(replica), "op29"), "FTAR_OK");
+  }
+}
+
+TEST_F(BadInput, DestroyWithOperationsInFlightAbortsThem) {
+  Open(2);
+  Start(0, "destroy");
+  Start(1, "plain", {"ops=3"});
+  EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
+  EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
+  EXPECT_EQ(Found(team_->member(0), "destroy"), "FTAR_OK");
+  EXPECT_THAT(Found(team_->member(0), "wait"), testing::AnyOf("FTAR_ERR_ABORTED", "FTAR_OK"));
+  EXPECT_EQ(Found(team_->member(1), "op2"), "FTAR_OK");
+  EXPECT_EQ(Found(team_->member(1), "leave"), "FTAR_OK");
+}
+
+TEST_F(BadInput, EveryCallInAForkedChildSaysSo) {
+  Open(2);
+  Start(0, "fork");
+  Start(1, "plain", {"ops=1"});
+  Process& forker = team_->member(0);
+  EXPECT_EQ(forker.WaitExit(kPatience), 0);
+  EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
+  for (const char* call : {"child_wait_ready", "child_start", "child_leave", "child_view",
+                           "child_step", "child_destroy"}) {
+    EXPECT_EQ(Found(forker, call), "FTAR_ERR_FORKED") << call;
+  }
+  EXPECT_EQ(Found(forker, "child_exit"), "0");
+  EXPECT_EQ(Found(forker, "parent_op"), "FTAR_OK");
+  EXPECT_EQ(Found(forker, "parent_leave"), "FTAR_OK");
+}
+
+// With a timeout of 30 s, who finishes within the patience has not waited for it.
+TEST_F(BadInput, ALivingForkedChildDoesNotHideItsParentsDeath) {
+  for (const char* transport : {"tcp", "shm"}) {
+    Open(3, {{"FTAR_TIMEOUT", "30s"}, {"FTAR_TRANSPORT", transport}});
+    Start(0, "plain", {"ops=3"});
+    Start(1, "fork_then_die");
+    Start(2, "plain", {"ops=3"});
+    EXPECT_EQ(team_->member(0).WaitExit(10), 0) << transport;
+    EXPECT_EQ(team_->member(2).WaitExit(10), 0) << transport;
+    EXPECT_EQ(Found(team_->member(0), "op2"), "FTAR_OK");
+    team_->member(1).CloseInput();
+  }
+}
+
+TEST_F(BadInput, DisagreementNamesTwoMembersAndTheField) {
+  Open(3);
+  for (const int replica : {0, 1}) Start(replica, "plain", {"ops=2", "count=1000"});
+  Start(2, "plain", {"ops=2", "count=1001"});
+  std::string said;
+  for (const int replica : {0, 1, 2}) {
+    Process& member = team_->member(replica);
+    EXPECT_EQ(member.WaitExit(kPatience), 0);
+    EXPECT_EQ(Found(member, "op0"), "FTAR_ERR_MISMATCH");
+    EXPECT_EQ(Found(member, "op1"), "FTAR_ERR_MISMATCH");
+    const std::string text = Field(member.LinesWith("found op0").at(0), "text");
+    EXPECT_THAT(text, HasSubstr("count"));
+    EXPECT_THAT(text, HasSubstr("1001"));
+    if (said.empty()) said = text;
+    EXPECT_EQ(text, said) << "all say the same";
+    EXPECT_EQ(Found(member, "leave"), "FTAR_OK");
+  }
+}
+
+TEST_F(BadInput, ATokenThatIsAbsentOrWrongIsRefused) {
+  const Variables secret = {{"FTAR_TOKEN", "secret of this job"}};
+  Open(2, secret, secret);
+  Start(0, "plain", {"ops=1"});
+  for (const char* token : {"", "another secret"}) {
+    Variables variables = {{"FTAR_COORDINATOR", coordinator_->address()},
+                           {"FTAR_REPLICA", "1"},
+                           {"FTAR_REPLICAS", "2"}};
+    if (*token != '\0') variables["FTAR_TOKEN"] = token;
+    Process stranger(process::WorkerPath(), Scenario("join"), variables);
+    stranger.WaitExit(kPatience);
+    EXPECT_THAT(End(stranger), HasSubstr("status=FTAR_ERR_AUTH")) << stranger.Output();
+    EXPECT_THAT(End(stranger), HasSubstr("argument=token"));
+  }
+  Start(1, "plain", {"ops=1"});
+  EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
+  EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
+  EXPECT_EQ(Found(team_->member(0), "op0"), "FTAR_OK");
+}
+
+TEST_F(BadInput, AMemberOfAnotherJobIsRefused) {
+  Open(2);
+  Start(0, "plain", {"ops=1"}, {{"FTAR_JOB", "one"}});
+  ASSERT_TRUE(coordinator_->process().WaitLine("", 0.3) || true);
+  process::SleepMs(300);
+  const Variables variables = {{"FTAR_COORDINATOR", coordinator_->address()},
+                               {"FTAR_REPLICA", "1"},
+                               {"FTAR_REPLICAS", "2"},
+                               {"FTAR_TIMEOUT", "5s"},
+                               {"FTAR_JOB", "two"}};
+  Process stranger(process::WorkerPath(), Scenario("join"), variables);
+  stranger.WaitExit(kPatience);
+  EXPECT_THAT(End(stranger), HasSubstr("two")) << stranger.Output();
+  EXPECT_THAT(End(stranger), testing::AnyOf(HasSubstr("FTAR_ERR_AUTH"), HasSubstr("FTAR_ERR_CONFIG")));
+  Start(1, "plain", {"ops=1"}, {{"FTAR_JOB", "one"}});
+  EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
+  EXPECT_EQ(Found(team_->member(0), "op0"), "FTAR_OK");
+}
+
+TEST_F(BadInput, AnUnknownVariableOrABadValueIsNamed) {
+  Open(1);
+  Start(0, "join", {}, {{"FTAR_TIMEUOT", "3s"}});
+  team_->member(0).WaitExit(kPatience);
+  EXPECT_THAT(End(team_->member(0)), HasSubstr("status=FTAR_ERR_CONFIG"));
+  EXPECT_THAT(End(team_->member(0)), HasSubstr("FTAR_TIMEUOT"));
+  Start(0, "join", {}, {{"FTAR_TIMEOUT", "three"}});
+  team_->member(0).WaitExit(kPatience);
+  EXPECT_THAT(End(team_->member(0)), HasSubstr("status=FTAR_ERR_CONFIG"));
+  EXPECT_THAT(End(team_->member(0)), HasSubstr("timeout"));
+}
+
+TEST_F(BadInput, MembersThatDisagreeOnAKnobFindOutAtJoin) {
+  Open(2);
+  Start(0, "join", {}, {{"FTAR_WINDOW", "8"}});
+  process::SleepMs(300);
+  Start(1, "join", {}, {{"FTAR_WINDOW", "4"}});
+  team_->member(1).WaitExit(kPatience);
+  EXPECT_THAT(End(team_->member(1)), HasSubstr("status=FTAR_ERR_CONFIG"));
+  EXPECT_THAT(End(team_->member(1)), HasSubstr("window"));
+}
+
+TEST_F(BadInput, NoCoordinatorEndsTheJoinNamingTheAddress) {
+  const Variables variables = {{"FTAR_COORDINATOR", "127.0.0.1:9"},
+                               {"FTAR_REPLICA", "0"},
+                               {"FTAR_REPLICAS", "2"},
+                               {"FTAR_JOIN_TIMEOUT", "500ms"}};
+  Process lonely(process::WorkerPath(), Scenario("join"), variables);
+  lonely.WaitExit(kPatience);
+  EXPECT_THAT(End(lonely), HasSubstr("status=FTAR_ERR_COORDINATOR")) << lonely.Output();
+  EXPECT_THAT(End(lonely), HasSubstr("127.0.0.1:9"));
+}
+
+TEST_F(BadInput, WithoutATokenOnlyLoopbackIsServed) {
+  const Variables variables = {{"FTAR_COORDINATOR", "192.0.2.1:4000"},
+                               {"FTAR_REPLICA", "0"},
+                               {"FTAR_REPLICAS", "2"}};
+  Process open(process::WorkerPath(), Scenario("join"), variables);
+  open.WaitExit(kPatience);
+  EXPECT_THAT(End(open), HasSubstr("status=FTAR_ERR_CONFIG")) << open.Output();
+  EXPECT_THAT(End(open), HasSubstr("argument=token"));
+}
+
+TEST_F(BadInput, WhatWasStartedBeforeLeavingMayBeWaitedForAfterwards) {
+  Open(2);
+  Start(0, "leave_then_wait");
+  Start(1, "plain", {"ops=3"});
+  EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
+  EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
+  Process& leaver = team_->member(0);
+  EXPECT_EQ(Found(leaver, "leave"), "FTAR_OK");
+  EXPECT_EQ(Found(leaver, "wait"), "FTAR_OK");
+  EXPECT_EQ(Found(leaver, "start"), "FTAR_ERR_LEFT");
+  EXPECT_EQ(Found(leaver, "leave_again"), "FTAR_OK");
+  EXPECT_EQ(Found(team_->member(1), "op2"), "FTAR_OK");
+}
+
+TEST_F(BadInput, ACallbackMayNotStartWaitOrDestroy) {
+  Open(2);
+  Start(0, "callback");
+  Start(1, "plain", {"ops=2"});
+  EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
+  Process& member = team_->member(0);
+  for (const char* call : {"callback_start", "callback_leave", "callback_destroy"}) {
+    EXPECT_EQ(Found(member, call), "FTAR_ERR_STATE") << call;
+  }
+  for (const char* call : {"op", "next", "leave"}) EXPECT_EQ(Found(member, call), "FTAR_OK") << call;
+}
+
+TEST_F(BadInput, OutOfDescriptorsAtJoinIsAnError) {
+  for (const char* descriptors : {"3", "5", "8", "12"}) {
+    Open(1, {{"FTAR_JOIN_TIMEOUT", "500ms"}});
+    Start(0, "no_descriptors_at_join", {std::string("descriptors=") + descriptors});
+    EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0) << "a crash or a hang";
+    EXPECT_THAT(End(team_->member(0)), HasSubstr("status=FTAR_")) << descriptors;
+  }
+}
+
+TEST_F(BadInput, OutOfDescriptorsMidwayDisturbsNobody) {
+  Open(2);
+  Start(0, "no_descriptors_midway");
+  Start(1, "plain", {"ops=2", "count=100000"});
+  EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
+  EXPECT_EQ(Found(team_->member(0), "after"), "FTAR_OK");
+  EXPECT_EQ(Found(team_->member(0), "leave"), "FTAR_OK");
+  EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
+}
+
+// A ring needs staging for its partial sums; whoever has no memory for it ends itself, and the others go on.
+TEST_F(BadInput, OutOfMemoryInAnOperationEndsThatMemberOnly) {
+  Open(3, {{"FTAR_PLAN", "ring"}});
+  Start(0, "plain", {"ops=3", "count=100000"});
+  Start(1, "plain", {"ops=3", "count=100000"}, {{"FTAR_TEST_MALLOC", "0"}});
+  Start(2, "plain", {"ops=3", "count=100000"});
+  for (const int replica : {0, 1, 2}) EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0);
+  EXPECT_EQ(Found(team_->member(1), "op0"), "FTAR_ERR_MEMORY");
+  for (const int replica : {0, 2}) {
+    EXPECT_EQ(Found(team_->member(replica), "op2"), "FTAR_OK");
+    EXPECT_EQ(Found(team_->member(replica), "participants"), "2");
+  }
+}
+
+int ConnectTo(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
+  inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+TEST_F(BadInput, GarbageAndAThousandIdleConnectionsDoNotLockMembersOut) {
+  Open(2);
+  std::vector<int> idle;
+  for (int i = 0; i < 1000; ++i) {
+    const int fd = ConnectTo(coordinator_->address());
+    if (fd >= 0) idle.push_back(fd);
+  }
+  const int garbage = ConnectTo(coordinator_->address());
+  const std::string noise(10000, 'x');
+  EXPECT_GT(send(garbage, noise.data(), noise.size(), MSG_NOSIGNAL), 0);
+  const int half = ConnectTo(coordinator_->address());
+  EXPECT_EQ(send(half, "F", 1, MSG_NOSIGNAL), 1);
+  Start(0, "plain", {"ops=2"});
+  Start(1, "plain", {"ops=2"});
+  for (const int replica : {0, 1}) {
+    EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0);
+    EXPECT_EQ(Found(team_->member(replica), "op1"), "FTAR_OK");
+  }
+  for (const int fd : idle) close(fd);
+  close(garbage);
+  close(half);
+}
+
+TEST_F(BadInput, TheCoordinatorMayBeKilledAndStartedAgain) {
+  Open(2, {{"FTAR_TIMEOUT", "3s"}});
+  for (const int replica : {0, 1}) Start(replica, "plain", {"ops=25", "pause_ms=100"});
+  ASSERT_TRUE(team_->WaitReady(kPatience));
+  const std::string address = coordinator_->address();
+  coordinator_->process().Signal(SIGKILL);
+  coordinator_->process().WaitExit(5);
+  process::SleepMs(500);
+  coordinator_ = std::make_unique<Coordinator>(Variables{}, address);
+  ASSERT_EQ(coordinator_->address(), address) << "the same address works at once";
+  for (const int replica : {0, 1}) {
+    EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0);
+    EXPECT_EQ(Found(team_->member(replica), "op24"), "FTAR_OK");
+    EXPECT_EQ(Found(team_->member(replica), "leave"), "FTAR_OK");
+  }
+}
+
+TEST_F(BadInput, WaitingCostsNoProcessorTime) {
+  Open(2);
+  Start(0, "idle");
+  Start(1, "idle");
+  Process& member = team_->member(0);
+  EXPECT_EQ(member.WaitExit(kPatience), 0);
+  EXPECT_LT(std::stoi(Found(member, "outside")), 50) << "ms in 1 s";
+}
+
+}  // namespace
