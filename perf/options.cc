@@ -68,7 +68,8 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--plan", options->plan, "auto, oneshot, direct or ring");
   app->add_option("--ft", raw->fault_tolerance, "on or off");
   app->add_option("--timeout", options->timeout, "the library's timeout, e.g. 1s");
-  app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE");
+  app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("-J,--json", options->json_path, "write the results to this file as well");
   app->add_flag("--json-ops", options->json_ops, "with each checked operation of each rank");
   app->add_option("--dump", options->dump_folder,
@@ -79,7 +80,8 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
 void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--fault", raw->faults,
                   "kill:R@I stop:R@I leave:R@I join@I reset:R@I drop:R@I delay:R@I:MS "
-                  "corrupt:R@I; may be given several times");
+                  "corrupt:R@I; may be given several times")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--fault-stage", options->fault_stage,
                   "strike at this stage: before, sending, reducing, gathering, stability, between");
   app->add_option("--fault-chunk", options->fault_chunk, "and at this chunk (the first)");
@@ -236,12 +238,15 @@ ParseResult ParseOptions(int argc, const char* const* argv) {
   Raw raw;
   CLI::App app("ftar-perf: measures and checks libftar's collectives, with nccl-tests' table",
                "ftar-perf");
+  // The last of several wins, as in most programs, but for the lists.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddSizeFlags(&app, &raw);
   AddRunFlags(&app, &raw, &result.options);
   AddLibraryFlags(&app, &raw, &result.options);
   AddFaultFlags(&app, &raw, &result.options);
   AddHiddenFlags(&app, &result.options.role);
-  app.add_option("command", result.options.command, "after '--': a program to start instead");
+  app.add_option("command", result.options.command, "after '--': a program to start instead")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
