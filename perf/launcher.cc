@@ -212,18 +212,22 @@ int64_t Launcher::HookStruckNs(const FaultSpec& fault) const {
   int64_t seen_ns = fault.kind == FaultKind::kStop ? process.stop_ns : process.exit_ns;
   const bool silent = fault.kind != FaultKind::kStop && fault.kind != FaultKind::kKill &&
                       fault.kind != FaultKind::kExit;
-  const uint64_t seq = schedule_.SeqOf(fault.iteration);
-  int64_t before_ns = 0;
+  if (silent || seen_ns == 0) seen_ns = INT64_MAX;
   for (const auto& [number, history] : collector_.histories()) {
-    for (const OpRecord& op : history.ops) {
-      if (op.seq < seq) before_ns = std::max(before_ns, op.delivered_ns);
-    }
     for (const EventRecord& event : history.events) {
       if (event.type != FTAR_EVENT_MEMBER_LOST || event.replica != fault.rank) continue;
       seen_ns = std::min(seen_ns, event.time_ns);
     }
   }
-  return silent ? before_ns : seen_ns;
+  const uint64_t seq = schedule_.SeqOf(fault.iteration);
+  int64_t before_ns = 0;
+  for (const auto& [number, history] : collector_.histories()) {
+    for (const OpRecord& op : history.ops) {
+      const bool before = op.seq < seq && op.delivered_ns < seen_ns;
+      if (before) before_ns = std::max(before_ns, op.delivered_ns);
+    }
+  }
+  return silent || seen_ns == INT64_MAX ? before_ns : seen_ns;
 }
 
 nlohmann::json Launcher::JudgeAll(bool agreed) {
