@@ -50,6 +50,7 @@ class Launcher {
   std::vector<std::string> Complaints() const;
   nlohmann::json JudgeAll(bool agreed);
   nlohmann::json OpsJson() const;
+  int64_t DeliveredBefore(const FaultSpec& fault) const;
   int64_t HookStruckNs(const FaultSpec& fault) const;
   const FaultSpec* FaultOf(int number) const;
   bool MayDie(int number) const;
@@ -203,8 +204,19 @@ std::vector<std::string> Launcher::Complaints() const {
   return complaints;
 }
 
+// The last delivery to the victim of an operation before the one in which the fault strikes.
+int64_t Launcher::DeliveredBefore(const FaultSpec& fault) const {
+  const auto victim = collector_.histories().find(fault.rank);
+  int64_t last_ns = 0;
+  if (victim == collector_.histories().end()) return 0;
+  for (const OpRecord& op : victim->second.ops) {
+    if (op.seq < schedule_.SeqOf(fault.iteration)) last_ns = op.delivered_ns;
+  }
+  return last_ns;
+}
+
 // The library's hook leaves no time behind.  A death or a stop is seen from here, perhaps after a
-// survivor saw it; of a silent strike only the last delivery before it is known, which is early.
+// survivor saw it; of a silent strike only the victim's last delivery is known, which is early.
 int64_t Launcher::HookStruckNs(const FaultSpec& fault) const {
   const auto it = fleet_.processes().find(fault.rank);
   if (it == fleet_.processes().end()) return 0;
@@ -219,14 +231,14 @@ int64_t Launcher::HookStruckNs(const FaultSpec& fault) const {
       seen_ns = std::min(seen_ns, event.time_ns);
     }
   }
-  const uint64_t seq = schedule_.SeqOf(fault.iteration);
+  // One that hears nothing any more delivers nothing any more.
   int64_t before_ns = 0;
-  for (const auto& [number, history] : collector_.histories()) {
-    for (const OpRecord& op : history.ops) {
-      const bool before = op.seq < seq && op.delivered_ns < seen_ns;
-      if (before) before_ns = std::max(before_ns, op.delivered_ns);
-    }
+  const auto victim = collector_.histories().find(fault.rank);
+  if (victim != collector_.histories().end() && !victim->second.ops.empty()) {
+    before_ns = victim->second.ops.back().delivered_ns;
   }
+  if (fault.kind == FaultKind::kReset || fault.kind == FaultKind::kCorrupt)
+    return DeliveredBefore(fault);
   return silent || seen_ns == INT64_MAX ? before_ns : seen_ns;
 }
 
