@@ -137,8 +137,9 @@ bool MessageStream::Read(TimeNs now, std::vector<wire::Message>* out) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (got <= 0) {
       const bool refused = state_ == State::kHandshake && authenticator_.proof_sent();
-      Close(refused ? Status(Code::kAuth, "the peer closed the connection after seeing our proof: "
-                                          "the tokens differ")
+      Close(refused ? Status(Code::kAuth,
+                             "the peer closed the connection after seeing our proof: "
+                             "the tokens differ")
                     : Status(Code::kLink, got == 0 ? "the peer closed the connection"
                                                    : Status::System("recv", errno).text()));
       return true;
@@ -182,8 +183,7 @@ bool MessageStream::TakeMessages(std::vector<wire::Message>* out) {
 Expected<transport::UniqueFd> StartConnecting(const std::string& address) {
   const Expected<transport::tcp::SocketAddress> parsed = transport::tcp::ParseAddress(address);
   if (!parsed.ok()) return parsed.status();
-  transport::UniqueFd fd(
-      socket(parsed->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  transport::UniqueFd fd(socket(parsed->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Status::System("socket", errno);
   if (connect(fd.get(), parsed->raw(), parsed->bytes) != 0 && errno != EINPROGRESS) {
     return Status::System("connect to " + address, errno);

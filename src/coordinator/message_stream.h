@@ -1,8 +1,10 @@
-// Control messages over one TCP connection: authentication first (transport/auth.h), then length-prefixed encoded messages.
-// The same on both ends: the coordinator's server holds one a member, a member's runtime holds one to the coordinator.
+// Control messages over one TCP connection: authentication first (transport/auth.h), then
+// length-prefixed encoded messages. The same on both ends: the coordinator's server holds one a
+// member, a member's runtime holds one to the coordinator.
 //
-// Nonblocking; one thread at a time; owns its descriptor. What a peer says is bounded: nothing but the handshake before it has
-// proved the token, no message above kMessageBytesMax, and what it does not read piles up to kQueuedBytesMax only.
+// Nonblocking; one thread at a time; owns its descriptor. What a peer says is bounded: nothing but
+// the handshake before it has proved the token, no message above kMessageBytesMax, and what it does
+// not read piles up to kQueuedBytesMax only.
 #ifndef FTAR_COORDINATOR_MESSAGE_STREAM_H_
 #define FTAR_COORDINATOR_MESSAGE_STREAM_H_
 
@@ -26,10 +28,11 @@ class MessageStream {
   enum class State { kConnecting, kHandshake, kOpen, kClosed };
 
   // A dialler's descriptor may still be connecting.
-  MessageStream(transport::UniqueFd fd, transport::Authenticator::Role role, const std::string& token,
-                MemberId self, TimeNs now);
+  MessageStream(transport::UniqueFd fd, transport::Authenticator::Role role,
+                const std::string& token, MemberId self, TimeNs now);
 
-  // Reads and writes what goes without blocking. True if anything moved. Messages come only after the handshake.
+  // Reads and writes what goes without blocking. True if anything moved. Messages come only after
+  // the handshake.
   bool Poll(TimeNs now, std::vector<wire::Message>* out);
   // Queued until the handshake is through. A stream that is closed drops it.
   void Send(const wire::Message& message);
@@ -37,7 +40,8 @@ class MessageStream {
   void Close(Status status);
 
   State state() const { return state_; }
-  // Why kClosed: kAuth, kVersion, kPeer (not our protocol), kLink (closed or broken), or what Close was told.
+  // Why kClosed: kAuth, kVersion, kPeer (not our protocol), kLink (closed or broken), or what Close
+  // was told.
   const Status& status() const { return status_; }
   MemberId peer() const { return authenticator_.peer().member; }
   int fd() const { return fd_.get(); }
@@ -71,7 +75,8 @@ class MessageStream {
 // Starts to connect to a resolved address ("10.0.0.3:4711", "[::1]:4711").
 Expected<transport::UniqueFd> StartConnecting(const std::string& address);
 
-// Blocking: name to addresses in the form that StartConnecting takes. An error is kCoordinator and names the host.
+// Blocking: name to addresses in the form that StartConnecting takes. An error is kCoordinator and
+// names the host.
 Expected<std::vector<std::string>> ResolveHost(const std::string& host, uint16_t port);
 
 }  // namespace ftar::coordinator

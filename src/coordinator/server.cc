@@ -107,7 +107,8 @@ Server::Connection* Server::Find(ConnId id) {
   return found == connections_.end() ? nullptr : &found->second;
 }
 
-// ---- connections -----------------------------------------------------------------------------------------------------
+// ---- connections
+// -----------------------------------------------------------------------------------------------------
 
 void Server::Accept(int listener, TimeNs now) {
   for (int i = 0; i < 64; ++i) {
@@ -118,7 +119,8 @@ void Server::Accept(int listener, TimeNs now) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE || errno == ENFILE) {
-      // Out of descriptors: give up the spare one to take the connection and close it, or it would wake us for ever.
+      // Out of descriptors: give up the spare one to take the connection and close it, or it would
+      // wake us for ever.
       spare_.Reset();
       transport::UniqueFd refused(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
       refused.Reset();
@@ -196,7 +198,8 @@ void Server::Serve(ConnId id, TimeNs now) {
   if (connection == nullptr) return;
   if (connection->stream->state() == State::kClosed) {
     const Status why = connection->stream->status();
-    if (!connection->introduced) log_.Info("coordinator", "a connection was refused: " + why.text());
+    if (!connection->introduced)
+      log_.Info("coordinator", "a connection was refused: " + why.text());
     return Drop(id, now, why.text());
   }
   ArmWrite(*connection);
@@ -216,7 +219,8 @@ void Server::OnMessage(Connection& connection, wire::Message message, TimeNs now
   }
 }
 
-// ---- the machine -----------------------------------------------------------------------------------------------------
+// ---- the machine
+// -----------------------------------------------------------------------------------------------------
 
 void Server::StepMachine(TimeNs now, const membership::CoordinatorEvent& event) {
   machine_.Step(now, event);
@@ -293,7 +297,8 @@ void Server::Run() {
     int timeout_ms = -1;
     if (deadline != kNever) {
       const TimeNs left = std::max<TimeNs>(0, deadline - now);
-      timeout_ms = static_cast<int>(std::min<TimeNs>((left + kMillisecond - 1) / kMillisecond, 60'000));
+      timeout_ms =
+          static_cast<int>(std::min<TimeNs>((left + kMillisecond - 1) / kMillisecond, 60'000));
     }
     const int count = epoll_wait(epoll_.get(), events, 128, timeout_ms);
     now = MonotonicNow();

@@ -1,9 +1,10 @@
-// The coordinator as a server: listening sockets, authenticated connections, and membership::CoordinatorMachine pumped by one
-// thread, that of Run.
+// The coordinator as a server: listening sockets, authenticated connections, and
+// membership::CoordinatorMachine pumped by one thread, that of Run.
 //
-// Who has not proved the token costs one descriptor and little memory, for a bounded time, and there are at most
-// `unauthenticated_max` of them: one more pushes the oldest out, so that idle connections never lock members out.
-// Stop may be called from any thread or signal handler; everything else from the owner's. Owns its descriptors.
+// Who has not proved the token costs one descriptor and little memory, for a bounded time, and
+// there are at most `unauthenticated_max` of them: one more pushes the oldest out, so that idle
+// connections never lock members out. Stop may be called from any thread or signal handler;
+// everything else from the owner's. Owns its descriptors.
 #ifndef FTAR_COORDINATOR_SERVER_H_
 #define FTAR_COORDINATOR_SERVER_H_
 

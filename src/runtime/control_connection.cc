@@ -10,7 +10,8 @@ using State = coordinator::MessageStream::State;
 
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
 constexpr TimeNs kPauseMax = 1 * kSecond;
-// A job that starts finds its coordinator starting too; long pauses there would only delay the first step.
+// A job that starts finds its coordinator starting too; long pauses there would only delay the
+// first step.
 constexpr TimeNs kEagerNs = 5 * kSecond;
 constexpr TimeNs kEagerPauseMax = 50 * kMillisecond;
 
@@ -28,7 +29,8 @@ void ControlConnection::SetAddresses(TimeNs now, Expected<std::vector<std::strin
     addresses_ = std::move(addresses.value());
     next_address_ = 0;
   }
-  if (addresses_.empty()) Lose(now, addresses.ok() ? Status(Code::kCoordinator, "no address") : addresses.status());
+  if (addresses_.empty())
+    Lose(now, addresses.ok() ? Status(Code::kCoordinator, "no address") : addresses.status());
 }
 
 void ControlConnection::Dial(TimeNs now) {
@@ -54,8 +56,8 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   }
   last_error_ = std::move(why);
   const bool eager = !ever_up_ && now - first_try_ns_ < kEagerNs;
-  pause_ns_ = was_up ? kPauseMin
-                     : std::clamp(pause_ns_ * 2, kPauseMin, eager ? kEagerPauseMax : kPauseMax);
+  pause_ns_ =
+      was_up ? kPauseMin : std::clamp(pause_ns_ * 2, kPauseMin, eager ? kEagerPauseMax : kPauseMax);
   next_try_ns_ = now + pause_ns_;
   // A name may lead elsewhere by now: ask again once all addresses have been tried.
   if (!addresses_.empty() && next_address_ >= addresses_.size()) {

@@ -1,8 +1,9 @@
-// A member's connection to the coordinator: dialled again for ever, with growing pauses, until it is told to stop.
+// A member's connection to the coordinator: dialled again for ever, with growing pauses, until it
+// is told to stop.
 //
-// Nonblocking; runs under the job's lock. Names are resolved elsewhere (that blocks): the progress thread asks wants_addresses
-// and gives the answer. Messages sent while the connection is down are dropped, as the engine's contract allows: after Up it
-// introduces itself again.
+// Nonblocking; runs under the job's lock. Names are resolved elsewhere (that blocks): the progress
+// thread asks wants_addresses and gives the answer. Messages sent while the connection is down are
+// dropped, as the engine's contract allows: after Up it introduces itself again.
 #ifndef FTAR_RUNTIME_CONTROL_CONNECTION_H_
 #define FTAR_RUNTIME_CONTROL_CONNECTION_H_
 

@@ -54,7 +54,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 // In the child of a process with threads: nothing but system calls.
-[[noreturn]] void BecomeCoordinator(const char* path, char* const* arguments, char* const* environment) {
+[[noreturn]] void BecomeCoordinator(const char* path, char* const* arguments,
+                                    char* const* environment) {
   setsid();
   // A second fork lets init inherit it, so that the parent owes it no wait().
   const pid_t second = fork();
@@ -79,13 +80,14 @@ Status StartCoordinatorProcess(const CoordinatorCommand& command,
                   "FTAR_COORDINATOR");
   }
   const bool v6 = command.host.find(':') != std::string::npos;
-  const std::string address = (v6 ? "[" + command.host + "]" : command.host) + ":" +
-                              std::to_string(command.port);
-  std::vector<std::string> arguments = {kProgram, "--listen", address, "--exit-when-empty", "10",
-                                        "--job", command.job};
+  const std::string address =
+      (v6 ? "[" + command.host + "]" : command.host) + ":" + std::to_string(command.port);
+  std::vector<std::string> arguments = {kProgram, "--listen", address,    "--exit-when-empty",
+                                        "10",     "--job",    command.job};
   std::vector<std::string> variables;
   for (const std::string& entry : environment) {
-    const bool replaced = entry.starts_with("FTAR_TOKEN=") || entry.starts_with("FTAR_TOKEN_FILE=") ||
+    const bool replaced = entry.starts_with("FTAR_TOKEN=") ||
+                          entry.starts_with("FTAR_TOKEN_FILE=") ||
                           entry.starts_with("FTAR_TEST_") || entry.starts_with("FTAR_JOB=");
     if (!replaced) variables.push_back(entry);
   }

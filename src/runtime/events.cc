@@ -9,7 +9,8 @@
 namespace ftar::runtime {
 namespace {
 
-// An eventfd's counter never blocks us: a full one is readable already, an empty one is what we want.
+// An eventfd's counter never blocks us: a full one is readable already, an empty one is what we
+// want.
 void Raise(int fd) {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);

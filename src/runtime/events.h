@@ -1,5 +1,6 @@
-// What a job tells its user, kept until it is fetched: a bounded queue with a descriptor that is readable while it is not
-// empty. Synchronised by itself; any thread. When nobody fetches, the oldest event makes room and is counted.
+// What a job tells its user, kept until it is fetched: a bounded queue with a descriptor that is
+// readable while it is not empty. Synchronised by itself; any thread. When nobody fetches, the
+// oldest event makes room and is counted.
 #ifndef FTAR_RUNTIME_EVENTS_H_
 #define FTAR_RUNTIME_EVENTS_H_
 

@@ -1,8 +1,9 @@
-// What happens to a job in a forked child: its descriptors are closed there, so that the parent's death is seen by its peers
-// at once (a forked data loader would hold the connections open), and the job refuses every call with kForked.
+// What happens to a job in a forked child: its descriptors are closed there, so that the parent's
+// death is seen by its peers at once (a forked data loader would hold the connections open), and
+// the job refuses every call with kForked.
 //
-// fork() in any thread takes the job's lock first, so that no table is half changed in the child; the child handler only
-// closes descriptors and sets a flag. Registering is for any thread.
+// fork() in any thread takes the job's lock first, so that no table is half changed in the child;
+// the child handler only closes descriptors and sets a flag. Registering is for any thread.
 #ifndef FTAR_RUNTIME_FORK_GUARD_H_
 #define FTAR_RUNTIME_FORK_GUARD_H_
 
@@ -13,7 +14,8 @@ class ForkAware {
   virtual ~ForkAware() = default;
   virtual void BeforeFork() = 0;         // takes the lock
   virtual void AfterForkInParent() = 0;  // gives it back
-  virtual void AfterForkInChild() = 0;   // async-signal-safe: closes descriptors, marks, gives the lock back
+  virtual void
+  AfterForkInChild() = 0;  // async-signal-safe: closes descriptors, marks, gives the lock back
 };
 
 void RegisterForkAware(ForkAware* object);

@@ -10,7 +10,8 @@
 namespace ftar::runtime {
 
 std::string HostName();
-// Equal exactly for processes that can share memory and abstract sockets: the boot id and the network namespace.
+// Equal exactly for processes that can share memory and abstract sockets: the boot id and the
+// network namespace.
 std::string HostKey();
 int UsableCores();  // of this process's affinity mask, at least 1
 Expected<MemberId> RandomMemberId();

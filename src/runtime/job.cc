@@ -12,7 +12,8 @@ namespace ftar::runtime {
 Job::Job() : impl_(std::make_unique<Impl>()) {}
 
 Job::~Job() {
-  // In a forked child the progress thread is not there to be joined; what the parent's copy holds is left alone.
+  // In a forked child the progress thread is not there to be joined; what the parent's copy holds
+  // is left alone.
   if (impl_ && impl_->forked()) static_cast<void>(impl_.release());
 }
 
@@ -61,7 +62,8 @@ Status Job::Dump(const std::string& path) const {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
   const std::string text = impl_->DumpText();
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return Status(Code::kSystem, "path", Status::System("cannot write " + path, errno).text());
+  if (fd < 0)
+    return Status(Code::kSystem, "path", Status::System("cannot write " + path, errno).text());
   size_t written = 0;
   int error = 0;
   while (written < text.size()) {

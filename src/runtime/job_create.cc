@@ -37,10 +37,12 @@ Status ApplyOptions(const JobOptions& options, Config* config) {
     FTAR_RETURN_IF_ERROR(SetIf(config, value >= 0, name, std::to_string(value)));
   }
   FTAR_RETURN_IF_ERROR(SetIf(config, !options.name.empty(), "job", options.name));
-  FTAR_RETURN_IF_ERROR(SetIf(config, !options.coordinator.empty(), "coordinator", options.coordinator));
+  FTAR_RETURN_IF_ERROR(
+      SetIf(config, !options.coordinator.empty(), "coordinator", options.coordinator));
   FTAR_RETURN_IF_ERROR(SetIf(config, !options.host.empty(), "host", options.host));
   FTAR_RETURN_IF_ERROR(SetIf(config, !options.rack.empty(), "rack", options.rack));
-  return SetIf(config, options.timeout_ns > 0, "timeout", std::to_string(options.timeout_ns) + "ns");
+  return SetIf(config, options.timeout_ns > 0, "timeout",
+               std::to_string(options.timeout_ns) + "ns");
 }
 
 std::string PortsText(const Config& config) {
@@ -109,7 +111,8 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.tcp_crc = config_.on(KnobId::kTcpCrc);
   device.allow_wildcard = config_.on(KnobId::kAllowWildcard);
   device.shm_ring_bytes = BytesOrZero(config_.bytes(KnobId::kShmRing));
-  // Half of the time after which silence evicts: the link's verdict should come before that of the clock.
+  // Half of the time after which silence evicts: the link's verdict should come before that of the
+  // clock.
   device.path_retry_ns = timeout_ns_ / 2;
   device.handshake_timeout_ns = std::max<TimeNs>(timeout_ns_ / 2, kSecond);
   const std::string& wanted = config_.text(KnobId::kTransport);
@@ -194,7 +197,8 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
     control_.emplace(std::move(settings), &log_);
   }
   engine::Config engine_config = MakeEngineConfig(devices);
-  driver_ = std::make_unique<EngineDriver>(std::move(engine_config), std::move(devices), this, &log_);
+  driver_ =
+      std::make_unique<EngineDriver>(std::move(engine_config), std::move(devices), this, &log_);
   ArmTestHook();
   RegisterForkAware(this);
   if (place_.starts_coordinator) {

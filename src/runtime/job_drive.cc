@@ -14,7 +14,8 @@
 namespace ftar::runtime {
 namespace {
 
-// How long the progress thread leaves the wheel alone after a user thread had it, and how often it looks while one has it.
+// How long the progress thread leaves the wheel alone after a user thread had it, and how often it
+// looks while one has it.
 constexpr TimeNs kLookNs = 1 * kMillisecond;
 
 void Pause() {
@@ -53,7 +54,8 @@ Lock Job::Impl::TakeLock() {
   return lock;
 }
 
-// ---- one round -------------------------------------------------------------------------------------------------------
+// ---- one round
+// -------------------------------------------------------------------------------------------------------
 
 bool Job::Impl::PumpControl(TimeNs now) {
   if (!control_) return false;
@@ -91,15 +93,16 @@ void Job::Impl::Settle(TimeNs now) {
   if (std::exchange(delivered_, false) && waiters_ > 1) changed_.notify_all();
 }
 
-// ---- sleeping --------------------------------------------------------------------------------------------------------
+// ---- sleeping
+// --------------------------------------------------------------------------------------------------------
 
 void Job::Impl::Wake() {
   if (wheel_ == Wheel::kUser) Raise(user_wake_fd_);
   if (wheel_ == Wheel::kProgress) Raise(progress_wake_fd_);
 }
 
-// After events fed by a thread that does not drive: the sleeper must look again if it has to be up earlier, or if something
-// waits for room in a link whose doorbell it armed before.
+// After events fed by a thread that does not drive: the sleeper must look again if it has to be up
+// earlier, or if something waits for room in a link whose doorbell it armed before.
 void Job::Impl::WakeIfNeeded() {
   if (sleepers_ == 0) return;
   if (driver_->next_deadline() < sleep_until_ || driver_->sending() || closed_down_ ||
@@ -141,7 +144,8 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   if (wheel_ == mine && !closed_down_) driver_->FinishSleep();
 }
 
-// ---- the wheel -------------------------------------------------------------------------------------------------------
+// ---- the wheel
+// -------------------------------------------------------------------------------------------------------
 
 void Job::Impl::TakeWheel(Wheel who) {
   if (wheel_ == Wheel::kProgress && who == Wheel::kUser) {
@@ -222,7 +226,8 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
   return done();
 }
 
-// ---- the progress thread ---------------------------------------------------------------------------------------------
+// ---- the progress thread
+// ---------------------------------------------------------------------------------------------
 
 // Names are resolved here because that blocks; everybody else goes on meanwhile.
 void Job::Impl::ResolveCoordinator(Lock& lock) {
@@ -239,7 +244,8 @@ void Job::Impl::ProgressTurn(Lock& lock) {
   if (control_ && !closed_down_ && control_->wants_addresses(now)) return ResolveCoordinator(lock);
   if (wheel_ == Wheel::kUser) {
     if (user_sleeping_) {
-      // Leaving the wheel wakes us; until then there is nothing to look after, but for a name to resolve.
+      // Leaving the wheel wakes us; until then there is nothing to look after, but for a name to
+      // resolve.
       progress_waits_ = true;
       progress_.wait_for(lock, std::chrono::milliseconds(100));
       progress_waits_ = false;

@@ -26,7 +26,8 @@ Job::Impl::~Impl() {
   }
 }
 
-// The coordinator ends the wait for a place by itself and says who holds it; that answer is given a moment to arrive.
+// The coordinator ends the wait for a place by itself and says who holds it; that answer is given a
+// moment to arrive.
 TimeNs Job::Impl::JoinLimit() const {
   const bool answered = control_ && control_->up();
   return created_ns_ + config_.duration_ns(KnobId::kJoinTimeout) + (answered ? kSecond : 0);
@@ -40,8 +41,8 @@ Status Job::Impl::JoinFailure(TimeNs now, TimeNs deadline) {
   }
   if (control_ && !control_->ever_up()) {
     return Status(Code::kCoordinator, "coordinator",
-                  "no coordinator at " + control_->shown_address() + " within join_timeout: " +
-                      control_->last_error().text());
+                  "no coordinator at " + control_->shown_address() +
+                      " within join_timeout: " + control_->last_error().text());
   }
   return Status(Code::kTimeout, "join_timeout",
                 "the job did not become ready within join_timeout: waiting for " +
@@ -72,8 +73,9 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
   }
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (control_ && control_->hopeless()) {
-    return Status(control_->last_error().code(), "token",
-                  "coordinator " + control_->shown_address() + ": " + control_->last_error().text());
+    return Status(
+        control_->last_error().code(), "token",
+        "coordinator " + control_->shown_address() + ": " + control_->last_error().text());
   }
   return Status::Ok();
 }
@@ -87,7 +89,8 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   FTAR_RETURN_IF_ERROR(CheckUsable());
   const TimeNs now = Now();
   if (driver_->engine().phase() == engine::Phase::kJoining || place_.solo()) {
-    // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered first.
+    // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered
+    // first.
     const Predicate idle = [this] {
       return !ended_.ok() || destroyed_ ||
              std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
@@ -145,8 +148,8 @@ Status Job::Impl::Evict(MemberId member, const std::string& reason) {
   return Status::Ok();
 }
 
-// This member is out, one way or another. Links go first, so that nobody reads or writes buffers any more when their
-// operations end (contract 9).
+// This member is out, one way or another. Links go first, so that nobody reads or writes buffers
+// any more when their operations end (contract 9).
 void Job::Impl::OnPhaseEnded() {
   const engine::Phase phase = driver_->engine().phase();
   Status why = driver_->engine().phase_status();

@@ -23,8 +23,10 @@ bool Overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 
 // Two operations in flight may share memory that both only read (rule F8).
 bool Collide(const Op& a, const Op& b) {
-  const Range a_send = RangeOf(a.request.send, a.send_bytes), a_recv = RangeOf(a.request.recv, a.recv_bytes);
-  const Range b_send = RangeOf(b.request.send, b.send_bytes), b_recv = RangeOf(b.request.recv, b.recv_bytes);
+  const Range a_send = RangeOf(a.request.send, a.send_bytes),
+              a_recv = RangeOf(a.request.recv, a.recv_bytes);
+  const Range b_send = RangeOf(b.request.send, b.send_bytes),
+              b_recv = RangeOf(b.request.recv, b.recv_bytes);
   return Overlap(a_recv, b_recv) || Overlap(a_recv, b_send) || Overlap(a_send, b_recv);
 }
 
@@ -96,18 +98,21 @@ Status Job::Impl::FillRequest(GroupState& state, GroupKey group, OpRequest* requ
   if (segmented || spec.kind == plan::Kind::kBroadcast) {
     const ViewPtr layout = LayoutView(state, group, request->layout_epoch);
     if (!layout) {
-      return Status(Code::kArg, "epoch", "epoch " + std::to_string(request->layout_epoch) +
-                                             " is none of this group's last views");
+      return Status(
+          Code::kArg, "epoch",
+          "epoch " + std::to_string(request->layout_epoch) + " is none of this group's last views");
     }
     if (segmented) {
       spec.layout = layout->epoch;
       spec.layout_members.clear();
-      for (const wire::ViewEntry& entry : layout->entries) spec.layout_members.push_back(entry.card.id);
+      for (const wire::ViewEntry& entry : layout->entries)
+        spec.layout_members.push_back(entry.card.id);
       segments = layout->entries.size();
     } else {
       if (request->root_rank < 0 || request->root_rank >= MembersOf(layout)) {
-        return Status(Code::kArg, "root", "root " + std::to_string(request->root_rank) +
-                                              " is no rank of this group's view");
+        return Status(
+            Code::kArg, "root",
+            "root " + std::to_string(request->root_rank) + " is no rank of this group's view");
       }
       spec.root = layout->entries[static_cast<size_t>(request->root_rank)].card.id;
     }
@@ -126,8 +131,9 @@ Status Job::Impl::FillRequest(GroupState& state, GroupKey group, OpRequest* requ
 }
 
 Status Job::Impl::CheckOverlap(const std::vector<OpPtr>& fresh) const {
-  const Status bad(Code::kArg, "recv",
-                   "the buffers overlap those of an operation in flight, and one of the two writes");
+  const Status bad(
+      Code::kArg, "recv",
+      "the buffers overlap those of an operation in flight, and one of the two writes");
   for (size_t i = 0; i < fresh.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (Collide(*fresh[i], *fresh[j])) return bad;
@@ -144,7 +150,8 @@ Status Job::Impl::CheckOverlap(const std::vector<OpPtr>& fresh) const {
   return Status::Ok();
 }
 
-Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group, std::vector<OpRequest> requests) {
+Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
+                                              std::vector<OpRequest> requests) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (group->closed) return Status(Code::kState, "group", "the group is closed");
@@ -239,8 +246,8 @@ void Job::Impl::FinishOp(GroupState*, const OpPtr& op, collective::Outcome outco
   outcome.tag = op->request.spec.tag;
   outcome.start_ns = op->start_ns;
   op->outcome = std::move(outcome);
-  op->status = op->outcome.status == Code::kOk ? Status::Ok()
-                                               : Status(op->outcome.status, op->outcome.text);
+  op->status =
+      op->outcome.status == Code::kOk ? Status::Ok() : Status(op->outcome.status, op->outcome.text);
   op->done.store(true, std::memory_order_release);
   delivered_ = true;
   if (op->request.on_done) {
@@ -258,7 +265,8 @@ void Job::Impl::FinishAll(const Status& status) {
   }
   for (auto& [handle, op] : starting_) open.push_back(op);
   starting_.clear();
-  std::sort(open.begin(), open.end(), [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
+  std::sort(open.begin(), open.end(),
+            [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
   for (const OpPtr& op : open) {
     collective::Outcome outcome;
     outcome.status = status.code();
@@ -274,7 +282,8 @@ Status Job::Impl::WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now) {
   // A second wait on the same operation is not to return at once for ever.
   constexpr TimeNs kLeastNs = 100 * kMillisecond;
   if (engine.quorum_lost() && now - begun_ns >= kLeastNs) {
-    return Status(Code::kQuorum, last_culprit_.text.empty() ? "the quorum is lost" : last_culprit_.text);
+    return Status(Code::kQuorum,
+                  last_culprit_.text.empty() ? "the quorum is lost" : last_culprit_.text);
   }
   if (engine.coordinator_up() || place_.solo()) return Status::Ok();
   const TimeNs span = op->request.timeout_ns > 0 ? op->request.timeout_ns : timeout_ns_;
@@ -289,12 +298,14 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome*
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs begun = Now();
-  const TimeNs deadline = timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
+  const TimeNs deadline =
+      timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
   Lock lock = TakeLock();
   Status early;
   const Predicate done = [&] { return op->done.load(std::memory_order_relaxed) || destroyed_; };
   while (!done()) {
-    // Looks at the wait's other reasons to end every now and then; a wait of a healthy operation never gets here twice.
+    // Looks at the wait's other reasons to end every now and then; a wait of a healthy operation
+    // never gets here twice.
     const TimeNs look = std::min(deadline, Now() + 200 * kMillisecond);
     if (DriveUntil(lock, done, look) || forked()) break;
     const TimeNs now = Now();
@@ -318,8 +329,8 @@ Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
     if (found != state->second.history.end()) return found->second;
     if (state->second.ops.contains(seq)) return Status(Code::kInProgress, "in progress");
   }
-  return Status(Code::kArg, "seq", "seq " + std::to_string(seq) +
-                                       " is none of this group's last 1024 operations");
+  return Status(Code::kArg, "seq",
+                "seq " + std::to_string(seq) + " is none of this group's last 1024 operations");
 }
 
 Status OpStatusOf(const OpPtr& op, collective::Outcome* outcome) {

@@ -85,7 +85,8 @@ Expected<void*> UserMemory::Allocate(size_t bytes) {
     }
     close(fd);
   }
-  // A container may forbid memfds or be out of descriptors; plain memory serves as well, only not without a copy.
+  // A container may forbid memfds or be out of descriptors; plain memory serves as well, only not
+  // without a copy.
   if (memory == MAP_FAILED) {
     memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   }

@@ -1,8 +1,8 @@
 // The runtime's memory: staging for partial sums and undo logs, and the buffers that users ask for.
 //
-// StagingPool keeps freed blocks in size classes, because a fresh large block costs a page fault every 4 KiB, which is more
-// than the reduction itself. It is not synchronised (the job's lock covers it) and owns every block until Give.
-// UserMemory is for any thread.
+// StagingPool keeps freed blocks in size classes, because a fresh large block costs a page fault
+// every 4 KiB, which is more than the reduction itself. It is not synchronised (the job's lock
+// covers it) and owns every block until Give. UserMemory is for any thread.
 #ifndef FTAR_RUNTIME_MEMORY_H_
 #define FTAR_RUNTIME_MEMORY_H_
 

@@ -1,7 +1,9 @@
-// One started operation, and one opened group, as the runtime and its callers share them. Internal to runtime/.
+// One started operation, and one opened group, as the runtime and its callers share them. Internal
+// to runtime/.
 //
-// Threads: everything before `done` is written under the job's lock; `outcome` and `status` are written once, before `done` is
-// set, and read by anybody after it. A caller's reference keeps an Op alive after its job.
+// Threads: everything before `done` is written under the job's lock; `outcome` and `status` are
+// written once, before `done` is set, and read by anybody after it. A caller's reference keeps an
+// Op alive after its job.
 #ifndef FTAR_RUNTIME_OP_H_
 #define FTAR_RUNTIME_OP_H_
 
@@ -22,7 +24,7 @@ class Op {
   uint64_t send_bytes = 0;  // what kSend and kRecv references may reach
   uint64_t recv_bytes = 0;
   TimeNs start_ns = 0;
-  uint64_t step = 0;        // counts StepBegin; ops of one step share it
+  uint64_t step = 0;  // counts StepBegin; ops of one step share it
   std::atomic<bool> done{false};
   Status status;
   collective::Outcome outcome;

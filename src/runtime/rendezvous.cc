@@ -14,9 +14,9 @@ struct Launcher {
   std::string name;
   int64_t rank = -1, world = -1;
   bool one_host = false;
-  std::string job;             // the launcher's own name of the job
+  std::string job;  // the launcher's own name of the job
   std::string master_host;
-  int64_t master_port = 0;     // already the coordinator's, not the launcher's
+  int64_t master_port = 0;  // already the coordinator's, not the launcher's
 };
 
 using Environment = std::vector<std::string>;
@@ -183,11 +183,11 @@ Status FillCoordinator(const Config& config, const Launcher& launcher, bool have
   if (launcher.master_host.empty()) {
     return Bad("coordinator", launcher.rank < 0
                                   ? "no coordinator is known: set FTAR_COORDINATOR=HOST:PORT"
-                                  : launcher.name + " says nothing about a common host: set "
-                                                    "FTAR_COORDINATOR=HOST:PORT or MASTER_ADDR");
+                                  : launcher.name +
+                                        " says nothing about a common host: set "
+                                        "FTAR_COORDINATOR=HOST:PORT or MASTER_ADDR");
   }
-  out->coordinator_host =
-      launcher.one_host && !have_token ? "127.0.0.1" : launcher.master_host;
+  out->coordinator_host = launcher.one_host && !have_token ? "127.0.0.1" : launcher.master_host;
   out->coordinator_port = static_cast<uint16_t>(launcher.master_port);
   out->starts_coordinator = launcher.rank == 0;
   return Status::Ok();

@@ -1,13 +1,17 @@
-// Where this process belongs and where its coordinator is: from the configuration, else from the variables of torchrun, Open
-// MPI, MPICH or Slurm. A function of its arguments, so that every launcher is tested without being there. Any thread.
+// Where this process belongs and where its coordinator is: from the configuration, else from the
+// variables of torchrun, Open MPI, MPICH or Slurm. A function of its arguments, so that every
+// launcher is tested without being there. Any thread.
 //
-// A launcher gives a rank and a world size; with S shards a replica, rank r is shard r % S of replica r / S. An address that
-// the configuration names is used as it is, and somebody else serves there. Otherwise it is derived so that all processes
-// derive the same one, and rank 0 starts the coordinator:
+// A launcher gives a rank and a world size; with S shards a replica, rank r is shard r % S of
+// replica r / S. An address that the configuration names is used as it is, and somebody else serves
+// there. Otherwise it is derived so that all processes derive the same one, and rank 0 starts the
+// coordinator:
 //   torchrun        MASTER_ADDR and the port after MASTER_PORT (which torchrun's own store holds)
 //   Slurm           the step's first host and a port from the job's and the step's number
-//   Open MPI, MPICH 127.0.0.1 and a port from the launcher's job, if all ranks are on one host; else MASTER_ADDR or an error
-// Where all ranks are on one host and there is no token, loopback is used whatever the launcher says (design 11).
+//   Open MPI, MPICH 127.0.0.1 and a port from the launcher's job, if all ranks are on one host;
+//   else MASTER_ADDR or an error
+// Where all ranks are on one host and there is no token, loopback is used whatever the launcher
+// says (design 11).
 #ifndef FTAR_RUNTIME_RENDEZVOUS_H_
 #define FTAR_RUNTIME_RENDEZVOUS_H_
 
@@ -26,12 +30,13 @@ struct Place {
   std::string coordinator_host;  // empty: none, this process is alone
   uint16_t coordinator_port = 0;
   bool starts_coordinator = false;
-  std::string launcher;  // "torchrun", "Open MPI", "MPICH", "Slurm" or "configuration"; for messages
+  std::string
+      launcher;  // "torchrun", "Open MPI", "MPICH", "Slurm" or "configuration"; for messages
   bool solo() const { return coordinator_host.empty(); }
 };
 
-// `environment` as ReadEnvironment gives it. `parent_pid` stands for the launcher where it gives its job no name. Errors are
-// Code::kConfig and name the knob or the variable.
+// `environment` as ReadEnvironment gives it. `parent_pid` stands for the launcher where it gives
+// its job no name. Errors are Code::kConfig and name the knob or the variable.
 Expected<Place> FindPlace(const Config& config, const std::vector<std::string>& environment,
                           bool have_token, int64_t parent_pid);
 

@@ -25,23 +25,23 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   driver_->Feed(now, engine::BeginStep{request.step, request.strict});
   Settle(now);
   WakeIfNeeded();
-  const Predicate done = [this] {
-    return step_answer_.has_value() || !ended_.ok() || destroyed_;
-  };
-  // Others may be late for as long as they like (design 5), so that only leaving, or the end of the job, ends this.
+  const Predicate done = [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; };
+  // Others may be late for as long as they like (design 5), so that only leaving, or the end of the
+  // job, ends this.
   while (!done() && !forked()) DriveUntil(lock, done, Now() + kSecond);
   step_pending_ = false;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (!step_answer_) return CheckUsable();
   const engine::StepBegun answer = *step_answer_;
   if (answer.status != Code::kOk) {
-    return Status(answer.status, "step", "step " + std::to_string(request.step) + " cannot begin here");
+    return Status(answer.status, "step",
+                  "step " + std::to_string(request.step) + " cannot begin here");
   }
   ++step_number_;
   step_ops_.clear();
   step_weight_ = std::isnan(request.weight) ? 1 : request.weight;
-  current_step_ = {answer.step,   answer.epoch,  answer.participants, answer.joined,
-                   answer.left,   answer.source, answer.weight_sum};
+  current_step_ = {answer.step, answer.epoch,  answer.participants, answer.joined,
+                   answer.left, answer.source, answer.weight_sum};
   *result = current_step_;
   return Status::Ok();
 }
@@ -53,8 +53,9 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   Lock lock = TakeLock();
   if (step_number_ == 0) return Status(Code::kState, "step", "no step has begun");
   if (step >= 0 && step != current_step_.step) {
-    return Status(Code::kArg, "step", "step " + std::to_string(step) + " is not the one that runs, " +
-                                          std::to_string(current_step_.step));
+    return Status(Code::kArg, "step",
+                  "step " + std::to_string(step) + " is not the one that runs, " +
+                      std::to_string(current_step_.step));
   }
   const std::deque<OpPtr> ops = step_ops_;
   const Predicate done = [&] {

@@ -1,9 +1,10 @@
-// How a thread that drives the engine waits: spin, give way, or sleep. A pure decision, made anew after each poll that found
-// nothing, so that it can be tested as a table.
+// How a thread that drives the engine waits: spin, give way, or sleep. A pure decision, made anew
+// after each poll that found nothing, so that it can be tested as a table.
 //
-// The reason for each rule: with a core for every rank of the host, spinning is the fastest way to hear of a byte. With more
-// ranks than cores, whoever spins takes the core from the rank it waits for, so few polls, then sched_yield, then sleep.
-// During a view change those who must act (the coordinator, a leader) need the cores: nobody spins.
+// The reason for each rule: with a core for every rank of the host, spinning is the fastest way to
+// hear of a byte. With more ranks than cores, whoever spins takes the core from the rank it waits
+// for, so few polls, then sched_yield, then sleep. During a view change those who must act (the
+// coordinator, a leader) need the cores: nobody spins.
 #ifndef FTAR_RUNTIME_WAITING_H_
 #define FTAR_RUNTIME_WAITING_H_
 
@@ -24,8 +25,8 @@ struct WaitInputs {
 
 WaitStep NextWaitStep(const WaitInputs& in);
 
-// How long a sleeping driver may sleep: until `deadline`, the engine's, the devices' and the connection's, whichever is first;
-// never below 0. kNever stays kNever.
+// How long a sleeping driver may sleep: until `deadline`, the engine's, the devices' and the
+// connection's, whichever is first; never below 0. kNever stays kNever.
 TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection);
 
 }  // namespace ftar::runtime

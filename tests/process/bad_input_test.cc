@@ -1,5 +1,5 @@
-// Bad input and bad weather with real processes: a clear error that names the argument or peer, nothing crashes, others are
-// not disturbed.
+// Bad input and bad weather with real processes: a clear error that names the argument or peer,
+// nothing crashes, others are not disturbed.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -179,7 +179,8 @@ TEST_F(BadInput, AMemberOfAnotherJobIsRefused) {
   Process stranger(process::WorkerPath(), Scenario("join"), variables);
   stranger.WaitExit(kPatience);
   EXPECT_THAT(End(stranger), HasSubstr("two")) << stranger.Output();
-  EXPECT_THAT(End(stranger), testing::AnyOf(HasSubstr("FTAR_ERR_AUTH"), HasSubstr("FTAR_ERR_CONFIG")));
+  EXPECT_THAT(End(stranger),
+              testing::AnyOf(HasSubstr("FTAR_ERR_AUTH"), HasSubstr("FTAR_ERR_CONFIG")));
   Start(1, "plain", {"ops=1"}, {{"FTAR_JOB", "one"}});
   EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
   EXPECT_EQ(Found(team_->member(0), "op0"), "FTAR_OK");
@@ -219,9 +220,8 @@ TEST_F(BadInput, NoCoordinatorEndsTheJoinNamingTheAddress) {
 }
 
 TEST_F(BadInput, WithoutATokenOnlyLoopbackIsServed) {
-  const Variables variables = {{"FTAR_COORDINATOR", "192.0.2.1:4000"},
-                               {"FTAR_REPLICA", "0"},
-                               {"FTAR_REPLICAS", "2"}};
+  const Variables variables = {
+      {"FTAR_COORDINATOR", "192.0.2.1:4000"}, {"FTAR_REPLICA", "0"}, {"FTAR_REPLICAS", "2"}};
   Process open(process::WorkerPath(), Scenario("join"), variables);
   open.WaitExit(kPatience);
   EXPECT_THAT(End(open), HasSubstr("status=FTAR_ERR_CONFIG")) << open.Output();
@@ -251,7 +251,8 @@ TEST_F(BadInput, ACallbackMayNotStartWaitOrDestroy) {
   for (const char* call : {"callback_start", "callback_leave", "callback_destroy"}) {
     EXPECT_EQ(Found(member, call), "FTAR_ERR_STATE") << call;
   }
-  for (const char* call : {"op", "next", "leave"}) EXPECT_EQ(Found(member, call), "FTAR_OK") << call;
+  for (const char* call : {"op", "next", "leave"})
+    EXPECT_EQ(Found(member, call), "FTAR_OK") << call;
 }
 
 TEST_F(BadInput, OutOfDescriptorsAtJoinIsAnError) {
@@ -273,7 +274,8 @@ TEST_F(BadInput, OutOfDescriptorsMidwayDisturbsNobody) {
   EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
 }
 
-// A ring needs staging for its partial sums; whoever has no memory for it ends itself, and the others go on.
+// A ring needs staging for its partial sums; whoever has no memory for it ends itself, and the
+// others go on.
 TEST_F(BadInput, OutOfMemoryInAnOperationEndsThatMemberOnly) {
   Open(3, {{"FTAR_PLAN", "ring"}});
   Start(0, "plain", {"ops=3", "count=100000"});

@@ -60,7 +60,8 @@ void SleepMs(int milliseconds) {
 std::string WorkerPath() { return FolderOfThisProgram() + "/ftar_process_worker"; }
 std::string CoordinatorPath() { return FolderOfThisProgram() + "/../ftar-coordinator"; }
 
-// ---- Process ---------------------------------------------------------------------------------------------------------
+// ---- Process
+// ---------------------------------------------------------------------------------------------------------
 
 Process::Process(const std::string& program, const std::vector<std::string>& arguments,
                  const Variables& variables) {
@@ -201,7 +202,8 @@ std::string Field(const std::string& line, const std::string& name) {
   return line.substr(begin, name == "text" ? std::string::npos : line.find(' ', begin) - begin);
 }
 
-// ---- Coordinator, Team -----------------------------------------------------------------------------------------------
+// ---- Coordinator, Team
+// -----------------------------------------------------------------------------------------------
 
 Coordinator::Coordinator(const Variables& variables, const std::string& address) {
   Variables all = variables;
@@ -216,9 +218,14 @@ Coordinator::Coordinator(const Variables& variables, const std::string& address)
 
 Team::Team(const std::string& coordinator, int replicas, const Variables& variables,
            const std::vector<std::string>& arguments)
-    : coordinator_(coordinator), replicas_(replicas), variables_(variables), arguments_(arguments) {}
+    : coordinator_(coordinator),
+      replicas_(replicas),
+      variables_(variables),
+      arguments_(arguments) {}
 
-Process& Team::Start(int replica, const Variables& extra) { return StartWith(replica, extra, arguments_); }
+Process& Team::Start(int replica, const Variables& extra) {
+  return StartWith(replica, extra, arguments_);
+}
 
 Process& Team::StartWith(int replica, const Variables& extra,
                          const std::vector<std::string>& arguments) {

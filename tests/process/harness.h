@@ -1,5 +1,5 @@
-// Real processes for tests: starting, listening to, stopping and burying them. Every wait has a deadline; whatever a test
-// leaves behind is killed by the destructors. One thread.
+// Real processes for tests: starting, listening to, stopping and burying them. Every wait has a
+// deadline; whatever a test leaves behind is killed by the destructors. One thread.
 #ifndef FTAR_TESTS_PROCESS_HARNESS_H_
 #define FTAR_TESTS_PROCESS_HARNESS_H_
 
@@ -15,7 +15,8 @@ namespace process {
 
 using Variables = std::map<std::string, std::string>;
 
-// A child with its standard input and output at pipes. Standard error goes to a file that Errors() reads.
+// A child with its standard input and output at pipes. Standard error goes to a file that Errors()
+// reads.
 class Process {
  public:
   // `variables` are added to this process's environment, from which all FTAR_* are taken away.
@@ -26,9 +27,11 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Reads until a line that begins with `prefix`; false if the output ends or the time is over before.
+  // Reads until a line that begins with `prefix`; false if the output ends or the time is over
+  // before.
   bool WaitLine(const std::string& prefix, double seconds);
-  // Reads to the end of the output and waits; the exit status, 128 + signal, or -1 if the time is over.
+  // Reads to the end of the output and waits; the exit status, 128 + signal, or -1 if the time is
+  // over.
   int WaitExit(double seconds);
   // Reads what is there without waiting.
   void Collect();
@@ -74,7 +77,8 @@ class Team {
        const std::vector<std::string>& arguments);
   // Starts one member; `extra` variables are its own.
   Process& Start(int replica, const Variables& extra = {});
-  Process& StartWith(int replica, const Variables& extra, const std::vector<std::string>& arguments);
+  Process& StartWith(int replica, const Variables& extra,
+                     const std::vector<std::string>& arguments);
   Process& member(int replica) { return *members_.at(replica); }
   bool WaitReady(double seconds);
   // For failure messages: what everybody has said so far.

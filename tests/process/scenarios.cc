@@ -1,4 +1,5 @@
-// Bad input and bad weather inside one process, each named by `scenario=`. Every finding is a line "NAME=RESULT".
+// Bad input and bad weather inside one process, each named by `scenario=`. Every finding is a line
+// "NAME=RESULT".
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -50,7 +51,8 @@ int JoinOnly(const Arguments&) {
   return 0;
 }
 
-// An operation that the others have not entered, destroyed under way: its handle stays good, its buffer comes back.
+// An operation that the others have not entered, destroyed under way: its handle stays good, its
+// buffer comes back.
 int Destroy(const Arguments&) {
   Member member = Join();
   if (!member.ok) return 2;
@@ -88,7 +90,8 @@ int Fork(const Arguments&) {
   return 0;
 }
 
-// A data loader that lives on must not hide its parent's death. The child ends when the test closes our input.
+// A data loader that lives on must not hide its parent's death. The child ends when the test closes
+// our input.
 int ForkThenDie(const Arguments&) {
   Member member = Join();
   if (!member.ok) return 2;
@@ -176,8 +179,8 @@ int Plain(const Arguments& arguments) {
   std::vector<float> data(static_cast<size_t>(arguments.Number("count", 1000)), 1.0f);
   for (int64_t i = 0; i < ops; ++i) {
     const ftar::Outcome outcome = member.group.AllReduce(data).Wait(20 * kSecond);
-    Say("found op" + std::to_string(i) + "=" + ftarResultString(outcome.status) + " participants=" +
-        std::to_string(outcome.participants) + " text=" + outcome.Text());
+    Say("found op" + std::to_string(i) + "=" + ftarResultString(outcome.status) +
+        " participants=" + std::to_string(outcome.participants) + " text=" + outcome.Text());
     if (!outcome.ok() && outcome.status != FTAR_ERR_MISMATCH) return 0;
     if (const int64_t pause = arguments.Number("pause_ms", 0); pause > 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(pause));
@@ -187,7 +190,8 @@ int Plain(const Arguments& arguments) {
   return 0;
 }
 
-// Processor time of a member that only waits, in a wait and outside of any, in milliseconds per second.
+// Processor time of a member that only waits, in a wait and outside of any, in milliseconds per
+// second.
 int Idle(const Arguments&) {
   Member member = Join();
   if (!member.ok) return 2;

@@ -1,5 +1,6 @@
-// The survive matrix: real processes, one (or two) struck inside an operation at an exact point. Survivors must finish, all
-// with the same verdict, participants and bits; a victim that lives on must agree with what they delivered.
+// The survive matrix: real processes, one (or two) struck inside an operation at an exact point.
+// Survivors must finish, all with the same verdict, participants and bits; a victim that lives on
+// must agree with what they delivered.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -75,7 +76,7 @@ class Survive : public testing::TestWithParam<Cell> {
                                  {"FTAR_LOG", "info"}};
     const int count = cell.plan == "oneshot" ? 5000 : 100000;
     const std::vector<std::string> arguments = {
-        "ops=" + std::to_string(kOps),     "count=" + std::to_string(count),
+        "ops=" + std::to_string(kOps), "count=" + std::to_string(count),
         "window=" + std::to_string(cell.window), "inplace=" + std::to_string(cell.in_place ? 1 : 0),
         "deadline_s=15"};
     coordinator_ = std::make_unique<Coordinator>();
@@ -84,7 +85,8 @@ class Survive : public testing::TestWithParam<Cell> {
     const std::string fault =
         cell.kind + "@seq=" + std::to_string(kStruckOp) + ",stage=" + cell.stage;
     for (int replica = 0; replica < kReplicas; ++replica) {
-      team_->Start(replica, IsVictim(replica) ? Variables{{"FTAR_TEST_FAULT", fault}} : Variables{});
+      team_->Start(replica,
+                   IsVictim(replica) ? Variables{{"FTAR_TEST_FAULT", fault}} : Variables{});
     }
     for (int replica = 0; replica < kReplicas; ++replica) {
       if (!IsVictim(replica)) {
@@ -129,7 +131,8 @@ class Survive : public testing::TestWithParam<Cell> {
     return false;
   }
 
-  // A victim that lives on: what it delivered the survivors have delivered too, with the same bits; else it says that it is out.
+  // A victim that lives on: what it delivered the survivors have delivered too, with the same bits;
+  // else it says that it is out.
   void CheckVictim(int replica) {
     Process& victim = team_->member(replica);
     if (GetParam().kind == "kill") {
@@ -137,7 +140,8 @@ class Survive : public testing::TestWithParam<Cell> {
       EXPECT_FALSE(LastOpHas(replica));
       return;
     }
-    if (GetParam().kind == "drop") {  // it hears nothing of its eviction; what it said before must hold
+    if (GetParam().kind ==
+        "drop") {  // it hears nothing of its eviction; what it said before must hold
       victim.Collect();
       EXPECT_FALSE(LastOpHas(replica));
     } else {
@@ -179,7 +183,8 @@ constexpr const char* kStages[] = {"before",    "sending",   "reducing",
 constexpr const char* kKinds[] = {"kill", "stop", "reset", "drop"};
 constexpr const char* kTransports[] = {"tcp", "shm"};
 
-// Every stage with every kind and three victims; transports, plans and windows take turns so that each meets each.
+// Every stage with every kind and three victims; transports, plans and windows take turns so that
+// each meets each.
 std::vector<Cell> SingleCells() {
   std::vector<Cell> cells;
   int turn = 0;

@@ -1,15 +1,16 @@
-// One member as a process of its own, for tests that kill it. Written against ftar.hpp as a user would.
+// One member as a process of its own, for tests that kill it. Written against ftar.hpp as a user
+// would.
 //
 //   worker [name=value ...]
-//   ops=N count=N window=N   allreduces, elements of each, operations started before the first is waited for
-//   inplace=0|1 steps=0|1    in place; a step mark before each batch
-//   pause_ms=N               between batches
-//   linger=0|1               wait for a line on standard input before leaving
-//   leave=0|1                leave as planned at the end; else destroy
-//   deadline_s=N             print a dump and exit with 99 when the run takes longer
-//   scenario=NAME            instead: one of the functions in scenarios.cc
-// Output, one line each: "ready replica=R members=N", "op seq=S status=T participants=R,R,.. digest=H wrong=N ...",
-// "event ...", "end status=T". Inputs are small whole numbers, so that the sum over any set of participants is exact.
+//   ops=N count=N window=N   allreduces, elements of each, operations started before the first is
+//   waited for inplace=0|1 steps=0|1    in place; a step mark before each batch pause_ms=N between
+//   batches linger=0|1               wait for a line on standard input before leaving leave=0|1
+//   leave as planned at the end; else destroy deadline_s=N             print a dump and exit with
+//   99 when the run takes longer scenario=NAME            instead: one of the functions in
+//   scenarios.cc
+// Output, one line each: "ready replica=R members=N", "op seq=S status=T participants=R,R,..
+// digest=H wrong=N ...", "event ...", "end status=T". Inputs are small whole numbers, so that the
+// sum over any set of participants is exact.
 #include "tests/process/worker.h"
 
 #include <poll.h>
@@ -29,7 +30,8 @@ namespace worker {
 Arguments::Arguments(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const char* equals = strchr(argv[i], '=');
-    if (equals != nullptr) values_[std::string(argv[i], static_cast<size_t>(equals - argv[i]))] = equals + 1;
+    if (equals != nullptr)
+      values_[std::string(argv[i], static_cast<size_t>(equals - argv[i]))] = equals + 1;
   }
 }
 
@@ -57,12 +59,13 @@ void Say(const std::string& line) {
 void SayError(const std::string& what, ftarResult_t code) {
   ftarErrorInfo info = FTAR_ERROR_INFO_INIT;
   ftarGetLastError(&info);
-  Say("end " + what + " status=" + ftarResultString(code) + " argument=" + info.argument + " text=" +
-      info.text);
+  Say("end " + what + " status=" + ftarResultString(code) + " argument=" + info.argument +
+      " text=" + info.text);
 }
 
 float Input(int32_t replica, uint64_t seq, size_t i) {
-  return static_cast<float>((replica + 1) * 7 + static_cast<int>(seq % 11) + static_cast<int>(i % 5));
+  return static_cast<float>((replica + 1) * 7 + static_cast<int>(seq % 11) +
+                            static_cast<int>(i % 5));
 }
 
 namespace {
@@ -166,7 +169,8 @@ void Watch(ftarJob_t job, int64_t seconds) {
     std::this_thread::sleep_for(std::chrono::seconds(seconds));
     char path[64];
     snprintf(path, sizeof path, "/dev/fd/%d", STDERR_FILENO);
-    fprintf(stderr, "hang: process %d is not done after %d s\n", getpid(), static_cast<int>(seconds));
+    fprintf(stderr, "hang: process %d is not done after %d s\n", getpid(),
+            static_cast<int>(seconds));
     ftarJobDump(job, path);
     _exit(99);
   }).detach();
@@ -175,8 +179,9 @@ void Watch(ftarJob_t job, int64_t seconds) {
 int Run(const Arguments& arguments) {
   ftar::JobConfig config;
   config.handler = [](const ftarEvent& event) {
-    Say("event type=" + std::to_string(event.type) + " replica=" + std::to_string(event.who.replica) +
-        " stage=" + event.who.stage + " text=" + event.who.text);
+    Say("event type=" + std::to_string(event.type) +
+        " replica=" + std::to_string(event.who.replica) + " stage=" + event.who.stage +
+        " text=" + event.who.text);
   };
   auto joined = ftar::Job::Join(std::move(config));
   if (!joined.ok()) {
@@ -199,7 +204,8 @@ int Run(const Arguments& arguments) {
   const auto ops = static_cast<uint64_t>(arguments.Number("ops", 8));
   const auto window = static_cast<uint64_t>(arguments.Number("window", 1));
   bool in = true;
-  // Numbers are the group's: whoever joins later starts where the group is and stops with the others.
+  // Numbers are the group's: whoever joins later starts where the group is and stops with the
+  // others.
   for (uint64_t next = group.Info().next_seq; in && next < ops; next = group.Info().next_seq) {
     if (arguments.Number("steps", 0) != 0 && !job.BeginStep().ok()) break;
     if (group.Info().next_seq >= ops) break;

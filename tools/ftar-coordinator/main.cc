@@ -1,5 +1,5 @@
-// ftar-coordinator: orders the views of one job. A process of its own, so that no member's death takes it along; it may be
-// killed and started again at the same address at any time.
+// ftar-coordinator: orders the views of one job. A process of its own, so that no member's death
+// takes it along; it may be killed and started again at the same address at any time.
 #include <signal.h>
 #include <unistd.h>
 
@@ -32,12 +32,14 @@ ftar::Status Configure(const Options& options, ftar::Config* config) {
   const struct {
     const char* name;
     const std::string& value;
-  } given[] = {{"coordinator", options.listen}, {"token_file", options.token_file}, {"job", options.job}};
+  } given[] = {
+      {"coordinator", options.listen}, {"token_file", options.token_file}, {"job", options.job}};
   for (const auto& [name, value] : given) {
     if (!value.empty()) FTAR_RETURN_IF_ERROR(config->Set(Config::Layer::kProgram, name, value));
   }
   if (config->text(ftar::KnobId::kCoordinator).empty()) {
-    return ftar::Status(ftar::Code::kConfig, "listen", "give --listen HOST:PORT or FTAR_COORDINATOR");
+    return ftar::Status(ftar::Code::kConfig, "listen",
+                        "give --listen HOST:PORT or FTAR_COORDINATOR");
   }
   return ftar::Status::Ok();
 }
@@ -91,8 +93,8 @@ int main(int argc, char** argv) {
   if (ftar::Status status = Configure(options, &config); !status.ok()) return Fail(status);
   const auto settings = MakeSettings(options, config);
   if (!settings.ok()) return Fail(settings.status());
-  auto server = ftar::coordinator::Server::Open(
-      *settings, ftar::runtime::MakeLogger(config, "coordinator"));
+  auto server =
+      ftar::coordinator::Server::Open(*settings, ftar::runtime::MakeLogger(config, "coordinator"));
   if (!server.ok()) return Fail(server.status());
   running = server->get();
   signal(SIGTERM, OnSignal);
