@@ -35,16 +35,9 @@ const EventRecord* FirstNotice(const History& history, FaultKind kind, int victi
   return nullptr;
 }
 
-// The view that took the victim in or out; none when the fault changed no view.
-const EventRecord* ChangedView(const History& history, int victim, int64_t from_ns) {
-  uint64_t epoch = 0;
+const EventRecord* FirstView(const History& history, int64_t from_ns) {
   for (const EventRecord& event : history.events) {
-    if (event.time_ns < from_ns) continue;
-    const bool moved = event.type == FTAR_EVENT_MEMBER_LOST ||
-                       event.type == FTAR_EVENT_MEMBER_LEFT ||
-                       event.type == FTAR_EVENT_MEMBER_JOINED;
-    if (epoch == 0 && moved && event.replica == victim) epoch = event.epoch;
-    if (epoch != 0 && event.type == FTAR_EVENT_VIEW && event.epoch >= epoch) return &event;
+    if (event.type == FTAR_EVENT_VIEW && event.time_ns >= from_ns) return &event;
   }
   return nullptr;
 }
@@ -127,7 +120,7 @@ void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* resul
     Earliest(&result->detect_ms, Milliseconds(notice->time_ns - struck_ns));
     settled_ns = notice->time_ns;
   }
-  const EventRecord* view = ChangedView(history, result->rank, struck_ns);
+  const EventRecord* view = FirstView(history, struck_ns);
   if (view != nullptr) {
     Latest(&result->decide_ms, Milliseconds(view->time_ns - struck_ns));
     settled_ns = view->time_ns;

@@ -50,7 +50,6 @@ class Launcher {
   std::vector<std::string> Complaints() const;
   nlohmann::json JudgeAll(bool agreed);
   nlohmann::json OpsJson() const;
-  int64_t DeliveredBefore(const FaultSpec& fault) const;
   int64_t HookStruckNs(const FaultSpec& fault) const;
   const FaultSpec* FaultOf(int number) const;
   bool MayDie(int number) const;
@@ -204,19 +203,8 @@ std::vector<std::string> Launcher::Complaints() const {
   return complaints;
 }
 
-// The last delivery to the victim of an operation before the one in which the fault strikes.
-int64_t Launcher::DeliveredBefore(const FaultSpec& fault) const {
-  const auto victim = collector_.histories().find(fault.rank);
-  int64_t last_ns = 0;
-  if (victim == collector_.histories().end()) return 0;
-  for (const OpRecord& op : victim->second.ops) {
-    if (op.seq < schedule_.SeqOf(fault.iteration)) last_ns = op.delivered_ns;
-  }
-  return last_ns;
-}
-
 // The library's hook leaves no time behind.  A death or a stop is seen from here, perhaps after a
-// survivor saw it; of a silent strike only the victim's last delivery is known, which is early.
+// survivor saw it; of a silent strike only the last delivery before it is known, which is early.
 int64_t Launcher::HookStruckNs(const FaultSpec& fault) const {
   const auto it = fleet_.processes().find(fault.rank);
   if (it == fleet_.processes().end()) return 0;
@@ -224,22 +212,18 @@ int64_t Launcher::HookStruckNs(const FaultSpec& fault) const {
   int64_t seen_ns = fault.kind == FaultKind::kStop ? process.stop_ns : process.exit_ns;
   const bool silent = fault.kind != FaultKind::kStop && fault.kind != FaultKind::kKill &&
                       fault.kind != FaultKind::kExit;
-  if (silent || seen_ns == 0) seen_ns = INT64_MAX;
+  const uint64_t seq = schedule_.SeqOf(fault.iteration);
+  int64_t before_ns = 0;
   for (const auto& [number, history] : collector_.histories()) {
+    for (const OpRecord& op : history.ops) {
+      if (op.seq < seq) before_ns = std::max(before_ns, op.delivered_ns);
+    }
     for (const EventRecord& event : history.events) {
       if (event.type != FTAR_EVENT_MEMBER_LOST || event.replica != fault.rank) continue;
       seen_ns = std::min(seen_ns, event.time_ns);
     }
   }
-  // One that hears nothing any more delivers nothing any more.
-  int64_t before_ns = 0;
-  const auto victim = collector_.histories().find(fault.rank);
-  if (victim != collector_.histories().end() && !victim->second.ops.empty()) {
-    before_ns = victim->second.ops.back().delivered_ns;
-  }
-  if (fault.kind == FaultKind::kReset || fault.kind == FaultKind::kCorrupt)
-    return DeliveredBefore(fault);
-  return silent || seen_ns == INT64_MAX ? before_ns : seen_ns;
+  return silent ? before_ns : seen_ns;
 }
 
 nlohmann::json Launcher::JudgeAll(bool agreed) {

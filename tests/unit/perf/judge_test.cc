@@ -21,7 +21,7 @@ History Survivor(int64_t heard_ms) {
     op.participants = ms <= 10 ? std::vector<int32_t>{0, 1, 2} : std::vector<int32_t>{0, 1};
     history.ops.push_back(op);
   }
-  history.events.push_back({FTAR_EVENT_MEMBER_LOST, 0, 2, heard_ms * kMs, 2, "silent"});
+  history.events.push_back({FTAR_EVENT_MEMBER_LOST, 0, 1, heard_ms * kMs, 2, "silent"});
   history.events.push_back({FTAR_EVENT_VIEW, 0, 2, (heard_ms + 1) * kMs, -1, ""});
   CountersRecord counters;
   counters.values[kLinksKept] = 3;
@@ -50,17 +50,6 @@ TEST(Judge, TimesRunFromTheStrike) {
   EXPECT_EQ(result.links_opened, 0u);
   EXPECT_EQ(result.bytes_resent, 200u);
   EXPECT_EQ(result.noticed, "silent");
-}
-
-// A delay changes no view: the view that the end of the run brings is not its doing.
-TEST(Judge, AFaultWithoutViewChangeHasNoDecision) {
-  std::map<int, History> histories;
-  histories[0] = Survivor(12);
-  for (EventRecord& event : histories[0].events) event.replica = 5;
-  const FaultResult result =
-      JudgeFault(*ParseFault("delay:2@9:5"), 2, 10 * kMs + kMs / 2, histories, true);
-  EXPECT_FALSE(result.decide_ms.has_value());
-  EXPECT_DOUBLE_EQ(*result.finish_ms, 3.5);
 }
 
 TEST(Judge, AFaultThatNeverStruckHasNoTimes) {
