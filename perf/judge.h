@@ -1,10 +1,10 @@
 // What one fault cost: times from the strike, and what was touched.
 //
 // Purpose: the object `fault` of the report.  All times are CLOCK_MONOTONIC of one host.
-//   detect: from the strike to the first event at a survivor about the victim, its link or its eviction;
-//   decide: to the last survivor's event of the new view;
-//   finish: to the last survivor's first delivery after that, which ends the operation that ran;
-//   stall:  the longest time that a survivor went without a delivery around the strike.
+//   detect: from the strike to the first event at a survivor about the victim, its link or its
+//   eviction; decide: to the last survivor's event of the new view; finish: to the last survivor's
+//   first delivery after that, which ends the operation that ran; stall:  the longest time that a
+//   survivor went without a delivery around the strike.
 // Threads: pure.
 #ifndef FTAR_PERF_JUDGE_H_
 #define FTAR_PERF_JUDGE_H_

@@ -76,7 +76,8 @@ struct Options {
 
   int churn = 0;          // this many random kills, stops, joins and leaves instead of a table
   bool json_ops = false;  // each checked operation of each rank goes into the JSON file
-  std::string dump_folder;  // after a hang each rank writes its flight recorder here; empty: nobody does
+  std::string
+      dump_folder;  // after a hang each rank writes its flight recorder here; empty: nobody does
   std::string json_path;
   bool verbose = false;
   RankRole role;
