@@ -40,7 +40,10 @@ inline namespace v1 {
 
 // Who and why: this thread's ftarGetLastError() when it was made.
 struct ErrorInfo : ftarErrorInfo {
-  ErrorInfo() : ftarErrorInfo FTAR_ERROR_INFO_INIT { ftarGetLastError(this); }
+  ErrorInfo() : ftarErrorInfo FTAR_ERROR_INFO_INIT {
+    // A forked child is refused this call like every other, and that is the error.
+    if (ftarGetLastError(this) == FTAR_ERR_FORKED) code = FTAR_ERR_FORKED;
+  }
   std::string Text() const { return std::string(ftarResultString(code)) + ": " + text; }
 };
 using ErrorPtr = std::shared_ptr<const ErrorInfo>;  // null: no error

@@ -158,11 +158,13 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   op.raws_sent.assign(members, false);
   op.chunks.assign(op.grid.chunks(), {});
   op.needed = op.finals = 0;
+  op.rootless = false;
   for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
     ChunkState& chunk = op.chunks[c];
     chunk.geometry = op.grid.At(c);
     const int owner = OwnerOfChunk(op, chunk.geometry);
     chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me);
+    if (owner < 0 && op.spec.kind == plan::Kind::kBroadcast) op.rootless = true;
     if (owner < 0 && op.spec.kind == plan::Kind::kAllGather)
       chunk.role.lands = true;  // a gone member's segment: zeros
     if (chunk.role.reduces) chunk.raws.resize(members);
@@ -197,6 +199,9 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
       op.shadow = shadow;
     }
   }
+  // V5: the root was lost before this member called. Whether all called with that root is for the
+  // leader to find out, so nobody fails alone.
+  if (op.rootless) mismatch_ = op.seq;
   SendOwnInputs(op);
   StartLocalWork(op);
 }
@@ -269,6 +274,14 @@ void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
       !ready_.contains(op.members[position]))
     return;
   op.raws_sent[position] = true;
+  if (op.spec.kind == plan::Kind::kBroadcast) {
+    // V5: who only listens shows its call to the root, or two who take each other for the root would
+    // wait for ever.
+    if (op.chunks.empty() || op.chunks[0].role.final_from != position) return;
+    wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kRaw, 0);
+    header.flags |= wire::kFrameWeightless;
+    return EmitFrame(op, op.members[position], header, {}, {});
+  }
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     const auto& to = op.chunks[c].role.raw_to;
     if (!std::binary_search(to.begin(), to.end(), position) || Keeps(kept, c)) continue;

@@ -96,12 +96,17 @@ void GroupMachine::ActivateQueued(TimeNs now) {
       Activate(now, queued, /*stand_in=*/false);
       continue;
     }
-    // J5: after leave() the engine calls for the user whatever the column calls, up to the
-    // boundary.
-    const auto notice = notices_.find(called_end_);
-    if (!standing_in_ || !queue_.empty() || notice == notices_.end()) return;
+    if (!standing_in_ || !queue_.empty() || !StandInForNext(now)) return;
+  }
+}
+
+// J5: after leave() the engine calls for the user whatever the column calls, up to the boundary.
+bool GroupMachine::StandInForNext(TimeNs now) {
+  Queued queued{{}, 0, called_end_, now};
+  const auto notice = notices_.find(called_end_);
+  if (notice != notices_.end()) {
     const wire::Signature& call = notice->second.signature;
-    Queued queued{{}, call.step, called_end_, now};
+    queued.step = call.step;
     OpSpec& spec = queued.spec;
     spec.kind = static_cast<plan::Kind>(call.kind);
     spec.dtype = call.dtype;
@@ -116,11 +121,34 @@ void GroupMachine::ActivateQueued(TimeNs now) {
     spec.scale = call.scale;
     spec.strict = call.flags & wire::kSignatureStrict;
     spec.weight = 0;
-    if (!MayActivate(queued)) return;
-    next_seq_ = std::max(next_seq_, queued.seq + 1);
+    if (!MayActivate(queued)) return false;
     notices_.erase(notice);
-    Activate(now, queued, /*stand_in=*/true);
+  } else if (NobodyElseCalls(called_end_)) {
+    queued.spec.kind = plan::Kind::kBarrier;
+    queued.spec.weight = 0;
+    if (!MayActivate(queued)) return false;
+  } else {
+    // What has failed without it nobody will call again: the verdict is all there is to it (V6).
+    const auto verdict = verdicts_.find(called_end_);
+    if (verdict == verdicts_.end() || verdict->second.kind != wire::VerdictKind::kFail ||
+        frozen_ || !first_known_ || queued.seq >= delivered_end_ + config_.window)
+      return false;
   }
+  next_seq_ = std::max(next_seq_, queued.seq + 1);
+  Activate(now, queued, /*stand_in=*/true);
+  return true;
+}
+
+// J5: all who stay begin later, and those who leave call nothing more: operations in between that
+// nobody means. The leavers walk through them in step, to be there when the others begin.
+bool GroupMachine::NobodyElseCalls(Seq seq) const {
+  const ViewPtr view = ViewFor(seq, 0);
+  const wire::ViewEntry* self = view ? SelfIn(*view) : nullptr;
+  if (!self || self->last.kind != wire::Bound::Kind::kSeq || early_.contains(seq)) return false;
+  return std::none_of(view->entries.begin(), view->entries.end(), [&](const auto& entry) {
+    return entry.card.shard == config_.shard && entry.last.kind == wire::Bound::Kind::kNone &&
+           entry.Contains(config_.key, seq, 0);
+  });
 }
 
 void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
@@ -164,8 +192,9 @@ void GroupMachine::OnCallNotice(TimeNs now, const wire::CallNotice& notice) {
 }
 
 void GroupMachine::NotifyCallsTo(std::vector<MemberId> leavers) {
-  if (leavers == leavers_) return;
+  // Also to those who were told in an era before: what they had not called yet they have forgotten.
   leavers_ = std::move(leavers);
+  call_notices_.clear();
   if (leavers_.empty()) return;
   for (const Op& op : ops_) call_notices_.push_back(NoticeOf(op));
 }
@@ -182,7 +211,16 @@ Seq GroupMachine::ReserveBoundary() const {
   // What others may have started is bounded by the acks this member has published (J3): nobody
   // knows op s stable without them. One window of slack, so that holding acks back stalls nobody
   // while the coordinator makes up its mind.
-  return complete_end_ + 2 * config_.window;
+  // A newcomer counts its window from its first operation, which may lie ahead of all acks.
+  Seq from = complete_end_;
+  for (const wire::ViewEntry& entry : current_->entries) {
+    if (entry.card.shard != config_.shard || entry.first.kind != wire::Bound::Kind::kSeq) continue;
+    const auto listed =
+        std::find_if(entry.first.seqs.begin(), entry.first.seqs.end(),
+                     [this](const wire::SeqBound& bound) { return bound.group == config_.key; });
+    from = std::max(from, listed == entry.first.seqs.end() ? entry.first.default_seq : listed->seq);
+  }
+  return from + 2 * config_.window;
 }
 
 void GroupMachine::HoldAcksFor(Seq boundary) {

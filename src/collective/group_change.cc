@@ -40,6 +40,7 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   }
   works_.clear();
   wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}, {}};
+  if (!first_known_) status.called_end = status.first_seq = status.delivered_end = floor_;
   for (Op& op : ops_) {
     wire::OpStatus entry;
     entry.seq = op.seq;
@@ -90,6 +91,7 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
     for (const InboundFrame& frame : frames) Drop(frame);
   }
   early_.clear();
+  if (verdicts) floor_ = std::max(floor_, verdicts->called_end);
   if (!first_known_) {
     // A newcomer of this view: the bound is its first operation.
     const wire::ViewEntry* self = SelfIn(*current_);
@@ -124,8 +126,11 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   ReplayHeldFrames(now);
   DeliverReady(now);
   std::erase_if(old_views_, [this](const auto& entry) {
+    const Epoch epoch = entry.first;
     return std::none_of(ops_.begin(), ops_.end(),
-                        [&](const Op& op) { return op.view && op.view->epoch == entry.first; });
+                        [epoch](const Op& op) { return op.view && op.view->epoch == epoch; }) &&
+           std::none_of(verdicts_.begin(), verdicts_.end(),
+                        [epoch](const auto& kept) { return kept.second.attempt == epoch; });
   });
 }
 

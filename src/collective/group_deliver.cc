@@ -10,7 +10,7 @@ namespace ftar::collective {
 
 // Complete: every chunk this member needs is final here, all of one attempt.
 void GroupMachine::CheckComplete(TimeNs now, Op& op) {
-  if (op.complete || frozen_ || op.finals < op.needed) return;
+  if (op.complete || op.rootless || frozen_ || op.finals < op.needed) return;
   assert(op.finals == op.needed);
   // Segments' owners that need nothing for themselves are complete only with their duties done:
   // others lack their sums.

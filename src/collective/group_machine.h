@@ -87,6 +87,7 @@ class GroupMachine {
   // ---- looking
   GroupKey key() const { return config_.key; }
   Seq first_seq() const { return first_seq_; }
+  Seq floor() const { return floor_; }
   Seq next_seq() const { return next_seq_; }
   Seq called_end() const { return called_end_; }
   Seq delivered_end() const { return delivered_end_; }
@@ -142,6 +143,7 @@ class GroupMachine {
     std::vector<bool> raws_sent;  // by position
     uint32_t needed = 0, finals = 0;
     bool complete = false, committed = false, absent = false, salvage = false;
+    bool rootless = false;  // a broadcast whose root is not in the attempt: waits for its verdict
     std::vector<int32_t> holders;
     ViewPtr holders_view;
     Code fail_code = Code::kOk;
@@ -173,6 +175,8 @@ class GroupMachine {
   void ActivateQueued(TimeNs now);
   bool MayActivate(const Queued& queued) const;
   void Activate(TimeNs now, const Queued& queued, bool stand_in);
+  bool StandInForNext(TimeNs now);
+  bool NobodyElseCalls(Seq seq) const;
   wire::Signature SignatureOf(const OpSpec& spec, uint64_t step) const;
   void LearnFirst(TimeNs now, Seq first);
   wire::CallNotice NoticeOf(const Op& op) const;
@@ -255,6 +259,7 @@ class GroupMachine {
   bool frozen_ = false;
   bool standing_in_ = false;
   bool first_known_ = false;
+  Seq floor_ = 0;  // a newcomer's first operation will be none below it
   Seq first_seq_ = 0;
   Seq next_seq_ = 0;    // of the next Call
   Seq called_end_ = 0;  // ops below it have been called (activated)

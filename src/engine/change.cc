@@ -222,7 +222,8 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   leave_ready_.clear();
   leave_ready_sent_ = 0;
   release_sent_ = false;
-  Become(leave_requested_ ? Phase::kLeaving : Phase::kMember, {});
+  asked_.clear();
+  BecomeMember();
   std::vector<collective::ViewPtr> attempt_views;
   for (const wire::View& view : verdicts.views)
     attempt_views.push_back(std::make_shared<const wire::View>(view));
@@ -234,6 +235,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
     }
     group->InstallEra(now_, view_, mine, attempt_views);
   }
+  EnterAsRoot();
   SendCoordinator(wire::Installed{view_->epoch});
   AfterView(before, install.lost);
 }
@@ -262,7 +264,8 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before,
   }
   ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
   for (auto& [key, group] : groups_)
-    group->NotifyCallsTo(IsRoot() ? Leavers() : std::vector<MemberId>{});
+    group->NotifyCallsTo(IsRoot() || phase_ == Phase::kLeaving ? Leavers()
+                                                               : std::vector<MemberId>{});
   GrantCredits();
   PassMarksOn(before);
   ReplayHeld();

@@ -122,6 +122,7 @@ void Engine::Impl::Introduce() {
     welcomed_ = false;
   }
   for (const auto& [peer, evidence] : evidence_) SendCoordinator(evidence);
+  for (const wire::AskPrepare& asked : asked_) SendCoordinator(asked);
   if (leave_requested_) SendCoordinator(wire::LeaveRequest{});
 }
 
@@ -396,8 +397,10 @@ void Engine::Impl::CollectGroups() {
         if (leaver != config_.self.id) SendPeer(leaver, notice);
       }
     }
-    if (const auto seq = group->TakeMismatch())
-      SendCoordinator(wire::AskPrepare{view_ ? view_->epoch : 0, key, *seq});
+    if (const auto seq = group->TakeMismatch()) {
+      asked_.push_back({view_->epoch, key, *seq});
+      SendCoordinator(asked_.back());
+    }
   }
 }
 

@@ -120,6 +120,7 @@ class Engine::Impl {
   void TryInstall();
   void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
   void PassMarksOn(const collective::ViewPtr& before);
+  void EnterAsRoot();
   void AfterView(const collective::ViewPtr& before, const std::vector<wire::Loss>& lost);
   void GrantCredits();
   void ReplayHeld();
@@ -128,6 +129,8 @@ class Engine::Impl {
   MemberId RootOf(const wire::View& view) const;
   bool IsRoot() const { return view_ && RootOf(*view_) == config_.self.id; }
   void DropProposal();
+  void BecomeMember();
+  void BeginLeaving();
   void InstallPlanned(const wire::View& view);
   std::vector<MemberId> Leavers() const;
   bool PassedBound(const wire::Bound& bound) const;
@@ -137,6 +140,7 @@ class Engine::Impl {
   void TryBeginStep();
   void FinishBeginStep(uint64_t step);
   void AnnounceStep(uint64_t step);
+  void KeepMark(const wire::StepMark& mark);
   StepBegun DescribeStep(uint64_t step, uint64_t previous) const;
 
   TimeNs now_ = 0;
@@ -184,7 +188,10 @@ class Engine::Impl {
   int32_t lost_since_step_ = 0;
 
   // evidence and beats
-  std::map<MemberId, wire::Evidence> evidence_;  // told again to a coordinator that comes back
+  // Told again to a coordinator that comes back: who is accused, and which verdicts are missing in
+  // this era (rule V5).
+  std::map<MemberId, wire::Evidence> evidence_;
+  std::vector<wire::AskPrepare> asked_;
   TimeNs next_beat_ = 0;
 };
 

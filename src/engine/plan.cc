@@ -38,7 +38,8 @@ void Engine::Impl::On(const wire::Propose& message) {
                               [](const auto& entry) { return entry.second->idle(); });
   if (steps_marked_) {
     reserved.earliest.kind = wire::Bound::Kind::kStep;
-    reserved.earliest.step = std::max(step_ + 3, era_step_ + 2);
+    // A root that has just entered may be behind those who heard its predecessor's marks.
+    reserved.earliest.step = std::max(std::max(step_, root_step_) + 3, era_step_ + 2);
     reserved_step_ = reserved.earliest.step;
   } else {
     reserved.earliest.kind = wire::Bound::Kind::kSeq;
@@ -121,7 +122,7 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
     credit_sent_.clear();
     credits_.clear();
   }
-  Become(leave_requested_ ? Phase::kLeaving : Phase::kMember, {});
+  BecomeMember();
   for (auto& [key, group] : groups_) group->SetPlannedView(now_, view_, base_);
   SendCoordinator(wire::Installed{view_->epoch});
   AfterView(before, {});
@@ -132,7 +133,16 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
 // ----------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::On(const RequestLeave&) {
-  if (std::exchange(leave_requested_, true) || phase_ != Phase::kMember) return;
+  if (!std::exchange(leave_requested_, true) && phase_ == Phase::kMember) BeginLeaving();
+}
+
+void Engine::Impl::BecomeMember() {
+  if (phase_ != Phase::kJoining) return;
+  Become(Phase::kMember, {});
+  if (leave_requested_) BeginLeaving();  // it was told to leave while it was still joining
+}
+
+void Engine::Impl::BeginLeaving() {
   Become(Phase::kLeaving, {});
   for (auto& [key, group] : groups_) group->StandIn();
   if (!config_.solo) SendCoordinator(wire::LeaveRequest{});
@@ -191,19 +201,26 @@ void Engine::Impl::TendLeaving() {
   }
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   const bool leaving = self && self->last.kind != wire::Bound::Kind::kNone;
-  const bool passed = PassedBound(view_->Find(leavers.front())->last);
   if (leaving) {
     // Where nobody stays nobody goes on to the bound either: what has been called is all there will
     // be.
     const bool over =
         staying.empty() &&
         std::all_of(groups_.begin(), groups_.end(), [](const auto& e) { return e.second->idle(); });
-    if (over || (passed && released_)) {
+    // Released: all who stay know everything before the bound stable, so all of it is complete here.
+    const bool delivered =
+        std::all_of(groups_.begin(), groups_.end(),
+                    [](const auto& entry) { return entry.second->in_flight() == 0; });
+    if (over || (released_ && delivered)) {
       SendCoordinator(wire::Goodbye{Code::kLeft, "left as planned"});
       Become(Phase::kLeft, {});
     }
     return;
   }
+  // One word for all who leave: it is given at the latest of their bounds.
+  const bool passed = std::all_of(leavers.begin(), leavers.end(), [this](MemberId leaver) {
+    return PassedBound(view_->Find(leaver)->last);
+  });
   if (!passed || leave_ready_sent_ == view_->epoch) {
     if (!passed || keeper != config_.self.id) return;
   } else {
@@ -221,12 +238,15 @@ void Engine::Impl::TendLeaving() {
   for (MemberId leaver : leavers) SendPeer(leaver, wire::Release{view_->epoch});
 }
 
+// Said once a view, and perhaps by somebody who has installed the view before this member has.
 void Engine::Impl::OnPeer(MemberId from, const wire::LeaveReady& message) {
-  if (view_ && message.epoch == view_->epoch) leave_ready_.insert(from);
+  if (!view_ || message.epoch > view_->epoch) return held_.push_back({from, message});
+  if (message.epoch == view_->epoch) leave_ready_.insert(from);
 }
 
-void Engine::Impl::OnPeer(MemberId, const wire::Release& message) {
-  if (view_ && message.epoch == view_->epoch) released_ = true;
+void Engine::Impl::OnPeer(MemberId from, const wire::Release& message) {
+  if (!view_ || message.epoch > view_->epoch) return held_.push_back({from, message});
+  if (message.epoch == view_->epoch) released_ = true;
 }
 
 }  // namespace ftar::engine

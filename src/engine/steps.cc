@@ -42,8 +42,8 @@ void Engine::Impl::TryBeginStep() {
     const auto mark = std::find_if(marks_.begin(), marks_.end(), [self](const wire::StepMark& m) {
       return m.step >= self->first.step;
     });
-    if (mark == marks_.end()) return;
-    target = mark->step;
+    if (mark == marks_.end() && !IsRoot()) return;
+    target = mark == marks_.end() ? self->first.step : mark->step;
   }
   if (pending_step_->step >= 0) {
     const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
@@ -68,10 +68,7 @@ void Engine::Impl::FinishBeginStep(uint64_t step) {
   pending_step_.reset();
   step_ = step;
   steps_marked_ = true;
-  if (IsRoot()) {
-    AnnounceStep(step);
-    root_step_ = step;
-  }
+  AnnounceStep(step);
   ready_.step = DescribeStep(step, previous);
   lost_since_step_ = 0;
 }
@@ -79,11 +76,33 @@ void Engine::Impl::FinishBeginStep(uint64_t step) {
 void Engine::Impl::AnnounceStep(uint64_t step) {
   wire::StepMark mark{era_, step, {}};
   for (const auto& [key, group] : groups_) mark.starts.push_back({key, group->next_seq()});
+  KeepMark(mark);  // also if another is the root: it may go before it has begun this step itself
+  if (!IsRoot()) return;
+  root_step_ = step;
   for (MemberId id : ColumnOf(view_->entries)) {
     if (id != config_.self.id) SendPeer(id, mark);
   }
-  marks_.push_back(std::move(mark));
+}
+
+// A step begins at the same operations for all, so it does not matter whose word is kept.
+void Engine::Impl::KeepMark(const wire::StepMark& mark) {
+  const auto at = std::find_if(marks_.begin(), marks_.end(),
+                               [&](const wire::StepMark& m) { return m.step >= mark.step; });
+  if (at != marks_.end() && at->step == mark.step) return;
+  marks_.insert(at, mark);
   if (marks_.size() > kMarksKept) marks_.pop_front();
+}
+
+// All who were in before have gone or are going: the root is a newcomer, and nobody will tell it
+// where its first step begins. It begins where the last change left the groups.
+void Engine::Impl::EnterAsRoot() {
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  if (!IsRoot() || self->first.kind != wire::Bound::Kind::kStep) return;
+  const bool marked = std::any_of(marks_.begin(), marks_.end(), [self](const wire::StepMark& mark) {
+    return mark.step >= self->first.step;
+  });
+  if (marked) return;
+  for (auto& [key, group] : groups_) group->LearnFirstAt(now_, group->floor());
 }
 
 // A new view may have a new root, a new era, or newcomers: who lacks the newest marks gets them.
@@ -117,14 +136,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
   }
   steps_marked_ = true;
   root_step_ = std::max(root_step_, message.step);
-  const bool known = std::any_of(marks_.begin(), marks_.end(),
-                                 [&](const wire::StepMark& m) { return m.step == message.step; });
-  if (!known) {
-    marks_.push_back(message);
-    std::sort(marks_.begin(), marks_.end(),
-              [](const auto& a, const auto& b) { return a.step < b.step; });
-    if (marks_.size() > kMarksKept) marks_.pop_front();
-  }
+  KeepMark(message);
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (self && self->first.kind == wire::Bound::Kind::kStep && message.step >= self->first.step) {
     for (auto& [key, group] : groups_) {

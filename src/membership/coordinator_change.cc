@@ -235,6 +235,7 @@ void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
 // V5: members disagree on a call; the leaders find the words. Asked by many, answered once an
 // operation and era.
 void CoordinatorMachine::OnAskPrepare(Peer& from, const wire::AskPrepare& message) {
+  if (recovering_) asked_early_ = true;
   if (!current_ || change_ || from.state != State::kMember || message.epoch < current_->era) return;
   if (!asked_.insert({message.group, message.seq}).second) return;
   Tell(LogLevel::kInfo,
@@ -266,6 +267,25 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
       if (bound.fresh_last) last.Add(bound.last);
     }
   }
+  // An announcement that one column has heard binds the replica in all, where nobody has passed it.
+  std::map<int32_t, wire::Bound> first_kept, last_kept;
+  for (const wire::ViewEntry& entry : *entries) {
+    const auto found = bounds.find(entry.card.id);
+    if (found == bounds.end()) continue;
+    if (!found->second->fresh_first) first_kept[entry.card.replica] = found->second->first;
+    if (!found->second->fresh_last && found->second->last.kind != wire::Bound::Kind::kNone)
+      last_kept[entry.card.replica] = found->second->last;
+  }
+  const auto fill = [](const LatestBound& fresh, const wire::Bound& own,
+                       const std::map<int32_t, wire::Bound>& kept, int32_t replica) {
+    const wire::Bound chosen = fresh.Of(own);
+    const auto known = kept.find(replica);
+    if (known == kept.end()) return chosen;
+    LatestBound later;
+    later.Add(chosen);
+    later.Add(known->second);
+    return later.Common() == known->second ? known->second : chosen;
+  };
   for (wire::ViewEntry& entry : *entries) {
     const auto found = bounds.find(entry.card.id);
     if (found == bounds.end()) {
@@ -273,12 +293,32 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
       continue;
     }
     const wire::BoundOf& bound = *found->second;
-    entry.first = bound.fresh_first ? first.Of(bound.first) : bound.first;
-    entry.last = bound.fresh_last ? last.Of(bound.last) : bound.last;
+    const int32_t replica = entry.card.replica;
+    entry.first =
+        bound.fresh_first ? fill(first, bound.first, first_kept, replica) : bound.first;
+    entry.last = bound.fresh_last ? fill(last, bound.last, last_kept, replica) : bound.last;
   }
 }
 
+// J3: a newcomer that never was in a view with somebody who had begun forms none alone; there is
+// nothing that it could go on with.
+bool CoordinatorMachine::NobodyHasBegun() const {
+  for (const auto& [column, decided] : change_->decided) {
+    for (const wire::BoundOf& bound : decided.bounds) {
+      if (!bound.fresh_first) return false;
+    }
+  }
+  return true;
+}
+
 void CoordinatorMachine::InstallChange() {
+  if (current_ && NobodyHasBegun()) {
+    for (const wire::ViewEntry& entry : current_->entries) {
+      Lose(entry.card.id, Code::kPeer, "newcomer",
+           "all who had begun were lost before it had taken over from them");
+    }
+    return EndJob("only newcomers are left");
+  }
   wire::View view;
   view.epoch = view.era = change_->prepare.epoch;
   view.entries = change_->prepare.members;

@@ -29,6 +29,13 @@ bool CoordinatorMachine::Alive(MemberId id) const {
   return !peer || !peer->departed;
 }
 
+// Is being taken in: a link that it loses now is missed as soon as it is a member.
+bool CoordinatorMachine::Entering(MemberId id) const {
+  const Peer* peer = Find(id);
+  return peer && peer->state == State::kNewcomer &&
+         ((plan_ && plan_->newcomers.contains(id)) || prepare_newcomers_.contains(id));
+}
+
 bool CoordinatorMachine::Leaving(MemberId id) const {
   const wire::ViewEntry* entry = EntryOf(id);
   return entry && entry->last.kind != wire::Bound::Kind::kNone;
@@ -154,6 +161,12 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
 
 void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
   const MemberId reporter = from.card.id, subject = message.subject;
+  const bool of_link = message.kind == wire::EvidenceKind::kLinkLost ||
+                       message.kind == wire::EvidenceKind::kLinkRestored;
+  if (recovering_ && of_link) {
+    early_evidence_.push_back({reporter, message});
+    return;
+  }
   if (message.kind == wire::EvidenceKind::kLinkRestored) {
     edges_.Remove(reporter, subject);
     from.links.insert(subject);
@@ -164,10 +177,14 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     from.links.erase(subject);  // it will say so when the link is back
     from.linked = Linked(from);
     plan_due_ = true;
+    edges_.Add(now_, reporter, subject, message.text);  // counts if it is being taken in already
     return;
   }
   if (Peer* newcomer = Find(subject); newcomer && newcomer->state == State::kNewcomer) {
-    if (message.kind == wire::EvidenceKind::kLinkLost) from.links.erase(subject);
+    if (message.kind == wire::EvidenceKind::kLinkLost) {
+      from.links.erase(subject);
+      if (from.state == State::kMember) edges_.Add(now_, reporter, subject, message.text);
+    }
     roster_changed_ = true;
     if (!EntryOf(subject)) return;
   }
@@ -219,24 +236,27 @@ void CoordinatorMachine::JudgeLinks() {
   std::set<std::pair<int32_t, int32_t>> broken;
   for (const LinkEdges::Edge& edge : edges_.edges()) {
     if (!Alive(edge.reporter) || !Alive(edge.subject)) {
-      edges_.Remove(edge.reporter, edge.subject);
+      if (!Entering(edge.reporter) && !Entering(edge.subject))
+        edges_.Remove(edge.reporter, edge.subject);
       continue;
     }
-    if (Leaving(edge.reporter) || Leaving(edge.subject))
-      continue;  // goes anyway; its death shows otherwise
+    // Who has its end goes soon, and its links close with it; but until then it is needed.
+    const bool goes = Leaving(edge.reporter) || Leaving(edge.subject);
+    if (goes && now_ - edge.since_ns < timeout_ns_ / 2) continue;
     broken.insert(
         std::minmax(EntryOf(edge.reporter)->card.replica, EntryOf(edge.subject)->card.replica));
   }
   const auto preference = [this](int32_t replica) {
-    int64_t rank = 0, unreachable = 0;
+    int64_t rank = 0, unreachable = 0, goes = 0;
     for (size_t i = 0; i < current_->entries.size(); ++i) {
       const wire::MemberCard& card = current_->entries[i].card;
       if (card.replica != replica) continue;
       rank = static_cast<int64_t>(i);
       const Peer* peer = Find(card.id);
       if (!peer || peer->conn == 0 || AgeOf(card.id) > timeout_ns_ / 4) unreachable = 1;
+      if (Leaving(card.id)) goes = 1;
     }
-    return unreachable << 40 | rank;
+    return unreachable << 41 | goes << 40 | rank;
   };
   const auto replica = FirstOfSmallestCover(broken, preference);
   if (!replica) return;

@@ -198,6 +198,7 @@ class CoordinatorMachine {
   void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);
   bool Alive(MemberId id) const;  // in the current view, neither lost nor departed
   bool Leaving(MemberId id) const;
+  bool Entering(MemberId id) const;
   const wire::ViewEntry* EntryOf(MemberId id) const;
   int64_t AgeOf(MemberId id) const;
 
@@ -215,6 +216,7 @@ class CoordinatorMachine {
   void ChangeOverdue();
   void DropNewcomersOfChange();
   void RejectNewcomer(MemberId id, const std::string& why);
+  bool NobodyHasBegun() const;
   void InstallChange();
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
@@ -279,6 +281,8 @@ class CoordinatorMachine {
   bool recovering_ = false;
   TimeNs recover_at_ = kNever;
   std::map<MemberId, std::string> proven_dead_;  // told while recovering
+  std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; of links, as above
+  bool asked_early_ = false;  // for a verdict (rule V5), as above
 
   CoordinatorReady ready_;
 };

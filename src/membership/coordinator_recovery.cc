@@ -51,6 +51,8 @@ void CoordinatorMachine::TryRecover() {
   }
   if (!highest) {  // all reporters are gone again
     recovering_ = false;
+    early_evidence_.clear();
+    asked_early_ = false;
     roster_changed_ = true;
     return;
   }
@@ -78,7 +80,10 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   BecomeMembers(base);
   LoseAbsent(base, left_out);
   proven_dead_.clear();
-  change_due_ = change_due_ || !settled;
+  for (const auto& [reporter, evidence] : std::exchange(early_evidence_, {})) {
+    if (Peer* from = Find(reporter)) OnEvidence(*from, evidence);
+  }
+  change_due_ = change_due_ || !settled || std::exchange(asked_early_, false);
   Tell(LogLevel::kInfo, "the coordinator was restarted: view " +
                             std::to_string(EpochCounter(base.epoch)) +
                             (change_due_ ? " needs a change" : " goes on unchanged"));

@@ -73,6 +73,15 @@ Bound FreshBound(const StatusMap& statuses) {
   return bound;
 }
 
+// With step marks a newcomer takes over from the others in its first step; one that has not begun
+// it has nothing to go on with.
+bool HasBegun(MemberId id, const ColumnStatus& status) {
+  if (!status.report.installed_view) return false;
+  if (status.step > 0 || HasCalled(status)) return true;
+  const wire::ViewEntry* entry = status.report.installed_view->Find(id);
+  return !entry || entry->first.kind != Bound::Kind::kStep;
+}
+
 // J1: does this report bind the first bound that its view gives to `member`? A newcomer's own word
 // of a planned view does not, unless it has acted on it: nobody else may know the announcement.
 bool BindsFirst(MemberId reporter, const ColumnStatus& status, MemberId member) {
@@ -112,15 +121,39 @@ class Table {
         from = std::min(from, group->delivered_end);
       }
     }
+    const std::map<Seq, Verdict> failed = FailedUncalled(key, called_end);
+    if (!failed.empty()) from = std::min(from, failed.begin()->first);
     for (Seq seq = from; seq < called_end; ++seq) {
       const OpFacts facts = FactsOf(key, seq);
-      if (facts.reports.empty()) continue;  // delivered by all who called it
-      out.verdicts.push_back(DecideOp(key, facts));
+      if (!facts.reports.empty()) {
+        out.verdicts.push_back(DecideOp(key, facts));
+      } else if (const auto known = failed.find(seq); known != failed.end()) {
+        out.verdicts.push_back(known->second);
+      }  // else delivered by all who called it, and so by all
     }
     return out;
   }
 
  private:
+  // V6: whoever has not called a failed operation yet will do so after all others have delivered
+  // the failure; a change in between must not take the verdict from it.
+  std::map<Seq, Verdict> FailedUncalled(GroupKey key, Seq called_end) const {
+    Seq lowest = called_end;
+    for (const auto& [id, status] : statuses_) {
+      const GroupStatus* group = GroupOf(status, key);
+      lowest = std::min(lowest, group ? group->called_end : 0);
+    }
+    std::map<Seq, Verdict> failed;
+    for (const auto& [id, status] : statuses_) {
+      const GroupStatus* group = GroupOf(status, key);
+      for (const Verdict& verdict : group ? group->failed : std::vector<Verdict>{}) {
+        if (verdict.seq >= lowest && verdict.seq < called_end)
+          failed.insert({verdict.seq, verdict});
+      }
+    }
+    return failed;
+  }
+
   OpFacts FactsOf(GroupKey key, Seq seq) const {
     OpFacts facts;
     facts.seq = seq;
@@ -285,6 +318,9 @@ std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
   const bool formation = std::none_of(statuses.begin(), statuses.end(), [](const auto& entry) {
     return entry.second.report.installed_view.has_value();
   });
+  const bool begun = std::any_of(statuses.begin(), statuses.end(), [](const auto& entry) {
+    return HasBegun(entry.first, entry.second);
+  });
   std::vector<BoundOf> bounds;
   for (const wire::ViewEntry& member : prepare.members) {
     if (member.card.shard != shard) continue;
@@ -311,6 +347,7 @@ std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
       out.first = formation ? Bound{Bound::Kind::kAlways, 0, 0, {}} : FreshBound(statuses);
       out.fresh_first = !formation;
     }
+    if (!formation && !begun) out.fresh_first = true;
     if (last_epoch == 0 && member.last.kind == Bound::Kind::kAlways) {
       out.last = FreshBound(statuses);
       out.fresh_last = true;

@@ -74,15 +74,16 @@ std::string Job::Impl::DumpText() {
                     " host " + host_ + "\n";
   if (!driver_) return out;
   const engine::Engine& engine = driver_->engine();
-  out += std::string("phase ") + PhaseName(engine.phase()) + (engine.changing() ? ", changing" : "") +
+  out += std::string("phase ") + PhaseName(engine.phase()) +
+         (engine.changing() ? ", changing" : "") +
          (engine.coordinator_up() ? ", coordinator up" : ", coordinator down") +
          (engine.quorum_lost() ? ", quorum lost" : "") + "\n";
   if (const ViewPtr view = engine.view()) {
     out += "view " + std::to_string(EpochCounter(view->epoch)) + ":\n";
     for (const wire::ViewEntry& entry : view->entries) {
-      out += "  member " + ToString(entry.card.id) + " replica " + std::to_string(entry.card.replica) +
-             " shard " + std::to_string(entry.card.shard) + " host " + entry.card.host + " pid " +
-             std::to_string(entry.card.pid) + "\n";
+      out += "  member " + ToString(entry.card.id) + " replica " +
+             std::to_string(entry.card.replica) + " shard " + std::to_string(entry.card.shard) +
+             " host " + entry.card.host + " pid " + std::to_string(entry.card.pid) + "\n";
     }
   }
   for (const auto& [key, state] : groups_) {
@@ -90,8 +91,8 @@ std::string Job::Impl::DumpText() {
     char line[160];
     snprintf(line, sizeof line,
              "group %08x: called %" PRIu64 " delivered %" PRIu64 " in flight %zu queued %zu\n", key,
-             info ? info->called_end : 0, info ? info->delivered_end : 0, info ? info->in_flight : 0,
-             info ? info->queued : 0);
+             info ? info->called_end : 0, info ? info->delivered_end : 0,
+             info ? info->in_flight : 0, info ? info->queued : 0);
     out += line;
     for (const auto& [seq, op] : state.ops) {
       out += "  op " + std::to_string(seq) + " stage " + engine.OpStage(key, seq) + " since " +

@@ -20,7 +20,8 @@ constexpr size_t kStagingCachedMax = 256u << 20;
 
 }  // namespace
 
-EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* host, const Logger* log)
+EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* host,
+                           const Logger* log)
     : engine_(std::make_unique<engine::Engine>(std::move(config))),
       devices_(std::move(devices)),
       host_(host),
@@ -50,7 +51,8 @@ void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk) {
 // As a network that resets connections: the paths of all links go, the peers live.
 void EngineDriver::ResetLinks() {
   for (const auto& [id, peer] : peers_) {
-    if (peer.device != nullptr) peer.device->Disturb(id, transport::Device::Disturbance::kResetPaths);
+    if (peer.device != nullptr)
+      peer.device->Disturb(id, transport::Device::Disturbance::kResetPaths);
   }
 }
 
@@ -126,7 +128,8 @@ void EngineDriver::SendControl(const engine::PeerMessage& message) {
 
 void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame) {
   const wire::FrameKind kind = frame.header.kind;
-  // Whoever completes last is stable at once: then the latest moment is that before its acknowledgement leaves.
+  // Whoever completes last is stable at once: then the latest moment is that before its
+  // acknowledgement leaves.
   const std::optional<Seq> stability = hook_.seq_at(FaultStage::kStability);
   if (stability && frame.header.complete_end > *stability) {
     Strike(FaultStage::kStability, *stability, -1);
@@ -188,7 +191,8 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     const auto redop = static_cast<reduce::Redop>(work.redop);
     const bool final = work.kind == Work::Kind::kReduceFinal;
     const reduce::Dtype format = final ? dtype : reduce::AccumulatorOf(dtype, redop);
-    good = work.dst.bytes >= work.count * reduce::ElementBytes(format) && GatherSources(group, work);
+    good =
+        work.dst.bytes >= work.count * reduce::ElementBytes(format) && GatherSources(group, work);
     if (good && final) {
       reduce::ReduceToFinal(dtype, redop, sources_, work.divisor, work.scale, dst, work.count);
     } else if (good) {
@@ -209,8 +213,8 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
 
 void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outcome) {
   const Seq seq = outcome.seq;
-  // Normally nothing is in flight here: with fault tolerance the engine has cancelled it. Without, the buffers stay ours
-  // until the last send has left.
+  // Normally nothing is in flight here: with fault tolerance the engine has cancelled it. Without,
+  // the buffers stay ours until the last send has left.
   if (flights_used_ > 0 && (!deferred_.empty() || HasFlights(group, seq))) {
     deferred_.push_back({group, std::move(outcome)});
     return;
@@ -221,7 +225,8 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
 }
 
 void EngineDriver::DeliverFinished(TimeNs now) {
-  while (!deferred_.empty() && !HasFlights(deferred_.front().group, deferred_.front().outcome.seq)) {
+  while (!deferred_.empty() &&
+         !HasFlights(deferred_.front().group, deferred_.front().outcome.seq)) {
     Deferred next = std::move(deferred_.front());
     deferred_.pop_front();
     next.outcome.delivered_ns = now;

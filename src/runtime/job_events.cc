@@ -15,7 +15,8 @@ CallbackScope::~CallbackScope() { --t_callback_depth; }
 
 bool Job::InCallback() { return t_callback_depth > 0; }
 
-// Callbacks run one after the other, in order, whoever calls them; a thread that finds another at it leaves them there.
+// Callbacks run one after the other, in order, whoever calls them; a thread that finds another at
+// it leaves them there.
 void Job::Impl::RunCallbacks(Lock& lock) {
   if (running_callbacks_ || callbacks_.empty()) return;
   running_callbacks_ = true;
@@ -148,10 +149,9 @@ void Job::Impl::OnViewChanged() {
   const wire::ViewEntry* self = view_->Find(self_);
   ranks_on_host_ = 1;
   if (self != nullptr) {
-    ranks_on_host_ = static_cast<int>(
-        std::count_if(view_->entries.begin(), view_->entries.end(), [&](const wire::ViewEntry& entry) {
-          return entry.card.host_key == self->card.host_key;
-        }));
+    ranks_on_host_ = static_cast<int>(std::count_if(
+        view_->entries.begin(), view_->entries.end(),
+        [&](const wire::ViewEntry& entry) { return entry.card.host_key == self->card.host_key; }));
   }
   delivered_ = true;  // whoever waits for readiness looks again
 }

@@ -1,11 +1,13 @@
-// The inside of Job. One lock covers the engine, its devices, the control connection and the op table; callbacks run without.
+// The inside of Job. One lock covers the engine, its devices, the control connection and the op
+// table; callbacks run without.
 //
-// Who drives: at most one thread pumps at a time. A user thread inside a wait takes the wheel from the progress thread, which
-// then only looks every millisecond whether somebody still drives, so that a small blocking operation pays no hand-over and
-// no failure notice waits longer than that. Other waiting threads sleep on `changed_` and take over when the driver leaves.
-// Files: job_create.cc (configuration to a running job), job.cc (the face), job_drive.cc (pump, wait, progress thread),
-// job_ops.cc (start, wait, deliver), job_events.cc (notices, callbacks), job_membership.cc (ready, leave, abort, destroy),
-// step.cc, dump.cc.
+// Who drives: at most one thread pumps at a time. A user thread inside a wait takes the wheel from
+// the progress thread, which then only looks every millisecond whether somebody still drives, so
+// that a small blocking operation pays no hand-over and no failure notice waits longer than that.
+// Other waiting threads sleep on `changed_` and take over when the driver leaves. Files:
+// job_create.cc (configuration to a running job), job.cc (the face), job_drive.cc (pump, wait,
+// progress thread), job_ops.cc (start, wait, deliver), job_events.cc (notices, callbacks),
+// job_membership.cc (ready, leave, abort, destroy), step.cc, dump.cc.
 #ifndef FTAR_RUNTIME_JOB_IMPL_H_
 #define FTAR_RUNTIME_JOB_IMPL_H_
 
@@ -93,10 +95,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
  private:
   enum class Wheel { kNobody, kUser, kProgress };
   struct GroupState {
-    std::unordered_map<Seq, OpPtr> ops;   // called and not delivered
-    std::deque<OpPtr> unnumbered;         // called before this member knew its first seq
+    std::unordered_map<Seq, OpPtr> ops;  // called and not delivered
+    std::deque<OpPtr> unnumbered;        // called before this member knew its first seq
     std::map<Seq, collective::Outcome> history;
-    std::map<Epoch, ViewPtr> views;       // of calls, for layouts and roots named by epoch
+    std::map<Epoch, ViewPtr> views;  // of calls, for layouts and roots named by epoch
   };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;
@@ -108,7 +110,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void ArmTestHook();
 
   // job_drive.cc
-  bool DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline);  // true: done, false: deadline
+  bool DriveUntil(Lock& lock, const Predicate& done,
+                  TimeNs deadline);  // true: done, false: deadline
   void Drive(Lock& lock, const Predicate& done, TimeNs deadline);
   bool Pump(TimeNs now);
   bool PumpControl(TimeNs now);
@@ -160,8 +163,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   TimeNs timeout_ns_ = 10 * kSecond;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;    // for waiting threads that do not drive
-  std::condition_variable progress_;   // for the progress thread while a user thread drives
+  std::condition_variable changed_;   // for waiting threads that do not drive
+  std::condition_variable progress_;  // for the progress thread while a user thread drives
   std::atomic<int> lock_wanted_{0};
   std::atomic<bool> forked_{false};
 
@@ -172,7 +175,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
   bool user_sleeping_ = false, progress_waits_ = false;
-  bool delivered_ = false;             // since waiting threads were last told
+  bool delivered_ = false;  // since waiting threads were last told
   TimeNs last_user_drive_ns_ = 0;
   TimeNs sleep_until_ = kNever;
   int sleepers_ = 0;
@@ -186,13 +189,13 @@ class Job::Impl final : public DriverHost, public ForkAware {
   bool running_callbacks_ = false;
   ViewPtr view_, previous_view_;
   Culprit last_culprit_;
-  Status ended_;                        // why this member is out
+  Status ended_;  // why this member is out
   bool leave_requested_ = false;
 
   // Steps.
   bool step_pending_ = false;
   std::optional<engine::StepBegun> step_answer_;
-  uint64_t step_number_ = 0;            // StepBegin calls so far; marks ops
+  uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops
   double step_weight_ = 1;
   StepResult current_step_;
   std::deque<OpPtr> step_ops_;

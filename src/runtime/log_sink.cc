@@ -36,7 +36,8 @@ bool HasLogHandler() {
 void WriteLogLine(LogLevel level, const std::string& line) {
   Target target;
   {
-    // The handler is called without the lock, so that a slow one does not hold up other threads, nor itself when it logs.
+    // The handler is called without the lock, so that a slow one does not hold up other threads,
+    // nor itself when it logs.
     std::lock_guard<std::mutex> guard(Lock());
     target = Current();
   }
@@ -44,8 +45,8 @@ void WriteLogLine(LogLevel level, const std::string& line) {
     target.handler(static_cast<int32_t>(level), line.c_str(), target.user);
     return;
   }
-  // One write, so that lines of several processes on one terminal do not mix. What cannot be written is lost: there is no
-  // better place to say so.
+  // One write, so that lines of several processes on one terminal do not mix. What cannot be
+  // written is lost: there is no better place to say so.
   const std::string text = line + "\n";
   const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
   static_cast<void>(ignored);

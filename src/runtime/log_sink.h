@@ -1,6 +1,7 @@
-// Where this process's log lines go: the program's handler (ftarSetLogHandler), else standard error. One place for all jobs of a
-// process; a job's Logger uses WriteLogLine as its sink unless the knob `log_file` sends the lines elsewhere.
-// Any thread. The handler may still be called with a line that was on its way while it was being replaced.
+// Where this process's log lines go: the program's handler (ftarSetLogHandler), else standard
+// error. One place for all jobs of a process; a job's Logger uses WriteLogLine as its sink unless
+// the knob `log_file` sends the lines elsewhere. Any thread. The handler may still be called with a
+// line that was on its way while it was being replaced.
 #ifndef FTAR_RUNTIME_LOG_SINK_H_
 #define FTAR_RUNTIME_LOG_SINK_H_
 

@@ -1,5 +1,6 @@
 #include "transport/local_connection.h"
 
+#include <algorithm>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -165,10 +166,10 @@ bool LocalExchange::Connection::SendMessage(const Message& message, const Status
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof(int) * message.fds.size());
-    for (size_t i = 0; i < message.fds.size(); ++i) {
-      const int passed = message.fds[i].get();
-      std::memcpy(CMSG_DATA(c) + i * sizeof(int), &passed, sizeof passed);
-    }
+    int passed[kMessageFdsMax] = {};
+    const size_t count = std::min<size_t>(message.fds.size(), kMessageFdsMax);
+    for (size_t i = 0; i < count; ++i) passed[i] = message.fds[i].get();
+    std::memcpy(CMSG_DATA(c), passed, count * sizeof(int));
   }
   return ::sendmsg(fd.get(), &out, MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof header + bytes.size());

@@ -24,6 +24,7 @@ void World::FeedCoordinator(const membership::CoordinatorEvent& event) {
 
 void World::DrainCoordinator() {
   membership::CoordinatorReady ready = coordinator_->TakeReady();
+  ended_ = ended_ || ready.ended;
   for (const membership::Note& note : ready.notes) Trace("coordinator: " + note.text);
   for (const membership::Outgoing& outgoing : ready.messages) {
     for (const membership::ConnId conn : outgoing.to) {
@@ -48,6 +49,9 @@ void World::DrainCoordinator() {
         if (node->connection != conn) return;
         node->connection = 0;
         Feed(*node, engine::CoordinatorDown{});
+        After(5 * kMillisecond, [this, node] {
+          if (node->alive && !node->over && node->connection == 0) Attach(*node);
+        });
       });
     });
     FeedCoordinator(membership::Disconnected{conn, ""});

@@ -144,7 +144,7 @@ void World::ScheduleFaults() {
     if (Node* node = Victim(true)) Kill(*node);
   });
   at_random(weather_.stops, [this] {
-    if (Node* node = Victim(true)) Stop(*node, rng_.Between(1, 400) * kMillisecond);
+    if (Node* node = Victim(true)) Stop(*node, rng_.Between(1, 250) * kMillisecond);
   });
   at_random(weather_.joins, [this] {
     std::set<int> live;
@@ -173,7 +173,7 @@ void World::ScheduleFaults() {
     if (a && b && a != b && a->card.shard == b->card.shard) CutLink(*a, *b);
   });
   at_random(weather_.coordinator_restarts, [this] { RestartCoordinator(); });
-  After(kFaultSpan + 600 * kMillisecond, [this] {
+  After(kFaultSpan + 350 * kMillisecond, [this] {
     calm_ = true;
     for (const auto& node : nodes_) goal_ = std::max(goal_, node->delivered_end);
     goal_ += weather_.ops;

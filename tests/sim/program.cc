@@ -1,5 +1,6 @@
 // What the simulated users do: the same calls in the same order, and a look at every result.
 #include <algorithm>
+#include <utility>
 
 #include "node.h"
 #include "world.h"
@@ -109,29 +110,56 @@ void World::Program(Node& node) {
     node.engine->Step(now_, engine::OpenGroup{kGroup, 0});
     node.first_known = true;
   }
-  bool moved = false;
   const auto info = node.engine->group_info(kGroup);
-  if (weather_.ops_per_step > 0) {
-    const bool step_over =
-        !node.in_step || (info->next_seq >= node.step_end && info->in_flight + info->queued == 0);
-    if (step_over && !node.step_pending) {
-      node.in_step = false;
-      node.step_pending = true;
-      node.engine->Step(now_, engine::BeginStep{-1, false});
-      moved = true;
-    }
-    if (node.in_step && info->next_seq < node.step_end &&
-        info->in_flight + info->queued < weather_.window + 2) {
-      StartNext(node);
-      moved = true;
-    }
-  } else if (weather_.ops_per_step == 0 && info->in_flight + info->queued < weather_.window + 2) {
+  if (node.resting_until > now_ || info->in_flight + info->queued >= weather_.window + 2) return;
+  const bool steps = weather_.ops_per_step > 0;
+  if (steps && node.in_step && info->next_seq >= node.step_end &&
+      info->in_flight + info->queued == 0)
+    node.in_step = false;
+  if (steps && !node.in_step) {
+    if (std::exchange(node.step_pending, true)) return;
+    node.engine->Step(now_, engine::BeginStep{-1, false});
+  } else if (!steps || info->next_seq < node.step_end) {
     StartNext(node);
-    moved = true;
+    node.resting_until = now_ + RestAfter(info->next_seq);
+  } else {
+    return;
   }
-  if (moved)
-    After(rng_.Between(0, weather_.delay_max),
-          [this, &node] { node.Do([this, &node] { Drain(node); }); });
+  At(std::max(node.resting_until, now_),
+     [this, &node] { node.Do([this, &node] { Drain(node); }); });
+}
+
+// Bursts and pauses, the same for all: a user computes between his calls. Without pauses a run is
+// thousands of operations that no fault ever meets.
+TimeNs World::RestAfter(Seq seq) const {
+  Random dice(seed_ * 104729 + seq);
+  return dice.Below(3) > 0 ? dice.Between(0, 50 * kMicrosecond)
+                           : dice.Between(1, 20) * kMillisecond;
+}
+
+// Nobody is left who was in: what comes afterwards is another job, which counts from 0 again.
+bool World::JobIsOver() const {
+  if (ended_) return true;
+  return begun_ && std::none_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+           const engine::Phase phase = node->engine->phase();
+           return node->alive &&
+                  (phase == engine::Phase::kMember || phase == engine::Phase::kLeaving);
+         });
+}
+
+// False for one that waits in vain: its replica is not whole, or it cannot reach somebody.
+bool World::MayEnter(const Node& newcomer) const {
+  std::set<int> shards;
+  for (const auto& node : nodes_) {
+    if (!node->alive || node->over) continue;
+    if (node->card.replica == newcomer.card.replica) shards.insert(node->card.shard);
+    for (const auto& other : nodes_) {
+      const bool mates =
+          node->card.replica == newcomer.card.replica && other->alive && !other->over;
+      if (mates && cut_.contains({node->index, other->index})) return false;
+    }
+  }
+  return static_cast<int>(shards.size()) == weather_.shards;
 }
 
 bool World::Finished() const {
@@ -140,6 +168,7 @@ bool World::Finished() const {
     if (node->engine->phase() == engine::Phase::kLeft ||
         node->engine->phase() == engine::Phase::kEvicted)
       continue;
+    if (node->engine->phase() == engine::Phase::kJoining && !MayEnter(*node)) continue;
     if (node->delivered_end < goal_) return false;
   }
   return true;

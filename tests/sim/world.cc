@@ -11,7 +11,7 @@ namespace ftar::sim {
 namespace {
 constexpr GroupKey kGroup = 7;
 constexpr uint64_t kEventsMax = 400'000;
-constexpr TimeNs kTimeMax = 3'000 * kSecond;
+constexpr TimeNs kTimeMax = 20 * kSecond;
 }  // namespace
 
 World::World(uint64_t seed, Weather weather, bool trace)
@@ -21,6 +21,28 @@ World::~World() = default;
 void World::Trace(const std::string& line) {
   if (trace_) std::printf("%10.3f ms  %s\n", static_cast<double>(now_) / 1e6, line.c_str());
 }
+
+namespace {
+std::string DescribeBound(const wire::Bound& bound) {
+  std::string out;
+  if (bound.kind == wire::Bound::Kind::kStep) out = "step " + std::to_string(bound.step);
+  if (bound.kind != wire::Bound::Kind::kSeq) return out;
+  out = "op " + std::to_string(bound.default_seq);
+  for (const wire::SeqBound& seq : bound.seqs) out += "/" + std::to_string(seq.seq);
+  return out;
+}
+
+std::string DescribeView(const wire::View& view) {
+  std::string out = "epoch " + std::to_string(EpochCounter(view.epoch)) +
+                    (view.planned ? " from " + DescribeBound(view.boundary) : "") + " of";
+  for (const wire::ViewEntry& entry : view.entries) {
+    out += " " + ToString(entry.card.id);
+    const std::string first = DescribeBound(entry.first), last = DescribeBound(entry.last);
+    if (!first.empty() || !last.empty()) out += " (" + first + " to " + last + ")";
+  }
+  return out;
+}
+}  // namespace
 
 void World::TraceMessage(MemberId from, MemberId to, const wire::Message& message) {
   std::string detail;
@@ -32,6 +54,13 @@ void World::TraceMessage(MemberId from, MemberId to, const wire::Message& messag
       }
     }
   }
+  if (const auto* mark = std::get_if<wire::StepMark>(&message)) {
+    detail = " step " + std::to_string(mark->step);
+    for (const wire::SeqBound& start : mark->starts) detail += " from " + std::to_string(start.seq);
+  }
+  if (const auto* notice = std::get_if<wire::CallNotice>(&message))
+    detail =
+        " op " + std::to_string(notice->seq) + " step " + std::to_string(notice->signature.step);
   Trace("say    " + ToString(from) + " -> " + ToString(to) + " " + wire::MessageName(message) +
         detail);
 }
@@ -146,10 +175,8 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.step_pending = false;
   }
   if (ready.view_changed && node.engine->view()) {
-    Trace("view   " + ToString(node.card.id) + " epoch " +
-          std::to_string(EpochCounter(node.engine->view()->epoch)) + " of " +
-          std::to_string(node.engine->view()->entries.size()) +
-          (node.engine->view()->planned ? " planned" : ""));
+    begun_ = true;
+    Trace("view   " + ToString(node.card.id) + " " + DescribeView(*node.engine->view()));
     const std::string wrong = checkers_.ViewSeen(node.card.id, *node.engine->view());
     if (!wrong.empty()) Fail(wrong);
   }
@@ -189,6 +216,13 @@ void World::SendFrame(Node& node, GroupKey group, const collective::SendFrame& f
   inbound.from = node.card.id;
   inbound.header = frame.header;
   inbound.ext = frame.ext;
+  if (trace_ && frame.header.kind != wire::FrameKind::kAck) {
+    static constexpr const char* kNames[] = {"?", "control", "ack", "raw", "partial", "final"};
+    Trace("frame  " + ToString(node.card.id) + " -> " + ToString(frame.to) + " " +
+          kNames[static_cast<int>(frame.header.kind)] + " of op " +
+          std::to_string(frame.header.seq) + " chunk " + std::to_string(frame.header.chunk) +
+          " attempt " + std::to_string(EpochCounter(frame.header.attempt)));
+  }
   SendToPeer(node, frame.to, [this, inbound, payload](Node& to) mutable {
     if (!payload.empty()) inbound.inbound = to.memory.AddInbound(std::move(payload));
     Feed(to, engine::FrameArrived{std::move(inbound)});
@@ -212,7 +246,8 @@ void World::Connect(Node& node, const wire::MemberCard& card) {
   At(WireTime(node.index, 0), [this, &node, id] {
     Node* peer = Find(id);
     if (!node.alive) return;
-    if (!peer || !peer->alive || peer->revoked.contains(node.card.id)) {
+    if (!peer || !peer->alive || peer->revoked.contains(node.card.id) ||
+        cut_.contains({node.index, peer->index})) {
       Feed(node, engine::LinkIsDown{id, Code::kLink, "refused"});
       return;
     }
@@ -221,6 +256,23 @@ void World::Connect(Node& node, const wire::MemberCard& card) {
     Feed(node, engine::LinkIsUp{id});
     Feed(*peer, engine::LinkIsUp{node.card.id});
   });
+}
+
+std::string World::DescribeStuck(const Node& node) const {
+  std::string out = "\n  " + ToString(node.card.id) + " phase " +
+                    std::to_string(static_cast<int>(node.engine->phase())) +
+                    (node.engine->changing() ? " frozen" : "");
+  if (const auto view = node.engine->view())
+    out += " view " + std::to_string(EpochCounter(view->epoch));
+  const auto info = node.engine->group_info(kGroup);
+  if (!info) return out;
+  out += " first " + std::to_string(info->first_seq) + " delivered " +
+         std::to_string(info->delivered_end) + " called " + std::to_string(info->called_end) +
+         " queued " + std::to_string(info->queued) + " waits for";
+  for (const wire::GroupProgress& group : node.engine->progress().groups) {
+    for (const MemberId id : group.waits_for) out += " " + ToString(id);
+  }
+  return out;
 }
 
 std::string World::Run() {
@@ -235,22 +287,13 @@ std::string World::Run() {
     now_ = next.at;
     next.run();
     ++events_done_;
-    if (calm_ && Finished()) return failure_;
+    if (JobIsOver() || (calm_ && Finished())) return failure_;
     if (events_done_ > kEventsMax || now_ > kTimeMax) break;
   }
   if (failure_.empty() && !Finished()) {
     std::string missing = "liveness:";
     for (const auto& node : nodes_) {
-      if (!node->alive || node->over) continue;
-      const auto info = node->engine->group_info(kGroup);
-      missing += " " + ToString(node->card.id) + " phase " +
-                 std::to_string(static_cast<int>(node->engine->phase())) +
-                 (node->engine->changing() ? " frozen" : "") + " delivered " +
-                 std::to_string(node->delivered_end) +
-                 (info ? " called " + std::to_string(info->called_end) + " queued " +
-                             std::to_string(info->queued)
-                       : "") +
-                 ";";
+      if (node->alive && !node->over) missing += DescribeStuck(*node);
     }
     Fail(missing);
   }

@@ -80,6 +80,7 @@ class World {
   void Trace(const std::string& line);
   void TraceMessage(MemberId from, MemberId to, const wire::Message& message);
   void Fail(const std::string& what);
+  std::string DescribeStuck(const Node& node) const;
 
   // coordinator_host.cc
   void StartCoordinator();
@@ -93,9 +94,12 @@ class World {
   void Program(Node& node);
   collective::OpSpec SpecOf(const Node& node, Seq seq) const;
   void StartNext(Node& node);
+  TimeNs RestAfter(Seq seq) const;
   void OnStarted(Node& node, Seq seq);
   void OnDelivered(Node& node, const collective::Outcome& outcome);
   bool Finished() const;
+  bool JobIsOver() const;
+  bool MayEnter(const Node& newcomer) const;
 
   // faults.cc
   void ScheduleFaults();
@@ -124,7 +128,8 @@ class World {
   Checkers checkers_;
   std::string failure_;
   bool calm_ = false;
-  Seq goal_ = 0;  // what everybody must have delivered at the end
+  bool begun_ = false, ended_ = false;  // somebody was in a view; the coordinator saw the last go
+  Seq goal_ = 0;                        // what everybody must have delivered at the end
 };
 
 }  // namespace ftar::sim
