@@ -159,6 +159,7 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   op.chunks.assign(op.grid.chunks(), {});
   op.needed = op.finals = 0;
   op.rootless = false;
+  op.unheard.clear();
   for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
     ChunkState& chunk = op.chunks[c];
     chunk.geometry = op.grid.At(c);
@@ -202,6 +203,10 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   // V5: the root was lost before this member called. Whether all called with that root is for the
   // leader to find out, so nobody fails alone.
   if (op.rootless) mismatch_ = op.seq;
+  if (op.spec.kind == plan::Kind::kBroadcast && op.spec.root == config_.self) {
+    op.unheard.assign(op.members.size(), true);
+    op.unheard[op.me] = false;
+  }
   SendOwnInputs(op);
   StartLocalWork(op);
 }
@@ -275,8 +280,8 @@ void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
     return;
   op.raws_sent[position] = true;
   if (op.spec.kind == plan::Kind::kBroadcast) {
-    // V5: who only listens shows its call to the root, or two who take each other for the root would
-    // wait for ever.
+    // V5: who only listens shows its call to the root, or two who take each other for the root
+    // would wait for ever.
     if (op.chunks.empty() || op.chunks[0].role.final_from != position) return;
     wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kRaw, 0);
     header.flags |= wire::kFrameWeightless;

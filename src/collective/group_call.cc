@@ -130,8 +130,8 @@ bool GroupMachine::StandInForNext(TimeNs now) {
   } else {
     // What has failed without it nobody will call again: the verdict is all there is to it (V6).
     const auto verdict = verdicts_.find(called_end_);
-    if (verdict == verdicts_.end() || verdict->second.kind != wire::VerdictKind::kFail ||
-        frozen_ || !first_known_ || queued.seq >= delivered_end_ + config_.window)
+    if (verdict == verdicts_.end() || verdict->second.kind != wire::VerdictKind::kFail || frozen_ ||
+        !first_known_ || queued.seq >= delivered_end_ + config_.window)
       return false;
   }
   next_seq_ = std::max(next_seq_, queued.seq + 1);
@@ -259,6 +259,7 @@ wire::GroupProgress GroupMachine::Progress() const {
       const auto ack = acks_.find(op.members[i]);
       waits = ack == acks_.end() || ack->second <= op.seq;
     } else {
+      waits = i < op.unheard.size() && op.unheard[i];
       for (const ChunkState& chunk : op.chunks) {
         if (chunk.is_final) continue;
         const int position = static_cast<int>(i);

@@ -241,6 +241,7 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
   Push(Todo::Kind::kCancelSends).id = op.seq;
   op.salvage = true;
   op.committed = false;
+  op.unheard.clear();
   ++op.attempts;
   std::map<MemberId, std::vector<uint32_t>> missing;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {

@@ -142,14 +142,15 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   const wire::FrameHeader& header = frame.header;
   const auto found = std::find(op.members.begin(), op.members.end(), frame.from);
   const bool salvage_serve = op.salvage && header.kind == wire::FrameKind::kFinal;
-  if (op.fail_code != Code::kOk || op.complete || header.attempt != op.view->epoch ||
+  if (op.fail_code != Code::kOk || header.attempt != op.view->epoch ||
       (found == op.members.end() && !salvage_serve)) {
     return Drop(frame);
   }
-  if (header.signature != op.digest) {  // V5
+  if (header.signature != op.digest) {  // V5, also if this member has all that it needs
     mismatch_ = op.seq;
     return Drop(frame);
   }
+  if (op.complete) return Drop(frame);
   if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], frame) ||
       !TakeWeights(op, frame)) {
     return Drop(frame);
@@ -175,7 +176,11 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
 
 void GroupMachine::AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position,
                              const InboundFrame& frame) {
-  (void)now;
+  if (position < static_cast<int>(op.unheard.size())) {  // of a broadcast: shows the call only
+    op.unheard[position] = false;
+    Drop(frame);
+    return CheckComplete(now, op);
+  }
   const auto& from = chunk.role.raw_from;
   if (!chunk.role.reduces || op.salvage ||
       !std::binary_search(from.begin(), from.end(), position) || chunk.raws[position].present ||

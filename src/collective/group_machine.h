@@ -144,6 +144,7 @@ class GroupMachine {
     uint32_t needed = 0, finals = 0;
     bool complete = false, committed = false, absent = false, salvage = false;
     bool rootless = false;  // a broadcast whose root is not in the attempt: waits for its verdict
+    std::vector<bool> unheard;  // broadcast's root: by position, who has not shown its call yet
     std::vector<int32_t> holders;
     ViewPtr holders_view;
     Code fail_code = Code::kOk;

@@ -253,8 +253,8 @@ void Engine::Impl::On(const wire::NoQuorum& message) {
 
 void Engine::Impl::On(const AbortSelf& event) {
   SendCoordinator(wire::Goodbye{event.code, event.text});  // Q8
-  // A newcomer that is tired of waiting wants to hear what it has waited for: the coordinator answers
-  // with Rejected, which names the holder of its place.
+  // A newcomer that is tired of waiting wants to hear what it has waited for: the coordinator
+  // answers with Rejected, which names the holder of its place.
   if (event.code == Code::kTimeout && phase_ == Phase::kJoining) return;
   Become(Phase::kAborted, Status(event.code, event.text));
 }

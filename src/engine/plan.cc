@@ -87,6 +87,15 @@ void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !proposed_ ||
       proposed_->epoch != message.view.epoch)
     return;
+  // A root that has not entered yet could not say where the next step begins: such a change goes by
+  // Prepare, which finds out.
+  const wire::ViewEntry* next = message.view.Find(RootOf(message.view));
+  const bool entered =
+      next->first.kind == wire::Bound::Kind::kStep
+          ? std::any_of(marks_.begin(), marks_.end(),
+                        [next](const auto& mark) { return mark.step >= next->first.step; })
+          : PassedBound(next->first);
+  if (!entered) return;
   proposed_.reset();
   reserved_step_ = 0;
   for (MemberId id : ColumnOf(message.view.entries)) {
@@ -207,10 +216,11 @@ void Engine::Impl::TendLeaving() {
     const bool over =
         staying.empty() &&
         std::all_of(groups_.begin(), groups_.end(), [](const auto& e) { return e.second->idle(); });
-    // Released: all who stay know everything before the bound stable, so all of it is complete here.
-    const bool delivered =
-        std::all_of(groups_.begin(), groups_.end(),
-                    [](const auto& entry) { return entry.second->in_flight() == 0; });
+    // Released: all who stay know everything before the bound stable, so all of it is complete
+    // here.
+    const bool delivered = std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
+      return entry.second->in_flight() == 0;
+    });
     if (over || (released_ && delivered)) {
       SendCoordinator(wire::Goodbye{Code::kLeft, "left as planned"});
       Become(Phase::kLeft, {});

@@ -42,7 +42,10 @@ void Engine::Impl::TryBeginStep() {
     const auto mark = std::find_if(marks_.begin(), marks_.end(), [self](const wire::StepMark& m) {
       return m.step >= self->first.step;
     });
-    if (mark == marks_.end() && !IsRoot()) return;
+    const bool placed = IsRoot() && std::all_of(groups_.begin(), groups_.end(), [](const auto& e) {
+                          return e.second->knows_first();
+                        });
+    if (mark == marks_.end() && !placed) return;  // or it enters as the root, see EnterAsRoot
     target = mark == marks_.end() ? self->first.step : mark->step;
   }
   if (pending_step_->step >= 0) {
