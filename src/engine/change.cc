@@ -264,8 +264,7 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before,
   }
   ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
   for (auto& [key, group] : groups_)
-    group->NotifyCallsTo(IsRoot() || phase_ == Phase::kLeaving ? Leavers()
-                                                               : std::vector<MemberId>{});
+    group->NotifyCallsTo(Leavers());  // by all: the root may not have begun yet (J5)
   GrantCredits();
   PassMarksOn(before);
   ReplayHeld();

@@ -4,23 +4,12 @@
 #include <utility>
 
 #include "engine/impl.h"
+#include "membership/bounds.h"
 
 namespace ftar::engine {
 
-// The member of a column that has been in longest and is not leaving, in list order: never a
-// newcomer that has not entered yet, and the same for all who hold the view.
 MemberId Engine::Impl::RootOf(const wire::View& view) const {
-  const wire::ViewEntry* root = nullptr;
-  bool root_leaves = false;
-  for (const wire::ViewEntry& entry : view.entries) {
-    if (entry.card.shard != config_.self.shard) continue;
-    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
-    const bool better = !root || (root_leaves && !leaves) ||
-                        (root_leaves == leaves && entry.joined_epoch < root->joined_epoch);
-    if (!better) continue;
-    root = &entry;
-    root_leaves = leaves;
-  }
+  const wire::ViewEntry* root = membership::ColumnRoot(view, config_.self.shard);
   return root ? root->card.id : MemberId{};
 }
 
@@ -40,6 +29,10 @@ void Engine::Impl::On(const wire::Propose& message) {
     reserved.earliest.kind = wire::Bound::Kind::kStep;
     // A root that has just entered may be behind those who heard its predecessor's marks.
     reserved.earliest.step = std::max(std::max(step_, root_step_) + 3, era_step_ + 2);
+    if (step_ == 0) {
+      const wire::Bound& first = view_->Find(config_.self.id)->first;
+      reserved.earliest.step = std::max(reserved.earliest.step, first.step + 3);
+    }
     reserved_step_ = reserved.earliest.step;
   } else {
     reserved.earliest.kind = wire::Bound::Kind::kSeq;

@@ -1,7 +1,9 @@
 #include "membership/bounds.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <tuple>
 
 namespace ftar::membership {
 namespace {
@@ -26,7 +28,32 @@ Bound LaterSeq(const Bound& a, const Bound& b) {
   return out;
 }
 
+// Orders first bounds, roughly where they are by operation in several groups.
+uint64_t PlaceOf(const Bound& first) {
+  switch (first.kind) {
+    case Bound::Kind::kAlways: return 0;
+    case Bound::Kind::kStep: return first.step;
+    case Bound::Kind::kSeq: break;
+    case Bound::Kind::kNone: return std::numeric_limits<uint64_t>::max();
+  }
+  uint64_t place = first.default_seq;
+  for (const wire::SeqBound& at : first.seqs) place = std::max(place, at.seq);
+  return place;
+}
+
 }  // namespace
+
+const wire::ViewEntry* ColumnRoot(const wire::View& view, int32_t shard) {
+  const auto key = [](const wire::ViewEntry& entry) {
+    return std::tuple(entry.last.kind != Bound::Kind::kNone, PlaceOf(entry.first),
+                      entry.joined_epoch);
+  };
+  const wire::ViewEntry* root = nullptr;
+  for (const wire::ViewEntry& entry : view.entries) {
+    if (entry.card.shard == shard && (!root || key(entry) < key(*root))) root = &entry;
+  }
+  return root;
+}
 
 void LatestBound::Add(const Bound& bound) {
   switch (bound.kind) {

@@ -22,6 +22,12 @@ class LatestBound {
   bool other_ = false;
 };
 
+// Who announces planned views to a column and begins its steps first: of those who stay, if anybody
+// does, the one whose first operation is the earliest, so never a newcomer while there is an older
+// member; then the one that has been in longest; then list order. The same for all who hold the
+// view, coordinator included. Null if the column is empty.
+const wire::ViewEntry* ColumnRoot(const wire::View& view, int32_t shard);
+
 }  // namespace ftar::membership
 
 #endif  // FTAR_MEMBERSHIP_BOUNDS_H_

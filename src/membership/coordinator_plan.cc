@@ -56,23 +56,16 @@ std::set<MemberId> CoordinatorMachine::ReadyLeavers() const {
   return ready;
 }
 
-// The root of a column is the member that has been in longest, first in the list among equals, of
-// those who stay if anybody does: the rule of the members themselves.
-// False if one is gone: then no boundary can be announced and the change has to go by Prepare.
+// False if a column's root is gone: then no boundary can be announced and the change has to go by
+// Prepare.
 bool CoordinatorMachine::PlanRoots(std::map<int32_t, MemberId>* roots) const {
-  std::map<int32_t, const wire::ViewEntry*> oldest;
   for (const wire::ViewEntry& entry : current_->entries) {
-    const wire::ViewEntry*& root = oldest[entry.card.shard];
-    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
-    const bool root_leaves = root && root->last.kind != wire::Bound::Kind::kNone;
-    if (!root || (root_leaves && !leaves) ||
-        (root_leaves == leaves && entry.joined_epoch < root->joined_epoch))
-      root = &entry;
-  }
-  for (const auto& [column, root] : oldest) {
-    const Peer* peer = Find(root->card.id);
-    if (!peer || !Alive(root->card.id) || peer->conn == 0) return false;
-    (*roots)[column] = root->card.id;
+    const int32_t column = entry.card.shard;
+    if (roots->contains(column)) continue;
+    const MemberId root = ColumnRoot(*current_, column)->card.id;
+    const Peer* peer = Find(root);
+    if (!peer || !Alive(root) || peer->conn == 0) return false;
+    (*roots)[column] = root;
   }
   return true;
 }

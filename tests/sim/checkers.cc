@@ -50,9 +50,15 @@ uint64_t OutputElements(const collective::OpSpec& spec) {
 }
 
 std::string Checkers::Agreement(int shard, const collective::Outcome& outcome) {
-  const auto [known, first] = outcomes_.insert({{shard, outcome.seq}, outcome});
-  if (first || Same(known->second, outcome)) return "";
-  return "agreement: " + Name(outcome.seq, known->second) + " and " + Name(outcome.seq, outcome);
+  std::vector<collective::Outcome>& known = outcomes_[{shard, outcome.seq}];
+  const collective::Outcome* other = nullptr;
+  for (const collective::Outcome& one : known) {
+    if (Same(one, outcome)) return "";
+    if (one.tag == outcome.tag || one.tag == 0 || outcome.tag == 0) other = &one;
+  }
+  known.push_back(outcome);
+  if (!other) return "";
+  return "agreement: " + Name(outcome.seq, *other) + " and " + Name(outcome.seq, outcome);
 }
 
 std::string Checkers::Result(GroupKey group, const collective::OpSpec& spec,

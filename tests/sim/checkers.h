@@ -16,7 +16,9 @@ namespace ftar::sim {
 class Checkers {
  public:
   // Agreement (contract 2): all who deliver an operation see the same status, epoch, members and
-  // weights.
+  // weights. An operation is known by its number and, with step marks, by its step, which is its
+  // tag: newcomers that find all others dead may not know which numbers are taken. Tag 0: a
+  // stand-in's, of unknown step.
   std::string Agreement(int shard, const collective::Outcome& outcome);
   // Exactly the participants, each once, in every element of the result; nothing else, nowhere
   // else. `segment_offset`: where a reduce-scatter's segment begins in the whole.
@@ -32,7 +34,7 @@ class Checkers {
   std::string Fencing(MemberId member, int shard, const collective::Outcome& outcome);
 
  private:
-  std::map<std::pair<int, Seq>, collective::Outcome> outcomes_;
+  std::map<std::pair<int, Seq>, std::vector<collective::Outcome>> outcomes_;
   std::map<Epoch, wire::View> views_;
   std::map<MemberId, Epoch> last_epoch_;
   std::set<std::pair<MemberId, Seq>> delivered_;

@@ -33,6 +33,7 @@ struct World::Node {
   bool leaving = false, over = false;
   bool in_step = false, step_pending = false;
   Seq step_end = 0;
+  uint64_t step = 0;  // the user's, plus 1
   TimeNs resting_until = 0;
 
   void Do(std::function<void()> action) {

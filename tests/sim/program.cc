@@ -47,7 +47,8 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
 void World::StartNext(Node& node) {
   const auto info = node.engine->group_info(kGroup);
   const Seq seq = info ? info->next_seq : 0;
-  const collective::OpSpec spec = SpecOf(node, seq);
+  collective::OpSpec spec = SpecOf(node, seq);
+  spec.tag = node.step;
   node.unnumbered.push_back(spec);
   node.engine->Step(now_, engine::StartOp{kGroup, spec, 0});
 }

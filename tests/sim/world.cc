@@ -168,6 +168,7 @@ void World::CarryOut(Node& node, engine::Ready ready) {
   for (engine::GroupTodo& item : ready.todo) CarryTodo(node, item.group, item.todo);
   if (ready.step && ready.step->status == Code::kOk) {
     node.in_step = true;
+    node.step = static_cast<uint64_t>(ready.step->step) + 1;
     node.step_pending = false;
     const auto info = node.engine->group_info(kGroup);
     node.step_end = info->next_seq + weather_.ops_per_step;
