@@ -61,6 +61,7 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
   era_ = promised_ = view_->epoch;
   phase_ = Phase::kMember;
   ready_.view_changed = true;
+  ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
 }
 
 void Engine::Impl::Step(TimeNs now, const Event& event) {
@@ -96,7 +97,6 @@ void Engine::Impl::Become(Phase phase, Status status) {
 }
 
 // ---- joining
-// -------------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::On(const CoordinatorUp&) {
   const bool was_down = !coordinator_up_;
@@ -181,7 +181,6 @@ void Engine::Impl::On(const LinkIsUp& event) {
 }
 
 // ---- evidence (design 5)
-// ---------------------------------------------------------------------------------------------------
 
 bool Engine::Impl::Known(MemberId id) const {
   if (view_ && view_->Find(id)) return true;
@@ -260,7 +259,6 @@ void Engine::Impl::On(const AbortSelf& event) {
 }
 
 // ---- dispatch
-// --------------------------------------------------------------------------------------------------------------
 
 namespace {
 template <typename T>
@@ -342,7 +340,6 @@ void Engine::Impl::OnPeer(MemberId, const wire::CallNotice& message) {
 }
 
 // ---- operations
-// ------------------------------------------------------------------------------------------------------------
 
 // A group exists from its first mention on: a peer's frame may come before the local open.
 collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {

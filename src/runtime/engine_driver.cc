@@ -294,12 +294,11 @@ transport::Device::Counters EngineDriver::device_counters() const {
   return sum;
 }
 
-std::string EngineDriver::Describe() const {
-  std::string out;
+std::vector<EngineDriver::LinkReport> EngineDriver::Links() const {
+  std::vector<LinkReport> out;
   for (const auto& [id, peer] : peers_) {
-    out += "link " + ToString(id) + " " + (peer.device != nullptr ? peer.device->name() : "?") +
-           (peer.up ? " up " : " down ") +
-           (peer.link != nullptr ? peer.link->Describe() : std::string("none")) + "\n";
+    out.push_back({id, peer.device != nullptr ? peer.device->name() : "",
+                   peer.link != nullptr ? peer.link->Describe() : "", peer.up});
   }
   return out;
 }

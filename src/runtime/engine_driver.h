@@ -80,7 +80,12 @@ class EngineDriver {
   };
   Counters counters() const;
   transport::Device::Counters device_counters() const;
-  std::string Describe() const;
+  struct LinkReport {
+    MemberId peer;
+    std::string transport, text;
+    bool up = false;
+  };
+  std::vector<LinkReport> Links() const;  // for dumps
 
  private:
   struct Peer {

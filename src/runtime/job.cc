@@ -60,7 +60,7 @@ Status Job::GetCounter(const std::string& name, uint64_t* value) const {
 
 Status Job::Dump(const std::string& path) const {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  const std::string text = impl_->DumpText();
+  const std::string text = impl_->DumpJson();
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0)
     return Status(Code::kSystem, "path", Status::System("cannot write " + path, errno).text());

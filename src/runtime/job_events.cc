@@ -70,6 +70,7 @@ Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
 void Job::Impl::Emit(JobEvent event) {
   event.time_ns = Now();
   events_.Push(event);
+  recent_events_.Push(event);
   if (on_event_) {
     callbacks_.push_back([this, event = std::move(event)] { on_event_(event); });
   }

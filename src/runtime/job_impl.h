@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -60,7 +61,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status Destroy();
   Status NextEvent(JobEvent* event, int64_t timeout_ns);
   Status GetCounter(const std::string& name, uint64_t* value);
-  std::string DumpText();
+  std::string DumpJson();
   ViewPtr view();
   ViewPtr column_view(int32_t shard);
   Culprit last_culprit();
@@ -149,6 +150,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
   const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
 
+  // dump.cc
+  std::vector<std::pair<const char*, uint64_t>> Counters() const;
+  nlohmann::ordered_json GroupsJson(TimeNs now) const;
+
   // Constant after Open.
   Config config_;
   std::vector<std::string> environment_;
@@ -203,6 +208,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   uint64_t ops_delivered_ = 0, view_changes_ = 0, pumps_ = 0, sleeps_ = 0;
 
   EventQueue events_;
+  BoundedQueue<JobEvent> recent_events_{256};  // the flight recorder; fetching does not empty it
   UserMemory memory_;
   std::thread thread_;
 };

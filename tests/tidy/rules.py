@@ -43,7 +43,7 @@ THIRD_PARTY = {
     "isa-l": ("src/reduce/", "src/base/crc32c"),
     "fmt/": ("perf/", "tools/", "examples/"),
     "CLI/": ("perf/", "tools/", "examples/"),
-    "nlohmann/": ("perf/", "tools/", "examples/"),
+    "nlohmann/": ("src/runtime/", "perf/", "tools/", "examples/"),
     "benchmark/": ("perf/",),
     "gtest/": (), "gmock/": (),
 }
