@@ -150,7 +150,8 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     const bool any_left =
         std::any_of(current_->entries.begin(), current_->entries.end(),
                     [this](const wire::ViewEntry& entry) { return Alive(entry.card.id); });
-    if (!any_left && !change_ && lost_.empty()) EndJob("all members have left");
+    if (!any_left && lost_.empty()) return EndJob("all members have left");
+    if (change_) change_due_ = true;  // it was released before it heard the Prepare: ask without it
     return;
   }
   // Q8: a member that ends otherwise than by verdict has left.
