@@ -211,9 +211,10 @@ void Engine::Impl::On(const LinkIsDown& event) {
   who.cause = event.code;
   who.stage = "link";
   who.text = event.text;
-  if (Known(event.peer))
-    ready_.notices.push_back(
-        {Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
+  // Whoever leaves closes its links when it is released: users have been told that it leaves.
+  const wire::ViewEntry* entry = view_ ? view_->Find(event.peer) : nullptr;
+  if (!Known(event.peer) || (entry && entry->last.kind != wire::Bound::Kind::kNone)) return;
+  ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
 }
 
 void Engine::Impl::On(const PeerExited& event) {
