@@ -122,7 +122,6 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
     }
   }
   AdvanceComplete();
-  RecountHeld();
   ReplayHeldFrames(now);
   DeliverReady(now);
   std::erase_if(old_views_, [this](const auto& entry) {
@@ -132,21 +131,6 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
            std::none_of(verdicts_.begin(), verdicts_.end(),
                         [epoch](const auto& kept) { return kept.second.attempt == epoch; });
   });
-}
-
-// Pieces kept for a retry still lie in their links' memory; whoever forgets them lets a link fill
-// up and stall.
-void GroupMachine::RecountHeld() {
-  held_bytes_.clear();
-  for (const Op& op : ops_) {
-    for (const ChunkState& chunk : op.chunks) {
-      for (size_t i = 0; i < chunk.raws.size(); ++i) {
-        const Piece& piece = chunk.raws[i];
-        if (piece.present && piece.inbound != 0 && !piece.spilled)
-          held_bytes_[op.members[i]] += piece.bytes;
-      }
-    }
-  }
 }
 
 void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict) {
@@ -230,8 +214,7 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
                       {}});
   if (!same) {
     Undo(op);
-    for (const KeptRaw& raw : DetachRaws(op))
-      ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
+    for (const KeptRaw& raw : DetachRaws(op)) ReleaseInbound(raw.piece.inbound);
     op.view = attempt;
     op.members = MembersOf(*attempt, op.seq, op.step);
     if (op.origin.empty()) op.origin = op.members;
@@ -246,7 +229,7 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
   std::map<MemberId, std::vector<uint32_t>> missing;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
-    ReleasePieces(op, chunk);
+    ReleasePieces(chunk);
     if (chunk.is_final || !chunk.role.lands || c >= verdict.holders.size()) continue;
     const int32_t rank = verdict.holders[c];
     if (rank < 0 || rank >= static_cast<int32_t>(current_->entries.size())) continue;

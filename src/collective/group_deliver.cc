@@ -90,7 +90,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   assert(op.seq == delivered_end_);
   Outcome outcome = OutcomeOf(op, now);
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
-  for (ChunkState& chunk : op.chunks) ReleasePieces(op, chunk);
+  for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);
   for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
   Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
   ops_.pop_front();

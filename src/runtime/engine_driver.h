@@ -155,7 +155,7 @@ class EngineDriver {
   std::byte* Resolve(GroupKey group, const collective::BufferRef& ref, bool write);
   void FreeStaging(TimeNs now, uint64_t id);
   void ReleaseInbound(TimeNs now, uint64_t id);
-  void SpillInbound(uint64_t id);
+  void DetachInbound(uint64_t id);
   void KeepLinkMoving(Peer& peer);
   void DropInbound(TimeNs now, std::unordered_map<uint64_t, Inbound>::iterator it);
   uint64_t StartFlight(MemberId to, GroupKey group, Seq seq, const collective::BufferRef& payload);

@@ -129,7 +129,6 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kFree: return member.memory.Free(kGroup, todo.id);
     case Kind::kReleaseInbound: return member.memory.ReleaseInbound(todo.id);
     case Kind::kDeliver: return Check(member, todo.outcome);
-    case Kind::kSpillInbound:
     case Kind::kCancelSends:
     case Kind::kFinishSends: return;
     case Kind::kWork:
@@ -143,7 +142,7 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
   if (!member.memory.Read(kGroup, todo.frame.payload, &payload))
     failure_ = "a frame sends what is not there";
   const wire::FrameHeader header = todo.frame.header;
-  collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0, false};
+  collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0};
   std::string text = kKinds[static_cast<int>(header.kind)];
   if (header.kind != wire::FrameKind::kAck)
     text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);
