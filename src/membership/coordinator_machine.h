@@ -113,6 +113,7 @@ class CoordinatorMachine {
     bool welcomed = false;
     bool linked = false;  // holds all the links it needs
     bool frozen = false;  // newcomer that promised a Prepare which did not come to an end
+    bool announced = false;  // newcomer that a root may have told to begin
     bool leave_requested = false;
     bool departed = false;  // released and gone; the entry goes with the next view
     Epoch installed = 0;
@@ -221,6 +222,7 @@ class CoordinatorMachine {
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
   void EndJob(const std::string& why);
+  void LoseAnnounced();
 
   // coordinator_plan.cc
   void TryPlan();

@@ -183,6 +183,7 @@ void CoordinatorMachine::ConfirmOrAnnounce() {
     return;
   }
   plan_->stage = Plan::Stage::kAnnouncing;
+  for (MemberId id : plan_->newcomers) Find(id)->announced = true;
   plan_->deadline_ns = now_ + change_wait_ns();
   std::vector<MemberId> roots;
   for (const auto& [column, root] : plan_->roots) roots.push_back(root);
