@@ -294,8 +294,7 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
     }
     const wire::BoundOf& bound = *found->second;
     const int32_t replica = entry.card.replica;
-    entry.first =
-        bound.fresh_first ? fill(first, bound.first, first_kept, replica) : bound.first;
+    entry.first = bound.fresh_first ? fill(first, bound.first, first_kept, replica) : bound.first;
     entry.last = bound.fresh_last ? fill(last, bound.last, last_kept, replica) : bound.last;
   }
 }
