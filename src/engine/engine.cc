@@ -74,6 +74,7 @@ Ready Engine::Impl::TakeReady() {
     TryBeginStep();
     CollectGroups();
     TendLeaving();
+    if (early_proposal_ && PassedBound(view_->boundary)) On(*std::exchange(early_proposal_, {}));
     CheckDeadlines();
     Beat();
   }
@@ -124,6 +125,7 @@ void Engine::Impl::Introduce() {
   for (const auto& [peer, evidence] : evidence_) SendCoordinator(evidence);
   for (const wire::AskPrepare& asked : asked_) SendCoordinator(asked);
   if (leave_requested_) SendCoordinator(wire::LeaveRequest{});
+  leave_ready_told_ = false;
 }
 
 void Engine::Impl::On(const CoordinatorDown&) {
@@ -162,6 +164,8 @@ void Engine::Impl::TellLinksUp() {
 }
 
 void Engine::Impl::On(const wire::Rejected& message) {
+  // It lost the coordinator right when it was let go.
+  if (phase_ == Phase::kLeaving && message.code == Code::kLeft) return Become(Phase::kLeft, {});
   Become(Phase::kRejected, Status(message.code, message.argument, message.text));
 }
 

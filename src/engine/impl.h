@@ -57,6 +57,7 @@ class Engine::Impl {
   void On(const wire::Evicted& message);
   void On(const wire::LateNotice& message);
   void On(const wire::NoQuorum& message);
+  void On(const wire::Release& message);
   void OnAnnounceOrder(const wire::Announce& message);
   // messages from peers
   void OnPeer(MemberId from, const wire::ColumnStatus& message);
@@ -135,6 +136,8 @@ class Engine::Impl {
   std::vector<MemberId> Leavers() const;
   bool PassedBound(const wire::Bound& bound) const;
   void TendLeaving();
+  void TellLeaveReady();
+  void Go();
 
   // steps.cc
   void TryBeginStep();
@@ -171,12 +174,14 @@ class Engine::Impl {
   std::vector<wire::Announce> held_announces_;
 
   // planned changes
-  std::optional<wire::View> proposed_;   // root: reserved, not announced
-  uint64_t reserved_step_ = 0;           // root: the boundary it has promised to keep
-  std::optional<wire::View> confirmed_;  // newcomer: confirmed, not announced
+  std::optional<wire::Propose> early_proposal_;  // root: waits for the boundary before
+  std::optional<wire::View> proposed_;           // root: reserved, not announced
+  uint64_t reserved_step_ = 0;                   // root: the boundary it has promised to keep
+  std::optional<wire::View> confirmed_;          // newcomer: confirmed, not announced
   std::set<MemberId> leave_ready_;
   Epoch leave_ready_sent_ = 0;
   bool leave_requested_ = false, released_ = false, release_sent_ = false;
+  bool leave_ready_told_ = false;  // to the coordinator
 
   // steps; internal step numbers are the user's plus 1, 0 is "no step yet"
   uint64_t step_ = 0, root_step_ = 0, era_step_ = 0;

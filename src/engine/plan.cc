@@ -18,7 +18,10 @@ MemberId Engine::Impl::RootOf(const wire::View& view) const {
 // goes before the root's next mark. Without: by the window.
 void Engine::Impl::On(const wire::Propose& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !IsRoot()) return;
-  if (view_->planned && !PassedBound(view_->boundary)) return;  // one planned view at a time (J3)
+  if (view_->planned && !PassedBound(view_->boundary)) {  // one planned view at a time (J3)
+    early_proposal_ = message;
+    return;
+  }
   proposed_ = message.view;
   wire::Reserved reserved;
   reserved.epoch = message.view.epoch;
@@ -47,6 +50,7 @@ void Engine::Impl::On(const wire::Propose& message) {
 }
 
 void Engine::Impl::DropProposal() {
+  early_proposal_.reset();
   if (!proposed_) return;
   proposed_.reset();
   reserved_step_ = 0;
@@ -55,9 +59,8 @@ void Engine::Impl::DropProposal() {
 }
 
 void Engine::Impl::On(const wire::VoidPlan& message) {
-  if (proposed_ && proposed_->epoch == message.epoch) {
-    DropProposal();
-  }
+  const bool early = early_proposal_ && early_proposal_->view.epoch == message.epoch;
+  if (early || (proposed_ && proposed_->epoch == message.epoch)) DropProposal();
   if (confirmed_ && confirmed_->epoch == message.epoch) confirmed_.reset();
 }
 
@@ -192,6 +195,7 @@ void Engine::Impl::TendLeaving() {
     if (leave_requested_ && idle) Become(Phase::kLeft, {});
     return;
   }
+  TellLeaveReady();
   const std::vector<MemberId> leavers = Leavers();
   if (frozen_ || leavers.empty()) return;
   const MemberId keeper = RootOf(*view_);  // who looks after the leavers
@@ -203,20 +207,12 @@ void Engine::Impl::TendLeaving() {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   const bool leaving = self && self->last.kind != wire::Bound::Kind::kNone;
   if (leaving) {
-    // Where nobody stays nobody goes on to the bound either: what has been called is all there will
-    // be.
-    const bool over =
-        staying.empty() &&
-        std::all_of(groups_.begin(), groups_.end(), [](const auto& e) { return e.second->idle(); });
     // Released: all who stay know everything before the bound stable, so all of it is complete
     // here.
     const bool delivered = std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
       return entry.second->in_flight() == 0;
     });
-    if (over || (released_ && delivered)) {
-      SendCoordinator(wire::Goodbye{Code::kLeft, "left as planned"});
-      Become(Phase::kLeft, {});
-    }
+    if (released_ && delivered) Go();
     return;
   }
   // One word for all who leave: it is given at the latest of their bounds.
@@ -238,6 +234,27 @@ void Engine::Impl::TendLeaving() {
     return;
   release_sent_ = true;
   for (MemberId leaver : leavers) SendPeer(leaver, wire::Release{view_->epoch});
+}
+
+// Where nobody stays nobody goes on to a bound, and no root is left to look after the others: the
+// coordinator lets all go when each has delivered what it called. It may still stand in for what
+// others have called, who are not ready then.
+void Engine::Impl::TellLeaveReady() {
+  if (phase_ != Phase::kLeaving || !coordinator_up_ || leave_ready_told_) return;
+  const bool idle = std::all_of(groups_.begin(), groups_.end(),
+                                [](const auto& entry) { return entry.second->idle(); });
+  if (!idle) return;
+  leave_ready_told_ = true;
+  SendCoordinator(wire::LeaveReady{view_->epoch});
+}
+
+void Engine::Impl::On(const wire::Release&) {
+  if (phase_ == Phase::kLeaving) Go();
+}
+
+void Engine::Impl::Go() {
+  SendCoordinator(wire::Goodbye{Code::kLeft, "left as planned"});
+  Become(Phase::kLeft, {});
 }
 
 // Said once a view, and perhaps by somebody who has installed the view before this member has.

@@ -294,8 +294,7 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
     }
     const wire::BoundOf& bound = *found->second;
     const int32_t replica = entry.card.replica;
-    entry.first =
-        bound.fresh_first ? fill(first, bound.first, first_kept, replica) : bound.first;
+    entry.first = bound.fresh_first ? fill(first, bound.first, first_kept, replica) : bound.first;
     entry.last = bound.fresh_last ? fill(last, bound.last, last_kept, replica) : bound.last;
   }
 }
@@ -350,7 +349,7 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
     Peer* peer = Find(entry.card.id);
     if (!peer) continue;
     if (std::exchange(peer->state, State::kMember) != State::kMember) peer->linked = false;
-    peer->frozen = false;
+    peer->frozen = peer->announced = false;
     detector_.Watch(now_, entry.card.id);
   }
   std::erase_if(peers_, [&view](const auto& entry) {
@@ -364,8 +363,24 @@ void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message)
   plan_due_ = true;
 }
 
+// A newcomer that has heard its announcement is a member of the job that ends, and cannot be one of
+// a first view: it makes no links any more and may have operations in flight.
+void CoordinatorMachine::LoseAnnounced() {
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state != State::kNewcomer || !peer.announced || lost_.contains(id)) continue;
+    wire::ViewEntry entry;
+    entry.card = peer.card;
+    wire::Loss loss;
+    loss.cause = Code::kPeer;
+    loss.stage = "newcomer";
+    loss.text = Describe(peer.card) + ": all others were lost before it had taken over from them";
+    LoseOne(entry, std::move(loss));
+  }
+}
+
 // Nobody is left. What is known of epochs stays, so that a new beginning is above everything old.
 void CoordinatorMachine::EndJob(const std::string& why) {
+  LoseAnnounced();
   Tell(lost_.empty() ? LogLevel::kInfo : LogLevel::kError, "the job has ended: " + why);
   EvictLost(NextEpoch());
   std::erase_if(peers_, [](const auto& entry) { return entry.second.state == State::kMember; });

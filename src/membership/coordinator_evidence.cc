@@ -41,6 +41,11 @@ bool CoordinatorMachine::Leaving(MemberId id) const {
   return entry && entry->last.kind != wire::Bound::Kind::kNone;
 }
 
+bool CoordinatorMachine::AnybodyIn() const {
+  return std::any_of(current_->entries.begin(), current_->entries.end(),
+                     [this](const wire::ViewEntry& entry) { return Alive(entry.card.id); });
+}
+
 int64_t CoordinatorMachine::AgeOf(MemberId id) const { return detector_.SilentFor(id); }
 
 // ---- losing ----
@@ -61,6 +66,10 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
                               int64_t age_ns) {
   const wire::ViewEntry* culprit = EntryOf(id);
   if (!culprit || !Alive(id)) return false;
+  if (Peer* peer = Find(id); peer && peer->released) {  // nobody needs it any more
+    Depart(*peer);
+    return false;
+  }
   wire::Loss loss;
   loss.cause = cause;
   loss.stage = std::move(stage);
@@ -89,6 +98,7 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
 void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
   const MemberId id = peer.card.id;
   if (!Alive(id)) return;
+  if (peer.released) return Depart(peer);
   wire::Loss loss;
   loss.cause = Code::kPeer;
   loss.stage = "control connection";
@@ -139,23 +149,24 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     ForgetNewcomer(id);
     return;
   }
-  if (message.code == Code::kLeft && Leaving(id)) {
-    from.departed = true;
-    suspects_.erase(id);
-    edges_.Forget(id);
-    detector_.Forget(id);
-    roster_changed_ = true;
-    Tell(LogLevel::kInfo, Describe(from.card) + " has left as planned");
-    Close(from);
-    const bool any_left =
-        std::any_of(current_->entries.begin(), current_->entries.end(),
-                    [this](const wire::ViewEntry& entry) { return Alive(entry.card.id); });
-    if (!any_left && lost_.empty()) return EndJob("all members have left");
-    if (change_) change_due_ = true;  // it was released before it heard the Prepare: ask without it
-    return;
+  if (message.code == Code::kLeft && (Leaving(id) || from.released)) {
+    return Depart(from);
   }
   // Q8: a member that ends otherwise than by verdict has left.
   Lose(id, message.code, "self-report", With("it gave up", message.text));
+}
+
+void CoordinatorMachine::Depart(Peer& peer) {
+  const MemberId id = peer.card.id;
+  peer.departed = true;
+  suspects_.erase(id);
+  edges_.Forget(id);
+  detector_.Forget(id);
+  roster_changed_ = true;
+  Tell(LogLevel::kInfo, Describe(peer.card) + " has left as planned");
+  Close(peer);
+  // It had gone before the Prepare reached it, and will not say where it stood.
+  if (change_ || !lost_.empty()) change_due_ = true;
 }
 
 // ---- evidence ----

@@ -39,6 +39,7 @@ CoordinatorReady CoordinatorMachine::TakeReady() {
 void CoordinatorMachine::Settle() {
   if (recovering_) TryRecover();
   if (change_due_) StartChange();
+  if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
   if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;
   if (std::exchange(roster_changed_, false)) {
     plan_due_ = true;
@@ -177,6 +178,11 @@ void CoordinatorMachine::On(const Received& event) {
   if (std::holds_alternative<wire::LeaveRequest>(message)) {
     peer->leave_requested = true;
     plan_due_ = true;
+    return;
+  }
+  if (std::holds_alternative<wire::LeaveReady>(message)) {
+    peer->leave_requested = peer->leave_ready = plan_due_ = true;
+    if (peer->released) Send(*peer, wire::Release{current_ ? current_->epoch : 0});
     return;
   }
   // Anything else is not a member's to say to a coordinator; it is dropped, the connection is

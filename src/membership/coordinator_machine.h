@@ -111,10 +111,13 @@ class CoordinatorMachine {
     uint64_t serial = 0;  // order of welcome: later dials earlier
     TimeNs since_ns = 0;
     bool welcomed = false;
-    bool linked = false;  // holds all the links it needs
-    bool frozen = false;  // newcomer that promised a Prepare which did not come to an end
+    bool linked = false;     // holds all the links it needs
+    bool frozen = false;     // newcomer that promised a Prepare which did not come to an end
+    bool announced = false;  // newcomer that a root may have told to begin
     bool leave_requested = false;
-    bool departed = false;  // released and gone; the entry goes with the next view
+    bool leave_ready = false;  // asked to leave, and nothing it has called is under way
+    bool released = false;     // told to go: all were ready to
+    bool departed = false;     // released and gone; the entry goes with the next view
     Epoch installed = 0;
     std::set<MemberId> told;   // peers it was told to dial
     std::set<MemberId> links;  // that it says are up
@@ -127,7 +130,7 @@ class CoordinatorMachine {
     int timeouts = 0;
   };
   struct Plan {
-    enum class Stage : uint8_t { kReserving, kConfirming, kAnnouncing };
+    enum class Stage : uint8_t { kAllLeave, kReserving, kConfirming, kAnnouncing };
     Stage stage = Stage::kReserving;
     wire::View view;
     std::map<int32_t, MemberId> roots;  // by column
@@ -189,6 +192,7 @@ class CoordinatorMachine {
   void OnHeartbeat(Peer& from, const wire::Heartbeat& message);
   void OnEvidence(Peer& from, const wire::Evidence& message);
   void OnGoodbye(Peer& from, const wire::Goodbye& message);
+  void Depart(Peer& peer);
   void OnLost(Peer& peer, const std::string& text);
   void JudgeLinks();
   void JudgeDeadlines();
@@ -198,6 +202,7 @@ class CoordinatorMachine {
   void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);
   bool Alive(MemberId id) const;  // in the current view, neither lost nor departed
   bool Leaving(MemberId id) const;
+  bool AnybodyIn() const;
   bool Entering(MemberId id) const;
   const wire::ViewEntry* EntryOf(MemberId id) const;
   int64_t AgeOf(MemberId id) const;
@@ -221,10 +226,13 @@ class CoordinatorMachine {
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
   void EndJob(const std::string& why);
+  void LoseAnnounced();
 
   // coordinator_plan.cc
   void TryPlan();
   bool AllInstalled() const;
+  bool AnybodyStays(const std::set<MemberId>& leavers) const;
+  bool ReleaseAll();
   std::set<MemberId> ReadyNewcomers() const;
   std::set<MemberId> ReadyLeavers() const;
   bool PlanRoots(std::map<int32_t, MemberId>* roots) const;
@@ -280,7 +288,7 @@ class CoordinatorMachine {
   std::optional<Plan> plan_;
   bool recovering_ = false;
   TimeNs recover_at_ = kNever;
-  std::map<MemberId, std::string> proven_dead_;  // told while recovering
+  std::map<MemberId, std::string> proven_dead_;                      // told while recovering
   std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; of links, as above
   bool asked_early_ = false;  // for a verdict (rule V5), as above
 

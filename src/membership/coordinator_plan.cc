@@ -70,9 +70,44 @@ bool CoordinatorMachine::PlanRoots(std::map<int32_t, MemberId>* roots) const {
   return true;
 }
 
+bool CoordinatorMachine::AnybodyStays(const std::set<MemberId>& leavers) const {
+  return std::any_of(current_->entries.begin(), current_->entries.end(),
+                     [this, &leavers](const wire::ViewEntry& entry) {
+                       return Alive(entry.card.id) && !Leaving(entry.card.id) &&
+                              !leavers.contains(entry.card.id);
+                     });
+}
+
+// J5 where nobody stays: each has delivered what it called and calls no more, so none needs another
+// any longer, and no view has to say so. What they stand in for is over by the same word. True once
+// that is so: there is nothing left to plan.
+bool CoordinatorMachine::ReleaseAll() {
+  const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
+  std::vector<MemberId> all;
+  bool released = false;
+  for (const wire::ViewEntry& entry : announced ? plan_->view.entries : current_->entries) {
+    const MemberId id = entry.card.id;
+    if (!Alive(id)) continue;
+    const Peer* peer = Find(id);
+    if (!peer || !peer->leave_ready) return false;
+    released = released || peer->released;
+    if (!peer->released) all.push_back(id);
+  }
+  if (all.empty()) return released;
+  if (!announced) VoidPlan();
+  for (MemberId id : all) Find(id)->released = true;
+  Tell(LogLevel::kInfo, "all members leave; nothing is under way");
+  Multicast(all, wire::Release{current_->epoch});
+  return true;
+}
+
 void CoordinatorMachine::TryPlan() {
   if (!std::exchange(plan_due_, false)) return;
-  if (change_ || plan_ || recovering_) return;
+  if (change_ || recovering_ || ReleaseAll()) return;
+  if (plan_) {
+    if (plan_->stage != Plan::Stage::kReserving || AnybodyStays(ReadyLeavers())) return;
+    VoidPlan();  // the boundary that it asks for nobody will reach
+  }
   std::set<MemberId> newcomers = ReadyNewcomers();
   if (!lost_.empty()) {  // no quorum: newcomers may bring it back
     if (newcomers.empty()) return;
@@ -88,13 +123,16 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   Plan plan;
   const bool frozen = std::any_of(newcomers.begin(), newcomers.end(),
                                   [this](MemberId id) { return Find(id)->frozen; });
-  const bool anybody_stays = std::any_of(current_->entries.begin(), current_->entries.end(),
-                                         [this, &leavers](const wire::ViewEntry& entry) {
-                                           return Alive(entry.card.id) && !Leaving(entry.card.id) &&
-                                                  !leavers.contains(entry.card.id);
-                                         });
+  const bool all_leave = !AnybodyStays(leavers);
+  if (all_leave && newcomers.empty()) {
+    plan.stage = Plan::Stage::kAllLeave;
+    plan.leavers = std::move(leavers);
+    plan.deadline_ns = now_ + 10 * config_.cluster_ns;
+    plan_ = std::move(plan);
+    return;
+  }
   // Where nobody stays nobody calls up to a boundary, so none would ever be reached.
-  if (frozen || !anybody_stays || !PlanRoots(&plan.roots))
+  if (frozen || all_leave || !PlanRoots(&plan.roots))
     return PrepareInstead(std::move(newcomers), std::move(leavers));
   std::vector<wire::ViewEntry> entries;
   prepare_newcomers_ = newcomers;
@@ -110,7 +148,9 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   }
   plan.newcomers = plan.unconfirmed = std::move(newcomers);
   plan.leavers = std::move(leavers);
-  plan.deadline_ns = now_ + change_wait_ns();
+  // A root answers when it has passed the boundary before (J3), which takes as long as its
+  // operations do.
+  plan.deadline_ns = now_ + (current_->planned ? timeout_ns_ : change_wait_ns());
   std::vector<MemberId> roots;
   for (const auto& [column, root] : plan.roots) {
     roots.push_back(root);
@@ -183,6 +223,7 @@ void CoordinatorMachine::ConfirmOrAnnounce() {
     return;
   }
   plan_->stage = Plan::Stage::kAnnouncing;
+  for (MemberId id : plan_->newcomers) Find(id)->announced = true;
   plan_->deadline_ns = now_ + change_wait_ns();
   std::vector<MemberId> roots;
   for (const auto& [column, root] : plan_->roots) roots.push_back(root);
@@ -208,8 +249,10 @@ void CoordinatorMachine::OnAnnounced(Peer& from, const wire::Announced& message)
 
 void CoordinatorMachine::PlanOverdue() {
   if (!plan_ || now_ < plan_->deadline_ns) return;
-  Tell(LogLevel::kInfo, "planned view " + std::to_string(EpochCounter(plan_->view.epoch)) +
-                            " was not taken up in time; changing by Prepare");
+  if (plan_->stage != Plan::Stage::kAllLeave) {
+    Tell(LogLevel::kInfo, "planned view " + std::to_string(EpochCounter(plan_->view.epoch)) +
+                              " was not taken up in time; changing by Prepare");
+  }
   if (plan_->stage == Plan::Stage::kAnnouncing) return StartChange();
   std::set<MemberId> newcomers = plan_->newcomers, leavers = plan_->leavers;
   VoidPlan();

@@ -190,6 +190,8 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
     idle_ = command.name == "idle";
   } else if (command.name == "leave") {
     for (Puppet* puppet : Named(command)) Say(*puppet, wire::LeaveRequest{});
+  } else if (command.name == "ready") {
+    for (Puppet* puppet : Named(command)) Say(*puppet, wire::LeaveReady{puppet->installed});
   } else if (command.name == "goodbye") {
     const Code code = command.Has("left")      ? Code::kLeft
                       : command.Has("timeout") ? Code::kTimeout
