@@ -66,6 +66,7 @@ bool GroupMachine::IsStable(const Op& op) const {
 // Without fault tolerance nobody waits for the others; but what they need from here must at least
 // be on its way.
 bool GroupMachine::AllSent(const Op& op) const {
+  if (op.committed) return true;  // it failed
   for (size_t i = 0; i < op.raws_sent.size(); ++i) {
     if (static_cast<int>(i) != op.me && !op.raws_sent[i]) return false;
   }

@@ -51,7 +51,8 @@ void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
     future_.push_back(std::move(frame));
     return;
   }
-  if (header.era < era_) return Drop(frame);  // F2: of an earlier one dropped
+  // F2: of an earlier one dropped. Without fault tolerance a change ends nothing.
+  if (header.era < era_ && config_.fault_tolerant) return Drop(frame);
   // V2: an ack that arrives after the freeze may still be used, since it says that its sender was
   // complete before.
   Seq& ack = acks_[frame.from];
@@ -107,8 +108,8 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   const wire::FrameHeader& header = frame.header;
   const auto found = std::find(op.members.begin(), op.members.end(), frame.from);
   const bool salvage_serve = op.salvage && header.kind == wire::FrameKind::kFinal;
-  if (op.fail_code != Code::kOk || header.attempt != op.view->epoch ||
-      (found == op.members.end() && !salvage_serve)) {
+  const bool other = config_.fault_tolerant && header.attempt != op.view->epoch;
+  if (op.fail_code != Code::kOk || other || (found == op.members.end() && !salvage_serve)) {
     return Drop(frame);
   }
   if (header.signature != op.digest) {  // V5, also if this member has all that it needs

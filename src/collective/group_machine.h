@@ -228,6 +228,10 @@ class GroupMachine {
   void Drop(const InboundFrame& frame);
   uint64_t StartWork(Op& op, Work work, WorkRef ref);
   // group_change.cc
+  void EnterAtBound(TimeNs now);
+  void ForgetEra();
+  void ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts);
+  void CarryOn(TimeNs now);
   void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);
   void Undo(Op& op);
   void ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict);

@@ -214,7 +214,7 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
   const Seq seq = outcome.seq;
   // Normally nothing is in flight here: with fault tolerance the engine has cancelled it. Without,
   // the buffers stay ours until the last send has left.
-  if (flights_used_ > 0 && (!deferred_.empty() || HasFlights(group, seq))) {
+  if (!deferred_.empty() || HasFlights(group, seq)) {
     deferred_.push_back({group, std::move(outcome)});
     return;
   }

@@ -30,6 +30,7 @@ Lab::Lab(LabOptions options) : options_(options) {
     config.replicas = options_.members;
     config.group.window = options_.window;
     config.group.plan = options_.plan;
+    config.group.fault_tolerant = options_.fault_tolerant;
     config.group.chunk_bytes = 64;
     config.timeout_ns = 1000 * kSecond;
     member->engine = std::make_unique<engine::Engine>(config);
