@@ -95,7 +95,9 @@ Status Job::CloseGroup(const GroupPtr& group) {
   return Status::Ok();
 }
 
-GroupInfo Job::group_info(const GroupPtr& group) const { return impl_->group_info(group->key); }
+GroupInfo Job::group_info(const GroupPtr& group, Epoch epoch) const {
+  return impl_->group_info(group->key, epoch);
+}
 
 Expected<std::vector<OpPtr>> Job::Start(const GroupPtr& group, std::vector<OpRequest> requests) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");

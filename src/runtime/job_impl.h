@@ -66,7 +66,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ViewPtr column_view(int32_t shard);
   Culprit last_culprit();
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
-  GroupInfo group_info(GroupKey key);
+  GroupInfo group_info(GroupKey key, Epoch epoch);
   Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
   Status Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome);
   Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
@@ -99,7 +99,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
     std::unordered_map<Seq, OpPtr> ops;  // called and not delivered
     std::deque<OpPtr> unnumbered;        // called before this member knew its first seq
     std::map<Seq, collective::Outcome> history;
-    std::map<Epoch, ViewPtr> views;  // of calls, for layouts and roots named by epoch
+    std::map<Epoch, ViewPtr> views;  // of calls and steps, for layouts and roots named by epoch
   };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;

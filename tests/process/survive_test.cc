@@ -175,7 +175,7 @@ std::vector<Cell> SingleCells() {
         cell.kind = kind;
         cell.victim = victim;
         cell.transport = kTransports[turn % 2];
-        // A one-shot exchange has no gathering.
+        // A oneshot exchange has no gathering.
         const char* const plans[] = {"direct", "ring", "oneshot"};
         cell.plan = plans[turn % (cell.stage == "gathering" ? 2 : 3)];
         cell.window = turn % 5 == 4 ? 3 : 1;
