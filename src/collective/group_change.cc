@@ -58,6 +58,10 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     status.ops.push_back(std::move(entry));
   }
   for (const auto& [seq, verdict] : failed_) status.failed.push_back(verdict);
+  // V6: somebody who is lost by now may have delivered a failure of what is not called here yet.
+  for (const auto& [seq, verdict] : verdicts_) {
+    if (verdict.kind == wire::VerdictKind::kFail) status.failed.push_back(verdict);
+  }
   return status;
 }
 
