@@ -161,6 +161,7 @@ void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
   op.signature = SignatureOf(queued.spec, queued.step);
   op.digest = wire::SignatureDigest(op.signature);
   op.start_ns = queued.called_ns;
+  called_step_ = std::max(called_step_, queued.step);
   ops_.push_back(std::move(op));
   ++called_end_;
   ++progress_;

@@ -68,6 +68,10 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     status.ops.push_back(std::move(entry));
   }
   for (const auto& [seq, verdict] : failed_) status.failed.push_back(verdict);
+  // V6: somebody who is lost by now may have delivered a failure of what is not called here yet.
+  for (const auto& [seq, verdict] : verdicts_) {
+    if (verdict.kind == wire::VerdictKind::kFail) status.failed.push_back(verdict);
+  }
   return status;
 }
 
@@ -209,19 +213,24 @@ void GroupMachine::Undo(Op& op) {
   }
 }
 
+// Retries read the shadow and leave the results of earlier attempts where they landed; an operation
+// that ends without a result gives its input back.
+void GroupMachine::RestoreShadow(Op& op) {
+  if (op.shadow == 0) return;
+  const uint64_t segments =
+      op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
+  const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
+  Work work;
+  work.seq = op.seq;
+  work.kind = Work::Kind::kCopy;
+  work.sources = {{{BufferRef::Kind::kStaging, op.shadow, 0, bytes}, false, 1}};
+  work.dst = {BufferRef::Kind::kSend, op.seq, 0, bytes};
+  Push(Todo::Kind::kWork).work = std::move(work);
+}
+
 void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
   Undo(op);
-  if (op.shadow != 0) {
-    const uint64_t segments =
-        op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
-    const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
-    Work work;
-    work.seq = op.seq;
-    work.kind = Work::Kind::kCopy;
-    work.sources = {{{BufferRef::Kind::kStaging, op.shadow, 0, bytes}, false, 1}};
-    work.dst = {BufferRef::Kind::kSend, op.seq, 0, bytes};
-    Push(Todo::Kind::kWork).work = std::move(work);
-  }
+  RestoreShadow(op);
   if (!op.view) {
     op.view = current_;
     op.members = MembersOf(*current_, op.seq, op.step);

@@ -89,6 +89,7 @@ void GroupMachine::DeliverReady(TimeNs now) {
 
 void GroupMachine::Deliver(TimeNs now, Op& op) {
   assert(op.seq == delivered_end_);
+  if (op.absent && op.fail_code == Code::kOk) RestoreShadow(op);
   Outcome outcome = OutcomeOf(op, now);
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
   for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);

@@ -90,6 +90,7 @@ class GroupMachine {
   Seq floor() const { return floor_; }
   Seq next_seq() const { return next_seq_; }
   Seq called_end() const { return called_end_; }
+  uint64_t called_step() const { return called_step_; }
   Seq delivered_end() const { return delivered_end_; }
   size_t in_flight() const { return ops_.size(); }
   size_t queued() const { return queue_.size(); }
@@ -234,6 +235,7 @@ class GroupMachine {
   void CarryOn(TimeNs now);
   void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);
   void Undo(Op& op);
+  void RestoreShadow(Op& op);
   void ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict);
   void ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict);
   void ReplayHeldFrames(TimeNs now);
@@ -262,8 +264,9 @@ class GroupMachine {
   bool first_known_ = false;
   Seq floor_ = 0;  // a newcomer's first operation will be none below it
   Seq first_seq_ = 0;
-  Seq next_seq_ = 0;    // of the next Call
-  Seq called_end_ = 0;  // ops below it have been called (activated)
+  Seq next_seq_ = 0;          // of the next Call
+  Seq called_end_ = 0;        // ops below it have been called (activated)
+  uint64_t called_step_ = 0;  // the highest step of an op called here
   Seq delivered_end_ = 0;
   Seq complete_end_ = 0;        // all below are complete
   Seq held_boundary_ = kNoSeq;  // rule J3: not started here before the announcement

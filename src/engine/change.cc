@@ -134,6 +134,8 @@ wire::ColumnStatus Engine::Impl::MakeStatus() {
   std::set<Epoch> told;
   for (auto& [key, group] : groups_) {
     status.groups.push_back(group->Freeze(now_));
+    // A leaver stands in for operations of steps that it has not begun itself.
+    status.step = std::max(status.step, group->called_step());
     for (const collective::ViewPtr& view : group->AttemptViews()) {
       if (told.insert(view->epoch).second) status.views.push_back(*view);
     }

@@ -48,6 +48,8 @@ std::map<GroupKey, Seq> CalledEnds(const StatusMap& statuses) {
     for (const GroupStatus& group : status.groups) {
       Seq& end = ends[group.group];
       end = std::max(end, group.called_end);
+      // A failure uses its seq up even if all who have called it are gone since (V6).
+      for (const Verdict& failed : group.failed) end = std::max(end, failed.seq + 1);
     }
   }
   return ends;

@@ -56,9 +56,10 @@ std::string Checkers::Agreement(int shard, const collective::Outcome& outcome) {
     if (Same(one, outcome)) return "";
     if (one.tag == outcome.tag || one.tag == 0 || outcome.tag == 0) other = &one;
   }
+  const std::string wrong =
+      other ? "agreement: " + Name(outcome.seq, *other) + " and " + Name(outcome.seq, outcome) : "";
   known.push_back(outcome);
-  if (!other) return "";
-  return "agreement: " + Name(outcome.seq, *other) + " and " + Name(outcome.seq, outcome);
+  return wrong;
 }
 
 std::string Checkers::Result(GroupKey group, const collective::OpSpec& spec,
