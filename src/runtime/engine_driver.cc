@@ -41,18 +41,24 @@ void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
   engine_->Step(now, engine::AbortSelf{code, text});
 }
 
-void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk) {
+void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer) {
   if (!hook_.armed()) return;
   const std::optional<FaultKind> kind = hook_.At(stage, seq, chunk);
-  if (kind == FaultKind::kReset) ResetLinks();
+  using Disturbance = transport::Device::Disturbance;
+  // As a network that resets connections: the paths of all links go, the peers live.
+  if (kind == FaultKind::kReset) DisturbLinks(Disturbance::kResetPaths, {});
+  if (kind == FaultKind::kCorrupt) DisturbLinks(Disturbance::kCorruptNextFrame, peer);
   if (kind == FaultKind::kDrop) dropping_ = true;
 }
 
-// As a network that resets connections: the paths of all links go, the peers live.
-void EngineDriver::ResetLinks() {
-  for (const auto& [id, peer] : peers_) {
-    if (peer.device != nullptr)
-      peer.device->Disturb(id, transport::Device::Disturbance::kResetPaths);
+// Of all peers if `peer` is none.
+void EngineDriver::DisturbLinks(transport::Device::Disturbance what, MemberId peer) {
+  for (const auto& [id, entry] : peers_) {
+    if (entry.device == nullptr || (peer.valid() && id != peer)) continue;
+    if (!entry.device->Disturb(id, what)) {
+      log_->Error("runtime", std::string("FTAR_TEST_FAULT: ") + entry.device->name() +
+                                 " has nothing that this could strike at");
+    }
   }
 }
 
@@ -136,7 +142,7 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   if (hook_.armed() && kind != wire::FrameKind::kAck) {
     const bool final = kind == wire::FrameKind::kFinal;
     Strike(final ? FaultStage::kGathering : FaultStage::kSending, frame.header.seq,
-           frame.header.chunk);
+           frame.header.chunk, frame.to);
   }
   const auto found = peers_.find(frame.to);
   if (found == peers_.end() || found->second.link == nullptr || dropping_) {

@@ -38,6 +38,8 @@ class DriverHost {
   virtual void OnStep(const engine::StepBegun& step) = 0;
   virtual void OnNotice(const engine::Notice& notice) = 0;
   virtual void OnViewChanged() = 0;
+  // A path of the link to `peer` is gone; the link goes on.
+  virtual void OnPathLost(MemberId peer, const Status& why) = 0;
 };
 
 using Devices = std::vector<std::unique_ptr<transport::Device>>;
@@ -139,7 +141,7 @@ class EngineDriver {
   void Execute(TimeNs now, engine::Ready& ready);
   void ExecuteTodo(TimeNs now, GroupKey group, collective::Todo& todo);
   void StrikeAtStability();
-  void ResetLinks();
+  void DisturbLinks(transport::Device::Disturbance what, MemberId peer);
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
@@ -147,7 +149,8 @@ class EngineDriver {
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
   void Allocate(TimeNs now, uint64_t id, uint64_t bytes);
   void Fail(TimeNs now, Code code, const std::string& text);
-  void Strike(FaultStage stage, Seq seq, int64_t chunk);
+  // `peer`: to whom the frame at hand goes; invalid where there is none.
+  void Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer = {});
 
   // engine_driver_buffers.cc: memory and who still reads it
   // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are

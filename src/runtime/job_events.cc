@@ -142,6 +142,24 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
   Emit(std::move(event));
 }
 
+// The link repairs itself; that bytes change on the way is for people to know.
+void Job::Impl::OnPathLost(MemberId peer, const Status& why) {
+  if (why.code() != Code::kCorrupt) return;
+  wire::Loss loss;
+  loss.member = peer;
+  loss.cause = Code::kCorrupt;
+  loss.stage = "link";
+  loss.text = why.text();
+  JobEvent event;
+  event.type = EventType::kCorrupt;
+  event.cause = Code::kCorrupt;
+  event.epoch = view_ ? view_->epoch : 0;
+  event.who = CulpritOf(loss, event.epoch);
+  log_.Warn("runtime", "replica " + std::to_string(event.who.replica) + " on " + event.who.host +
+                           " sent what arrived damaged: " + why.text());
+  Emit(std::move(event));
+}
+
 void Job::Impl::OnViewChanged() {
   previous_view_ = view_;
   view_ = driver_->engine().view();

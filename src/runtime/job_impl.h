@@ -87,6 +87,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OnStep(const engine::StepBegun& step) override;
   void OnNotice(const engine::Notice& notice) override;
   void OnViewChanged() override;
+  void OnPathLost(MemberId peer, const Status& why) override;
 
   // ForkAware
   void BeforeFork() override { mutex_.lock(); }

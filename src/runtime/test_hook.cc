@@ -10,7 +10,7 @@
 namespace ftar::runtime {
 namespace {
 
-constexpr const char* kKinds[] = {"kill", "stop", "reset", "drop", "exit"};
+constexpr const char* kKinds[] = {"kill", "stop", "reset", "drop", "exit", "corrupt"};
 constexpr const char* kStages[] = {"before",    "sending",   "reducing",
                                    "gathering", "stability", "between"};
 
