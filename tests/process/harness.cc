@@ -58,6 +58,7 @@ void SleepMs(int milliseconds) {
 }
 
 std::string WorkerPath() { return FolderOfThisProgram() + "/ftar_process_worker"; }
+std::string WeatherPath() { return FolderOfThisProgram() + "/libftar_weather.so"; }
 std::string CoordinatorPath() { return FolderOfThisProgram() + "/../ftar-coordinator"; }
 
 // ---- Process

@@ -262,6 +262,8 @@ TEST_F(OneMember, OutcomesConfigurationCountersAndDump) {
   uint64_t value = 0;
   EXPECT_EQ(ftarJobGetCounter(job_, "no_such_counter", &value), FTAR_ERR_ARG);
   EXPECT_EQ(ftarJobDump(job_, "/nonexistent/folder/dump"), FTAR_ERR_SYSTEM);
+  EXPECT_EQ(ftarJobDump(job_, "/dev/full"), FTAR_ERR_SYSTEM);
+  EXPECT_NE(std::string(LastError().text).find("No space"), std::string::npos) << LastError().text;
   const std::string path = testing::TempDir() + "/ftar_dump_" + std::to_string(getpid());
   EXPECT_EQ(ftarJobDump(job_, path.c_str()), FTAR_OK) << LastError().text;
   std::ifstream file(path);
