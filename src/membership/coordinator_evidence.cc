@@ -147,6 +147,10 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     roster_changed_ = true;
     Tell(LogLevel::kInfo, Describe(from.card) + " has left as planned");
     Close(from);
+    // A change that counts on its answer would wait for it in vain.
+    if (change_ && std::any_of(change_->prepare.members.begin(), change_->prepare.members.end(),
+                               [id](const wire::ViewEntry& entry) { return entry.card.id == id; }))
+      change_due_ = true;
     const bool any_left =
         std::any_of(current_->entries.begin(), current_->entries.end(),
                     [this](const wire::ViewEntry& entry) { return Alive(entry.card.id); });
