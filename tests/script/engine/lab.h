@@ -24,8 +24,8 @@ struct LabOptions {
   Seq window = 4;
   plan::PlanKind plan = plan::PlanKind::kDirect;
   bool in_place = false;
-  bool fault_tolerant = true;
   uint64_t count = 12;  // elements of an operation, 4 a chunk
+  bool fault_tolerant = true;
 };
 
 class Lab {
