@@ -160,7 +160,9 @@ void JudgeSurvivor(const History& history, int64_t struck_ns, uint64_t struck_se
   result->bytes_resent += change(kBytesResent);
   result->links_opened += change(kLinksOpened);
   result->links_closed += change(kLinksClosed);
-  result->links_kept += counters.after.values[kLinksKept];  // of the last change, not a sum
+  // The library counts what a change kept; where the view did not change that is whatever is up.
+  const auto& end = counters.after.values;
+  result->links_kept += view != nullptr ? end[kLinksKept] : end[kLinksOpened] - end[kLinksClosed];
 }
 
 json OrNull(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }

@@ -80,7 +80,7 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
 
 void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--fault", raw->faults,
-                  "kill:R@I stop:R@I leave:R@I join@I reset:R@I drop:R@I delay:R@I:MS "
+                  "kill:R@I stop:R@I leave:R@I join@I drop:R@I delay:R@I:MS, on tcp also reset:R@I "
                   "corrupt:R@I; may be given several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--fault-stage", options->fault_stage,

@@ -85,12 +85,22 @@ void EngineDriver::Run(TimeNs now) {
   }
 }
 
+// Kept: to a member of the view before that stays in this one.
+void EngineDriver::CountKeptLinks() {
+  const collective::ViewPtr view = engine_->view();
+  counters_.links_kept = 0;
+  for (auto& [id, peer] : peers_) {
+    const wire::ViewEntry* entry = view ? view->Find(id) : nullptr;
+    const bool stays = entry != nullptr && entry->last.kind == wire::Bound::Kind::kNone;
+    if (std::exchange(peer.member, stays) && stays && peer.up) ++counters_.links_kept;
+  }
+}
+
 void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
   // F2: whoever is out is forgotten before anybody hears that we know of it.
   for (const MemberId peer : ready.revoke) RevokePeer(now, peer);
   if (ready.view_changed) {
-    counters_.links_kept = std::count_if(peers_.begin(), peers_.end(),
-                                         [](const auto& entry) { return entry.second.up; });
+    CountKeptLinks();
     host_->OnViewChanged();
   }
   for (const engine::Started& started : ready.started) host_->OnStarted(started);

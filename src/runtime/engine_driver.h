@@ -94,6 +94,7 @@ class EngineDriver {
     transport::Device* device = nullptr;
     transport::Link* link = nullptr;
     bool up = false;
+    bool member = false;    // of the view, and staying in it
     bool faulted = false;   // said something that is no message: not listened to any more
     wire::MemberCard card;  // empty where the peer dialled us
     // A link gives its memory back in order: a frame that rests in it holds back everything behind.
@@ -141,6 +142,7 @@ class EngineDriver {
   void Execute(TimeNs now, engine::Ready& ready);
   void ExecuteTodo(TimeNs now, GroupKey group, collective::Todo& todo);
   void StrikeAtStability();
+  void CountKeptLinks();
   void DisturbLinks(transport::Device::Disturbance what, MemberId peer);
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
