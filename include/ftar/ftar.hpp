@@ -38,80 +38,77 @@
 namespace ftar {
 inline namespace v1 {
 
-// Who and why: this thread's ftarGetLastError() when it was made.
-struct ErrorInfo : ftarErrorInfo {
-  explicit ErrorInfo(ftarResult_t why) : ftarErrorInfo FTAR_ERROR_INFO_INIT {
-    if (why != FTAR_IN_PROGRESS) ftarGetLastError(this);
-    code = why;  // a forked child is refused that call, too
+// What a call answered, and if it failed who and why: ftarGetLastError() as it was then.
+class [[nodiscard]] Status {
+ public:
+  Status(ftarResult_t code = FTAR_OK) : code_(code) {
+    if (code <= FTAR_IN_PROGRESS) return;
+    auto info = std::make_shared<ftarErrorInfo>(ftarErrorInfo FTAR_ERROR_INFO_INIT);
+    ftarGetLastError(info.get());
+    info->code = code;  // a forked child is refused that call, too
+    error_ = std::move(info);
   }
-  std::string Text() const { return std::string(ftarResultString(code)) + ": " + text; }
+  bool ok() const { return code_ == FTAR_OK; }
+  explicit operator bool() const { return ok(); }
+  ftarResult_t code() const { return code_; }
+  const ftarErrorInfo* error() const { return error_.get(); }  // null: nothing is wrong
+  std::string Text() const {
+    const std::string name = ftarResultString(code_);
+    return error_ ? name + ": " + error_->text : name;
+  }
+  void OrThrow() const;
+
+ private:
+  ftarResult_t code_;
+  std::shared_ptr<const ftarErrorInfo> error_;
 };
-using ErrorPtr = std::shared_ptr<const ErrorInfo>;  // null: no error
-inline ErrorPtr ErrorOf(ftarResult_t code) {
-  return code <= FTAR_IN_PROGRESS ? nullptr : std::make_shared<const ErrorInfo>(code);
-}
-inline std::string TextOf(ftarResult_t code, const ErrorPtr& error) {
-  return error ? error->Text() : ftarResultString(code);
-}
 
 class Error : public std::runtime_error {
  public:
-  explicit Error(ErrorPtr info) : std::runtime_error(info->Text()), info_(std::move(info)) {}
-  ftarResult_t code() const { return info_->code; }
-  const ErrorInfo& info() const { return *info_; }
+  explicit Error(const Status& status) : std::runtime_error(status.Text()), status_(status) {}
+  ftarResult_t code() const { return status_.code(); }
+  const Status& status() const { return status_; }
 
  private:
-  ErrorPtr info_;
+  Status status_;
 };
 
 // Where exceptions are switched off, asking for one ends the program.
-inline void ThrowUnlessOk(ftarResult_t code, const ErrorPtr& error) {
-  if (code == FTAR_OK) return;
+inline void Status::OrThrow() const {
+  if (ok()) return;
 #if defined(__cpp_exceptions)
-  throw Error(error ? error : std::make_shared<const ErrorInfo>(code));
+  throw Error(*this);
 #else
-  std::fprintf(stderr, "%s\n", TextOf(code, error).c_str());
+  std::fprintf(stderr, "%s\n", Text().c_str());
   std::abort();
 #endif
 }
 
 // A T, or the reason why there is none. value() then throws Error; * and -> must not be used.
 template <typename T>
-class [[nodiscard]] Result {
+class [[nodiscard]] Result : public Status {
  public:
-  Result(ftarResult_t code, T value = T())
-      : code_(code), error_(ErrorOf(code)), value_(std::move(value)) {}
-  bool ok() const { return code_ == FTAR_OK; }
-  explicit operator bool() const { return ok(); }
-  ftarResult_t code() const { return code_; }
-  std::string Text() const { return TextOf(code_, error_); }
-  const ErrorPtr& error() const { return error_; }
-  void OrThrow() const { ThrowUnlessOk(code_, error_); }
+  Result(ftarResult_t code, T value = T()) : Status(code), value_(std::move(value)) {}
   T value() && { return OrThrow(), std::move(value_); }
   T& value() & { return OrThrow(), value_; }
   T& operator*() { return value_; }
   T* operator->() { return &value_; }
 
  private:
-  ftarResult_t code_;
-  ErrorPtr error_;
   T value_;
 };
-struct Nothing {};
-using Status = Result<Nothing>;
 
 // How an operation ended, or why it has not: ftarOpWait says what each status means.
-struct [[nodiscard]] Outcome : ftarOutcome {
-  Outcome() : ftarOutcome FTAR_OUTCOME_INIT {}
-  bool ok() const { return status == FTAR_OK; }
+struct [[nodiscard]] Outcome : ftarOutcome, Status {
+  Outcome(const ftarOutcome& outcome, const Status& why) : ftarOutcome(outcome), Status(why) {
+    status = why.code();
+  }
   // False: the operation lives on, its buffers stay the library's, wait again.
   bool final() const {
     return status != FTAR_IN_PROGRESS && status != FTAR_TIMEOUT && status != FTAR_ERR_QUORUM &&
            status != FTAR_ERR_COORDINATOR;
   }
-  std::string Text() const { return TextOf(status, error); }
-  const Outcome& OrThrow() const { return ThrowUnlessOk(status, error), *this; }
-  ErrorPtr error;
+  const Outcome& OrThrow() const { return Status::OrThrow(), *this; }
 };
 
 // Owns a handle; `Free` is its ftar...Destroy, Close or Release.
@@ -143,13 +140,13 @@ class Handle {
 
 class [[nodiscard]] Op : public Handle<ftarOp_t, ftarOpRelease> {
  public:
-  explicit Op(ftarOp_t op, ErrorPtr refused = nullptr) : Handle(op), refused_(std::move(refused)) {}
+  explicit Op(ftarOp_t op, Status started = FTAR_OK) : Handle(op), started_(std::move(started)) {}
   // The final outcome, the refusal to start, or why the wait ended early. -1: while there is hope.
   Outcome Wait(int64_t timeout_ns = -1) const {
-    Outcome outcome;
-    outcome.status = refused_ ? refused_->code : ftarOpWait(get(), timeout_ns, &outcome);
-    outcome.error = refused_ ? refused_ : ErrorOf(outcome.status);
-    return outcome;
+    ftarOutcome outcome = FTAR_OUTCOME_INIT;
+    if (!started_.ok()) return {outcome, started_};
+    const Status status = ftarOpWait(get(), timeout_ns, &outcome);
+    return {outcome, status};
   }
   Outcome Test() const { return Wait(0); }
   // All members of the delivered attempt with their weight in it; empty before the final outcome.
@@ -162,7 +159,7 @@ class [[nodiscard]] Op : public Handle<ftarOp_t, ftarOpRelease> {
   }
 
  private:
-  ErrorPtr refused_;
+  Status started_;
 };
 
 class View : public Handle<ftarView_t, ftarViewRelease> {
@@ -198,8 +195,8 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   using Handle::Handle;
   Op Start(const ftarOpDesc& desc) const {
     ftarOp_t op = nullptr;
-    const ftarResult_t code = ftarOpStart(get(), &desc, &op);
-    return Op(op, ErrorOf(code));
+    const Status started = ftarOpStart(get(), &desc, &op);
+    return Op(op, started);
   }
   // In place, on anything with std::data and std::size: Buffer, vector, array, span.
   template <typename C>
