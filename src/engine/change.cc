@@ -131,6 +131,7 @@ wire::ColumnStatus Engine::Impl::MakeStatus() {
   status.report = MakeReport();
   status.step = step_;
   status.steps_marked = steps_marked_;
+  status.marks.assign(marks_.begin(), marks_.end());
   std::set<Epoch> told;
   for (auto& [key, group] : groups_) {
     status.groups.push_back(group->Freeze(now_));
@@ -237,7 +238,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
     }
     group->InstallEra(now_, view_, mine, attempt_views);
   }
-  EnterAsRoot();
+  EnterAsRoot(verdicts.marks);
   SendCoordinator(wire::Installed{view_->epoch});
   AfterView(before, install.lost);
 }

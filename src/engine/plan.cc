@@ -241,8 +241,13 @@ void Engine::Impl::TendLeaving() {
 // others have called, who are not ready then.
 void Engine::Impl::TellLeaveReady() {
   if (phase_ != Phase::kLeaving || !coordinator_up_ || leave_ready_told_) return;
-  const bool idle = std::all_of(groups_.begin(), groups_.end(),
-                                [](const auto& entry) { return entry.second->idle(); });
+  // What is queued beyond its own end does not run any more.
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  const bool ended =
+      self && self->last.kind == wire::Bound::Kind::kSeq && !frozen_ && PassedBound(self->last);
+  const bool idle = std::all_of(groups_.begin(), groups_.end(), [ended](const auto& entry) {
+    return entry.second->idle() || (ended && entry.second->in_flight() == 0);
+  });
   if (!idle) return;
   leave_ready_told_ = true;
   SendCoordinator(wire::LeaveReady{view_->epoch});

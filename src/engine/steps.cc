@@ -97,15 +97,19 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
 }
 
 // All who were in before have gone or are going: the root is a newcomer, and nobody will tell it
-// where its first step begins. It begins where the last change left the groups.
-void Engine::Impl::EnterAsRoot() {
+// where its first step begins. It begins where somebody who was ahead of the root before has begun
+// it, or else where the last change left the groups.
+void Engine::Impl::EnterAsRoot(const std::vector<wire::StepMark>& known) {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (!IsRoot() || self->first.kind != wire::Bound::Kind::kStep) return;
-  const bool marked = std::any_of(marks_.begin(), marks_.end(), [self](const wire::StepMark& mark) {
-    return mark.step >= self->first.step;
-  });
-  if (marked) return;
-  for (auto& [key, group] : groups_) group->LearnFirstAt(now_, group->floor());
+  const auto reached = [self](const wire::StepMark& mark) { return mark.step >= self->first.step; };
+  if (std::any_of(marks_.begin(), marks_.end(), reached)) return;
+  const auto begun = std::find_if(known.begin(), known.end(), reached);
+  if (begun != known.end()) KeepMark(*begun);
+  for (auto& [key, group] : groups_) {
+    group->LearnFirstAt(now_,
+                        begun != known.end() ? FirstStepSeq(key, begun->step) : group->floor());
+  }
 }
 
 // A new view may have a new root, a new era, or newcomers: who lacks the newest marks gets them.

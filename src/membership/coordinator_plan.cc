@@ -19,8 +19,14 @@ bool CoordinatorMachine::AllInstalled() const {
                      });
 }
 
-// Newcomers of replicas that are complete and linked.
+// Newcomers of replicas that are complete and linked. None while a column has nobody left to take
+// over from: the last members are leaving one by one, and another first view follows.
 std::set<MemberId> CoordinatorMachine::ReadyNewcomers() const {
+  std::set<int32_t> columns;
+  for (const wire::ViewEntry& entry : current_->entries) {
+    if (Alive(entry.card.id)) columns.insert(entry.card.shard);
+  }
+  if (static_cast<int32_t>(columns.size()) < reference_->shards) return {};
   std::map<int32_t, std::set<MemberId>> replicas;
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kNewcomer && peer.linked && peer.conn != 0)

@@ -370,12 +370,15 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
   for (const auto& group : decision.verdicts.groups) {
     for (const Verdict& verdict : group.verdicts) named.insert(verdict.attempt);
   }
+  std::map<uint64_t, wire::StepMark> marks;
   for (const auto& [id, status] : statuses) {
     decision.verdicts.step = std::max(decision.verdicts.step, status.step);
+    for (const wire::StepMark& mark : status.marks) marks.insert({mark.step, mark});
     for (const wire::View& view : status.views) {
       if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);
     }
   }
+  for (auto& [step, mark] : marks) decision.verdicts.marks.push_back(std::move(mark));
   return decision;
 }
 

@@ -242,6 +242,11 @@ struct GroupStatus {
   std::vector<Verdict> failed;  // recent operations that this member knows to have failed,
                                 // delivered or not (rule V5)
 };
+struct StepMark {  // root to column: it has begun this step; first seq of the step in each group
+  Epoch era = 0;
+  uint64_t step = 0;
+  std::vector<SeqBound> starts;
+};
 struct ColumnStatus {  // answer to Prepare, member to column leader
   Epoch epoch = 0;
   Report report;
@@ -249,6 +254,7 @@ struct ColumnStatus {  // answer to Prepare, member to column leader
   uint64_t step = 0;        // highest step begun, 0: none
   bool steps_marked = false;
   std::vector<GroupStatus> groups;
+  std::vector<StepMark> marks;  // the newest steps that it knows the beginning of
 };
 struct GroupVerdicts {
   GroupKey group = 0;
@@ -260,6 +266,7 @@ struct ColumnVerdicts {  // leader to its column
   uint64_t step = 0;        // the highest step that any survivor has begun
   std::vector<View> views;  // of all attempts named below
   std::vector<GroupVerdicts> groups;
+  std::vector<StepMark> marks;  // of all survivors, by step
 };
 struct AskVerdicts {  // rule V10: frozen and hearing nothing
   Epoch epoch = 0;
@@ -273,11 +280,6 @@ struct KeptOp {
 struct Credit {  // rule F2: data of this era may come
   Epoch era = 0;
   std::vector<KeptOp> kept;
-};
-struct StepMark {  // root to column: it has begun this step; first seq of the step in each group
-  Epoch era = 0;
-  uint64_t step = 0;
-  std::vector<SeqBound> starts;
 };
 struct Want {  // salvage: send me these chunks of an attempt that you hold
   Epoch era = 0;

@@ -43,6 +43,7 @@ Offset<fb::GroupStatus> Pack(Builder& b, const GroupStatus& group);
 Offset<fb::Verdict> Pack(Builder& b, const Verdict& verdict);
 Offset<fb::GroupVerdicts> Pack(Builder& b, const GroupVerdicts& group);
 Offset<fb::KeptOp> Pack(Builder& b, const KeptOp& op);
+Offset<fb::StepMark> Pack(Builder& b, const StepMark& mark);
 
 // A vector of tables: each element by its own Pack.
 template <typename T>
@@ -225,10 +226,11 @@ Offset<fb::NoQuorum> Pack(Builder& b, const NoQuorum& m) {
 
 Offset<fb::ColumnStatus> Pack(Builder& b, const ColumnStatus& m) {
   return fb::CreateColumnStatus(b, m.epoch, Pack(b, m.report), PackList(b, m.views), m.step,
-                                m.steps_marked, PackList(b, m.groups));
+                                m.steps_marked, PackList(b, m.groups), PackList(b, m.marks));
 }
 Offset<fb::ColumnVerdicts> Pack(Builder& b, const ColumnVerdicts& m) {
-  return fb::CreateColumnVerdicts(b, m.epoch, m.step, PackList(b, m.views), PackList(b, m.groups));
+  return fb::CreateColumnVerdicts(b, m.epoch, m.step, PackList(b, m.views), PackList(b, m.groups),
+                                  PackList(b, m.marks));
 }
 Offset<fb::AskVerdicts> Pack(Builder& b, const AskVerdicts& m) {
   return fb::CreateAskVerdicts(b, m.epoch);

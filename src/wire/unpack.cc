@@ -231,12 +231,14 @@ class Reader {
     out.step = in.step();
     out.steps_marked = in.steps_marked();
     List(in.groups(), out.groups);
+    List(in.marks(), out.marks);
   }
   void Get(const fb::ColumnVerdicts& in, ColumnVerdicts& out) {
     out.epoch = in.epoch();
     out.step = in.step();
     List(in.views(), out.views);
     List(in.groups(), out.groups);
+    List(in.marks(), out.marks);
   }
   void Get(const fb::AskVerdicts& in, AskVerdicts& out) { out.epoch = in.epoch(); }
   void Get(const fb::Credit& in, Credit& out) {

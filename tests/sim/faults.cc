@@ -33,6 +33,7 @@ Weather DrawWeather(uint64_t seed) {
   weather.in_place = dice.Below(2) == 0;
   weather.mismatch = dice.Below(8) == 0;
   weather.weights = dice.Below(3) == 0;
+  weather.aborts = dice.Below(6) == 0 ? 1 : 0;
   return weather;
 }
 
@@ -43,7 +44,8 @@ std::string Describe(const Weather& w) {
          std::to_string(w.stops) + ", joins " + std::to_string(w.joins) + ", leaves " +
          std::to_string(w.leaves) + ", cuts " + std::to_string(w.cuts) + ", coordinator restarts " +
          std::to_string(w.coordinator_restarts) + (w.in_place ? ", in place" : "") +
-         (w.mismatch ? ", a mismatch" : "") + (w.weights ? ", weights" : "");
+         (w.mismatch ? ", a mismatch" : "") + (w.weights ? ", weights" : "") +
+         (w.aborts > 0 ? ", an abort" : "");
 }
 
 // Somebody who is in and may be struck without ending the job: one replica must remain.
@@ -173,6 +175,14 @@ void World::ScheduleFaults() {
     if (a && b && a != b && a->card.shard == b->card.shard) CutLink(*a, *b);
   });
   at_random(weather_.coordinator_restarts, [this] { RestartCoordinator(); });
+  if (weather_.aborts > 0) {
+    After(rng_.Between(15, 40) * kMillisecond, [this] {
+      Node* node = Victim(true);
+      if (!node) return;
+      Feed(*node, engine::AbortSelf{Code::kMemory, "out of memory"});
+      Kill(*node);
+    });
+  }
   After(kFaultSpan + 350 * kMillisecond, [this] {
     calm_ = true;
     for (const auto& node : nodes_) goal_ = std::max(goal_, node->delivered_end);

@@ -38,6 +38,7 @@ struct Weather {
   bool in_place = false;
   bool mismatch = false;  // somebody calls something else once
   bool weights = false;
+  int aborts = 0;  // members that give up by themselves, most of them early (rule Q8)
 };
 Weather DrawWeather(uint64_t seed);
 std::string Describe(const Weather& weather);

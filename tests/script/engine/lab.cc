@@ -134,7 +134,12 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kFinishSends: return;
     case Kind::kWork:
       if (!member.memory.Run(kGroup, todo.work)) failure_ = "a work reads what is not there";
-      if (todo.work.id != 0) member.engine->Step(now_, engine::WorkDone{kGroup, todo.work.id});
+      if (todo.work.id == 0) return;
+      if (!options_.post) return member.engine->Step(now_, engine::WorkDone{kGroup, todo.work.id});
+      wires_[{member.name, member.name}].push_back(
+          {"work done", [this, id = todo.work.id](Member& self) {
+             Feed(self, engine::WorkDone{kGroup, id});
+           }});
       return;
     case Kind::kSend: break;
   }
@@ -189,13 +194,24 @@ void Lab::ToCoordinator(Member& member, const wire::Message& message) {
   }
 }
 
-void Lab::Form() {
+void Lab::FromCoordinator(Member& member, const wire::Message& message) {
+  if (!options_.post) return Feed(member, engine::FromCoordinator{message});
+  wires_[{0, member.name}].push_back({Describe(message), [this, message](Member& to) {
+                                        Feed(to, engine::FromCoordinator{message});
+                                      }});
+}
+
+void Lab::Connect() {
   for (auto& [name, member] : members_) {
     Feed(*member, engine::OpenGroup{kGroup, 0});
     for (auto& [other, peer] : members_) {
       if (other != name) Feed(*member, engine::LinkIsUp{peer->card.id});
     }
   }
+}
+
+void Lab::Form() {
+  Connect();
   std::vector<int> all;
   for (auto& [name, member] : members_) all.push_back(name);
   Prepare({}, all);
@@ -244,12 +260,12 @@ bool Lab::DeliverAny() {
   auto wire = wires_.upper_bound(last_wire_);
   for (size_t tried = 0; tried <= wires_.size(); ++tried, ++wire) {
     if (wire == wires_.end()) wire = wires_.begin();
-    if (wire == wires_.end()) return false;
-    if (wire->second.empty()) continue;
+    if (wire == wires_.end()) break;
+    if (wire->second.empty() || wire->first == slow_wire_) continue;
     last_wire_ = wire->first;
     return Deliver(last_wire_.first, last_wire_.second);
   }
-  return false;
+  return Deliver(slow_wire_.first, slow_wire_.second);
 }
 
 void Lab::DeliverAll() {
@@ -259,8 +275,10 @@ void Lab::DeliverAll() {
 }
 
 void Lab::Kill(int member) { members_.at(member)->alive = false; }
+void Lab::Leave(int member) { Feed(*members_.at(member), engine::RequestLeave{}); }
 
-void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers) {
+void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers,
+                  int leaver) {
   prepare_ = {};
   prepare_.epoch = MakeEpoch(++counter_, 0);
   prepare_.base = view_.epoch;
@@ -269,11 +287,12 @@ void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& new
     const wire::ViewEntry* entry = view_.Find(members_.at(name)->card.id);
     prepare_.survivors.push_back(entry->card.id);
     prepare_.members.push_back(*entry);
+    if (name == leaver) prepare_.members.back().last.kind = wire::Bound::Kind::kAlways;
   }
   for (int name : newcomers)
     prepare_.members.push_back({members_.at(name)->card, prepare_.epoch, {}, {}});
   for (const wire::ViewEntry& entry : prepare_.members) {
-    Feed(*members_.at(NameOf(entry.card.id)), engine::FromCoordinator{prepare_});
+    FromCoordinator(*members_.at(NameOf(entry.card.id)), prepare_);
   }
 }
 
@@ -293,7 +312,7 @@ void Lab::InstallAt(int member) {
       entry.last = bounds_[entry.card.id].last;
     }
   }
-  Feed(*members_.at(member), engine::FromCoordinator{wire::Install{view_, {}}});
+  FromCoordinator(*members_.at(member), wire::Install{view_, {}});
 }
 
 void Lab::Recover(const std::vector<int>& survivors) {

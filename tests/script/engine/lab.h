@@ -25,6 +25,8 @@ struct LabOptions {
   plan::PlanKind plan = plan::PlanKind::kDirect;
   bool in_place = false;
   uint64_t count = 12;  // elements of an operation, 4 a chunk
+  // What the coordinator says waits on a wire from 0, too, and the end of a work on one to itself.
+  bool post = false;
   bool fault_tolerant = true;
 };
 
@@ -35,15 +37,21 @@ class Lab {
 
   // All members are in view 1 with their credits exchanged, nothing is on the wires.
   void Form();
+  // Opens groups and links; Prepare({}, all) is next.
+  void Connect();
   void Call(int member, const collective::OpSpec* spec = nullptr);
   collective::OpSpec DefaultSpec() const;
   // Delivers the oldest message on a wire, or on any wire in turn. False if there is none.
   bool Deliver(int from, int to);
   bool DeliverAny();
   bool Drop(int from, int to);  // loses the oldest message on a wire
+  void SlowDown(int from, int to) { slow_wire_ = {from, to}; }  // delivers there last of all
   void DeliverAll();
   void Kill(int member);  // stops it; what it has sent already still arrives
-  void Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers = {});
+  void Leave(int member);
+  void Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers = {},
+               int leaver = 0);
+  bool decided() const { return decided_; }
   bool Install();  // to all, once all columns have decided; false if not decided yet
   void InstallAt(int member);
   // Kill's aftermath in one go: Prepare, deliver, Install, deliver, until nothing moves.
@@ -66,6 +74,7 @@ class Lab {
   void Feed(Member& member, const engine::Event& event);
   void CarryOut(Member& member, engine::Ready ready);
   void CarryTodo(Member& member, collective::Todo& todo);
+  void FromCoordinator(Member& member, const wire::Message& message);
   void ToCoordinator(Member& member, const wire::Message& message);
   void Log(const std::string& line) { log_.push_back(line); }
   void Check(Member& member, const collective::Outcome& outcome);
@@ -74,7 +83,7 @@ class Lab {
   TimeNs now_ = kMillisecond;
   std::map<int, std::unique_ptr<Member>> members_;
   std::map<std::pair<int, int>, std::deque<Letter>> wires_;
-  std::pair<int, int> last_wire_{0, 0};
+  std::pair<int, int> last_wire_{0, 0}, slow_wire_{-1, -1};
   uint64_t counter_ = 0;
   wire::View view_;
   wire::Prepare prepare_;

@@ -64,10 +64,10 @@ FTAR_FIELDS(LateNotice, 4);
 FTAR_FIELDS(NoQuorum, 1);
 FTAR_FIELDS(OpStatus, 9);
 FTAR_FIELDS(GroupStatus, 6);
-FTAR_FIELDS(ColumnStatus, 6);
+FTAR_FIELDS(ColumnStatus, 7);
 FTAR_FIELDS(Verdict, 8);
 FTAR_FIELDS(GroupVerdicts, 3);
-FTAR_FIELDS(ColumnVerdicts, 4);
+FTAR_FIELDS(ColumnVerdicts, 5);
 FTAR_FIELDS(AskVerdicts, 1);
 FTAR_FIELDS(KeptOp, 3);
 FTAR_FIELDS(Credit, 2);
@@ -97,6 +97,7 @@ auto Tie(T& t) {
   FTAR_TIE(4, a, b, c, d)
   FTAR_TIE(5, a, b, c, d, e)
   FTAR_TIE(6, a, b, c, d, e, f)
+  FTAR_TIE(7, a, b, c, d, e, f, g)
   FTAR_TIE(8, a, b, c, d, e, f, g, h)
   FTAR_TIE(9, a, b, c, d, e, f, g, h, i)
   FTAR_TIE(12, a, b, c, d, e, f, g, h, i, j, k, l)
