@@ -365,6 +365,8 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
     }
   }
   if (phase_ == Phase::kLeaving) slot->StandIn();
+  // V2: opened between Prepare and Install it is frozen like the others; its Status said nothing.
+  if (frozen_) static_cast<void>(slot->Freeze(now_));
   return *slot;
 }
 

@@ -29,15 +29,22 @@ class EarlyEnd : public testing::TestWithParam<Case> {
   bool Move(Lab& lab) {
     if (!installed_ && lab.decided()) installed_ = lab.Install();
     for (int name = 1; name <= kMembers; ++name) {
-      const bool in = lab.engine(name).phase() == engine::Phase::kMember;
-      for (; in && called_[name] < 2; ++called_[name]) lab.Call(name);
+      if (name != late_ || ++moves_ > late_moves_) CallTwo(lab, name);
     }
-    return lab.DeliverAny();
+    return lab.DeliverAny() || (late_ != 0 && CallTwo(lab, late_));
+  }
+
+  // False if it has called already, or cannot.
+  bool CallTwo(Lab& lab, int name) {
+    const bool in = lab.engine(name).phase() == engine::Phase::kMember && called_[name] == 0;
+    for (; in && called_[name] < 2; ++called_[name]) lab.Call(name);
+    return in;
   }
 
   // False when the run was over before the point.
   bool RunToPoint(Lab& lab, int point) {
     installed_ = false;
+    moves_ = 0;
     called_.assign(kMembers + 1, 0);
     lab.Connect();
     lab.Prepare({}, {1, 2, 3});
@@ -78,8 +85,12 @@ class EarlyEnd : public testing::TestWithParam<Case> {
     ASSERT_EQ(lab.engine(victim).phase(), engine::Phase::kLeft);
   }
 
+ protected:
+  int late_ = 0, late_moves_ = 0;  // this member calls only after so many moves
+
  private:
   bool installed_ = false;
+  int moves_ = 0;
   std::vector<int> called_;
 };
 
@@ -100,6 +111,26 @@ TEST_P(EarlyEnd, WhoStaysFinishes) {
           if (HasFatalFailure()) return;
         }
         ASSERT_GT(point, 30) << "two operations take more messages than that";
+      }
+    }
+  }
+}
+
+// A group opened between Prepare and Install is frozen, too: what it did in the old era would be
+// taken for the new one's.
+TEST_P(EarlyEnd, WhoOpensTheGroupLateFinishesToo) {
+  constexpr int kVictim = 3;
+  for (late_ = 1; late_ < kVictim; ++late_) {
+    for (int point = 0; point < 40; ++point) {
+      for (late_moves_ = point; late_moves_ < point + 25; ++late_moves_) {
+        Lab lab({kMembers, 4, GetParam().plan, GetParam().in_place, 12, true, true, false});
+        if (!RunToPoint(lab, point)) break;
+        EndOne(lab, kVictim);
+        SCOPED_TRACE("member " + std::to_string(late_) + " calls after " +
+                     std::to_string(late_moves_) + " moves, the end comes after " +
+                     std::to_string(point));
+        ExpectFinished(lab, kVictim);
+        if (HasFatalFailure()) return;
       }
     }
   }

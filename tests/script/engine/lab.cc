@@ -203,7 +203,7 @@ void Lab::FromCoordinator(Member& member, const wire::Message& message) {
 
 void Lab::Connect() {
   for (auto& [name, member] : members_) {
-    Feed(*member, engine::OpenGroup{kGroup, 0});
+    if (options_.open) Feed(*member, engine::OpenGroup{kGroup, 0});
     for (auto& [other, peer] : members_) {
       if (other != name) Feed(*member, engine::LinkIsUp{peer->card.id});
     }

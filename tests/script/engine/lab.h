@@ -28,6 +28,7 @@ struct LabOptions {
   // What the coordinator says waits on a wire from 0, too, and the end of a work on one to itself.
   bool post = false;
   bool fault_tolerant = true;
+  bool open = true;  // false: a member opens the group by its first call
 };
 
 class Lab {
@@ -37,7 +38,7 @@ class Lab {
 
   // All members are in view 1 with their credits exchanged, nothing is on the wires.
   void Form();
-  // Opens groups and links; Prepare({}, all) is next.
+  // Opens the group and links; Prepare({}, all) is next.
   void Connect();
   void Call(int member, const collective::OpSpec* spec = nullptr);
   collective::OpSpec DefaultSpec() const;
