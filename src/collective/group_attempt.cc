@@ -225,6 +225,7 @@ void GroupMachine::StartLocalWork(Op& op) {
       work.kind = Work::Kind::kZero;
       work.dst = OutputOf(op, chunk.geometry);
       chunk.working = chunk.empty = true;
+      SaveUndo(op, chunk, work.dst);
       StartWork(op, std::move(work), {op.seq, c, WorkRef::Purpose::kLand, {}, 0});
     }
   }

@@ -193,13 +193,22 @@ void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int positi
   StartWork(op, std::move(work), ref);
 }
 
-// F3: before the first result byte lands on an input, the input is in the undo log.
+// F3: a failed operation gives its input back, and leaves an output of its own untouched. Sums land
+// only when all are known to have called the same; pieces of a broadcast or an all-gather may land
+// before somebody disagrees, or its root is gone. And whoever has weight 0 may hold sums of others
+// who are gone before they are stable, with nobody left who counts.
+bool GroupMachine::NeedsUndo(const Op& op) const {
+  if (op.stand_in || op.shadow != 0 || !config_.fault_tolerant) return false;
+  return op.spec.in_place || op.spec.weight == 0 || op.spec.kind == plan::Kind::kBroadcast ||
+         op.spec.kind == plan::Kind::kAllGather;
+}
+
+// Before the first result byte lands there, what it lands on is in the undo log.
 void GroupMachine::SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output) {
-  if (!op.spec.in_place || op.stand_in || op.shadow != 0 || !config_.fault_tolerant ||
-      chunk.overwritten || output.bytes == 0) {
-    return;
-  }
-  if (op.undo == 0) op.undo = Allocate(op, op.spec.count * op.spec.element_bytes);
+  if (!NeedsUndo(op) || chunk.overwritten || output.bytes == 0) return;
+  const uint64_t segments =
+      op.spec.kind == plan::Kind::kAllGather ? op.spec.layout_members.size() : 1;
+  if (op.undo == 0) op.undo = Allocate(op, op.spec.count * op.spec.element_bytes * segments);
   Work work;
   work.seq = op.seq;
   work.kind = Work::Kind::kCopy;
@@ -236,6 +245,7 @@ void GroupMachine::GatherOwn(Op& op, uint32_t index) {
     work.sources = {{InputOf(op, chunk.geometry), false, 1}};
     if (op.spec.kind == plan::Kind::kBroadcast && op.spec.in_place) return FinishWork(0, op, ref);
   }
+  SaveUndo(op, chunk, work.dst);
   StartWork(op, std::move(work), ref);
 }
 

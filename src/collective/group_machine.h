@@ -121,9 +121,8 @@ class GroupMachine {
     bool empty =
         false;  // the final chunk carries no bytes: absent, or a weightless member's segment
     bool is_final = false;
-    bool overwritten =
-        false;             // in place: the output holds result bytes, the undo log the input (F3)
-    uint64_t staging = 0;  // partial sum
+    bool overwritten = false;  // by result bytes; what was there is in the undo log (F3)
+    uint64_t staging = 0;      // partial sum
   };
   struct Op {
     Seq seq = 0;
@@ -222,6 +221,7 @@ class GroupMachine {
   void ReduceChunk(Op& op, uint32_t chunk);
   void GatherOwn(Op& op, uint32_t chunk);
   void MarkFinal(Op& op, uint32_t chunk);
+  bool NeedsUndo(const Op& op) const;
   void SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output);
   void FinishWork(TimeNs now, Op& op, const WorkRef& ref);
   void ReleasePieces(ChunkState& chunk);

@@ -94,6 +94,13 @@ std::string Checkers::Input(GroupKey group, const collective::OpSpec& spec, int 
   if (buffers.in_place && outcome.status == Code::kOk) return "";
   const Buffer want = MakeInput(group, spec, replica, outcome.seq);
   const Buffer& have = buffers.in_place ? buffers.recv : buffers.send;
+  const bool untouched = outcome.status == Code::kMismatch || outcome.status == Code::kAbsent;
+  if (untouched && !buffers.in_place &&
+      std::any_of(buffers.recv.begin(), buffers.recv.end(),
+                  [](const Element& element) { return !(element == Element{}); })) {
+    return "output: " + Name(outcome.seq, outcome) + " left bytes in the output of replica " +
+           std::to_string(replica);
+  }
   if (have.size() >= want.size() && std::equal(want.begin(), want.end(), have.begin())) return "";
   return "input: " + Name(outcome.seq, outcome) + " the input of replica " +
          std::to_string(replica) + " was changed";

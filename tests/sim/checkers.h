@@ -24,7 +24,8 @@ class Checkers {
   // else. `segment_offset`: where a reduce-scatter's segment begins in the whole.
   static std::string Result(GroupKey group, const collective::OpSpec& spec, uint64_t segment_offset,
                             const collective::Outcome& outcome, const Buffer& recv);
-  // Input safety (contract 3): out of place the input is what it was; after an error in place too.
+  // Input safety (contract 3): out of place the input is what it was; after an error in place too,
+  // and an output of its own is untouched after a mismatch and where nobody was left to give one.
   static std::string Input(GroupKey group, const collective::OpSpec& spec, int replica,
                            const collective::Outcome& outcome, const Memory::OpBuffers& buffers);
   // One view an epoch, and every member's epochs grow.
