@@ -1,5 +1,5 @@
-# What libftar builds on. Required: OpenSSL (HMAC), FlatBuffers (control messages), xxHash (digests); for the tools CLI11,
-# nlohmann-json and fmt; for the tests GoogleTest. Optional: hwloc (topology), ISA-L (CRC32C), ccache. `scripts/deps`
+# What libftar builds on. Required: OpenSSL (HMAC), FlatBuffers (control messages), xxHash (digests), nlohmann-json (dumps);
+# for tools and tests CLI11 and fmt; for the tests GoogleTest. Optional: hwloc (topology), ISA-L (CRC32C), ccache. `scripts/deps`
 # installs all of them on Debian 12. CUDA, UCX and verbs modules are not part of this release: their options only report.
 set(FTAR_SUMMARY "")
 
@@ -18,12 +18,16 @@ find_path(FTAR_XXHASH_INCLUDE xxhash.h)
 if(NOT FTAR_XXHASH_INCLUDE)
   message(FATAL_ERROR "xxHash's header is missing; run scripts/deps")
 endif()
-if(FTAR_TOOLS OR FTAR_EXAMPLES)
+find_path(FTAR_JSON_INCLUDE nlohmann/json.hpp)
+if(NOT FTAR_JSON_INCLUDE)
+  message(FATAL_ERROR "nlohmann-json's header is missing; run scripts/deps")
+endif()
+if(FTAR_TOOLS OR FTAR_EXAMPLES OR FTAR_TESTS)
   find_path(FTAR_CLI11_INCLUDE CLI/CLI.hpp)
-  find_path(FTAR_JSON_INCLUDE nlohmann/json.hpp)
   find_path(FTAR_FMT_INCLUDE fmt/format.h)
-  if(NOT FTAR_CLI11_INCLUDE OR NOT FTAR_JSON_INCLUDE OR NOT FTAR_FMT_INCLUDE)
-    message(FATAL_ERROR "the tools need CLI11, nlohmann-json and fmt; run scripts/deps or set FTAR_TOOLS=FTAR_EXAMPLES=OFF")
+  if(NOT FTAR_CLI11_INCLUDE OR NOT FTAR_FMT_INCLUDE)
+    message(FATAL_ERROR "tools, examples and tests need CLI11 and fmt; run scripts/deps or set FTAR_TOOLS, FTAR_EXAMPLES and "
+                        "FTAR_TESTS to OFF")
   endif()
 endif()
 if(FTAR_TESTS)

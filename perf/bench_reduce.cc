@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "reduce/copy.h"
-#include "reduce/crc32c.h"
 #include "reduce/isa.h"
 #include "reduce/reduce.h"
 
@@ -156,7 +156,7 @@ void BenchCopy(benchmark::State& state, ftar::reduce::CopyMode mode, size_t byte
 
 void BenchCrc32c(benchmark::State& state, size_t bytes) {
   const Buffer from = MakeBuffer(bytes);
-  for (auto _ : state) benchmark::DoNotOptimize(ftar::reduce::Crc32c(0, from.get(), bytes));
+  for (auto _ : state) benchmark::DoNotOptimize(ftar::Crc32c(0, from.get(), bytes));
   Account(state, bytes);
 }
 

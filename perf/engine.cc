@@ -205,6 +205,7 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
     timed_begin_ns_ = last_done_ns_ =
         ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
   }
+  if (slot.phase == Phase::kTimed) StampHook(slot);
   const ftarResult_t status =
       ftarOpStartMany(session_->group(), descs.data(), sizeof descs[0], batch, ops.data());
   if (status != FTAR_OK) return status;
@@ -457,6 +458,17 @@ void Engine::ArmStrike(const Slot& slot) {
     std::mt19937_64 random(options_.seed);
     const double part = std::uniform_real_distribution<double>(0, 1)(random);
     striker_.Arm(fault.kind, static_cast<int64_t>(part * static_cast<double>(typical_ns_)));
+  }
+}
+
+// The library's hook leaves no time behind.  A silent strike comes with the call of its operation;
+// a death is dated by whoever sees it.
+void Engine::StampHook(const Slot& slot) {
+  for (const FaultSpec& fault : options_.faults) {
+    if (IsVictim(fault) && fault.iteration == slot.iteration && StrikesByHook(fault.kind) &&
+        fault.kind != FaultKind::kExit) {
+      board_->strike_ns.store(NowNs(), std::memory_order_release);
+    }
   }
 }
 

@@ -63,6 +63,7 @@ class Engine {
   OpContext ContextOf(const Flight& flight) const;
   ftarOpDesc DescribeOp(const Flight& flight) const;
   void ArmStrike(const Slot& slot);
+  void StampHook(const Slot& slot);
   void NoteTime();
   void SetState(RankState state, uint64_t seq);
   const Row& RowOf(const Slot& slot) const { return schedule_.rows()[slot.row]; }

@@ -81,6 +81,8 @@ bool StrikesByHook(FaultKind kind) {
          kind == FaultKind::kExit;
 }
 
+bool NeedsTcp(FaultKind kind) { return kind == FaultKind::kReset || kind == FaultKind::kCorrupt; }
+
 bool RemovesVictim(FaultKind kind) {
   return kind == FaultKind::kKill || kind == FaultKind::kStop || kind == FaultKind::kLeave ||
          kind == FaultKind::kDrop || kind == FaultKind::kExit;

@@ -21,30 +21,51 @@ bool Notices(const EventRecord& event, FaultKind kind, int victim) {
     case FaultKind::kLeave: return about && event.type == FTAR_EVENT_MEMBER_LEFT;
     case FaultKind::kJoin: return about && event.type == FTAR_EVENT_MEMBER_JOINED;
     case FaultKind::kDelay: return about && event.type == FTAR_EVENT_LATE;
-    case FaultKind::kReset: return event.type == FTAR_EVENT_LINK_DOWN;
+    case FaultKind::kReset: return about && event.type == FTAR_EVENT_LINK_DOWN;
+    case FaultKind::kCorrupt: return about && event.type == FTAR_EVENT_CORRUPT;
     default:
       return about && (event.type == FTAR_EVENT_LINK_DOWN || event.type == FTAR_EVENT_MEMBER_LOST);
   }
 }
 
+// Whether an event says that the victim's membership changed as this fault changes it.
+bool Moves(const EventRecord& event, FaultKind kind, int victim) {
+  if (event.replica != victim) return false;
+  switch (kind) {
+    case FaultKind::kLeave: return event.type == FTAR_EVENT_MEMBER_LEFT;
+    case FaultKind::kJoin: return event.type == FTAR_EVENT_MEMBER_JOINED;
+    default: return event.type == FTAR_EVENT_MEMBER_LOST;
+  }
+}
+
+// What comes after a survivor's last delivery is the end of the run, when everybody leaves.
+bool Concerns(const History& history, const EventRecord& event, int64_t from_ns) {
+  return event.time_ns >= from_ns && event.time_ns <= history.ops.back().delivered_ns;
+}
+
 const EventRecord* FirstNotice(const History& history, FaultKind kind, int victim,
                                int64_t from_ns) {
   for (const EventRecord& event : history.events) {
-    if (event.time_ns >= from_ns && Notices(event, kind, victim)) return &event;
+    if (Concerns(history, event, from_ns) && Notices(event, kind, victim)) return &event;
   }
   return nullptr;
 }
 
-const EventRecord* FirstView(const History& history, int64_t from_ns) {
+// The view that moved the victim, and not one that something else brought.
+const EventRecord* ViewOf(const History& history, FaultKind kind, int victim, int64_t from_ns) {
+  const EventRecord* move = nullptr;
   for (const EventRecord& event : history.events) {
-    if (event.type == FTAR_EVENT_VIEW && event.time_ns >= from_ns) return &event;
+    if (!Concerns(history, event, from_ns)) continue;
+    if (move == nullptr && Moves(event, kind, victim)) move = &event;
+    if (move != nullptr && event.type == FTAR_EVENT_VIEW && event.epoch == move->epoch)
+      return &event;
   }
   return nullptr;
 }
 
-const OpRecord* FirstDelivery(const History& history, int64_t from_ns) {
+const OpRecord* FirstDelivery(const History& history, int64_t from_ns, uint64_t from_seq) {
   for (const OpRecord& op : history.ops) {
-    if (op.delivered_ns >= from_ns) return &op;
+    if (op.delivered_ns >= from_ns && op.seq >= from_seq) return &op;
   }
   return nullptr;
 }
@@ -112,7 +133,8 @@ void Earliest(std::optional<double>* value, double ms) {
 }
 void Latest(std::optional<double>* value, double ms) { *value = std::max(value->value_or(ms), ms); }
 
-void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* result) {
+void JudgeSurvivor(const History& history, int64_t struck_ns, uint64_t struck_seq,
+                   FaultResult* result) {
   const EventRecord* notice = FirstNotice(history, result->fault.kind, result->rank, struck_ns);
   int64_t settled_ns = struck_ns;
   if (notice != nullptr) {
@@ -120,12 +142,13 @@ void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* resul
     Earliest(&result->detect_ms, Milliseconds(notice->time_ns - struck_ns));
     settled_ns = notice->time_ns;
   }
-  const EventRecord* view = FirstView(history, struck_ns);
+  const EventRecord* view = ViewOf(history, result->fault.kind, result->rank, struck_ns);
   if (view != nullptr) {
     Latest(&result->decide_ms, Milliseconds(view->time_ns - struck_ns));
     settled_ns = view->time_ns;
   }
-  const OpRecord* finished = FirstDelivery(history, settled_ns);
+  // Without a new view the operation that was struck is what has to end.
+  const OpRecord* finished = FirstDelivery(history, settled_ns, view == nullptr ? struck_seq : 0);
   int64_t end_ns = settled_ns;
   if (finished != nullptr) {
     end_ns = finished->delivered_ns;
@@ -137,7 +160,9 @@ void JudgeSurvivor(const History& history, int64_t struck_ns, FaultResult* resul
   result->bytes_resent += change(kBytesResent);
   result->links_opened += change(kLinksOpened);
   result->links_closed += change(kLinksClosed);
-  result->links_kept += counters.after.values[kLinksKept];  // of the last change, not a sum
+  // The library counts what a change kept; where the view did not change that is whatever is up.
+  const auto& end = counters.after.values;
+  result->links_kept += view != nullptr ? end[kLinksKept] : end[kLinksOpened] - end[kLinksClosed];
 }
 
 json OrNull(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
@@ -148,7 +173,7 @@ std::string OrDash(const std::optional<double>& value) {
 
 }  // namespace
 
-FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns,
+FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns, uint64_t struck_seq,
                        const std::map<int, History>& histories, bool agreed) {
   FaultResult result;
   result.fault = fault;
@@ -164,7 +189,7 @@ FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns,
       result.pass_ms = MedianPass(history, struck_ns);
       first = false;
     }
-    JudgeSurvivor(history, struck_ns, &result);
+    JudgeSurvivor(history, struck_ns, struck_seq, &result);
   }
   return result;
 }

@@ -3,8 +3,8 @@
 // Purpose: the object `fault` of the report.  All times are CLOCK_MONOTONIC of one host.
 //   detect: from the strike to the first event at a survivor about the victim, its link or its
 //   eviction; decide: to the last survivor's event of the new view; finish: to the last survivor's
-//   first delivery after that, which ends the operation that ran; stall:  the longest time that a
-//   survivor went without a delivery around the strike.
+//   first delivery after that, or of the operation that was struck where no view changed; stall:
+//   the longest time that a survivor went without a delivery around the strike.
 // Threads: pure.
 #ifndef FTAR_PERF_JUDGE_H_
 #define FTAR_PERF_JUDGE_H_
@@ -29,8 +29,8 @@ struct FaultResult {
   std::string noticed;  // the event's text
 };
 
-// `struck_ns` is 0 when the fault never struck.
-FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns,
+// `struck_ns` is 0 when the fault never struck; `struck_seq` is the operation that it struck.
+FaultResult JudgeFault(const FaultSpec& fault, int victim, int64_t struck_ns, uint64_t struck_seq,
                        const std::map<int, History>& histories, bool agreed);
 
 std::string FormatFault(const FaultResult& result);

@@ -48,7 +48,7 @@ class Launcher {
   int Conclude(std::vector<std::string> errors);
   std::string DeathComplaint(const RankProcess& process) const;
   std::vector<std::string> Complaints() const;
-  nlohmann::json JudgeAll(bool agreed);
+  nlohmann::json JudgeAll(bool agreed, std::vector<std::string>* errors);
   nlohmann::json OpsJson() const;
   int64_t HookStruckNs(const FaultSpec& fault) const;
   const FaultSpec* FaultOf(int number) const;
@@ -73,7 +73,7 @@ const FaultSpec* Launcher::FaultOf(int number) const {
 
 bool Launcher::MayDie(int number) const {
   const FaultSpec* fault = FaultOf(number);
-  return fault != nullptr && fault->kind != FaultKind::kDelay && fault->kind != FaultKind::kLeave;
+  return fault != nullptr && RemovesVictim(fault->kind) && fault->kind != FaultKind::kLeave;
 }
 
 std::string Launcher::Start() {
@@ -151,7 +151,7 @@ bool Launcher::FailsEarly() const {
   for (const auto& [number, process] : fleet_.processes()) {
     const auto it = collector_.histories().find(number);
     const bool joined = it != collector_.histories().end() && it->second.hello.has_value();
-    if (process.exited && !joined && !process.bystander && !MayDie(number)) return true;
+    if (process.exited && !joined && !process.bystander) return true;
   }
   return false;
 }
@@ -187,15 +187,19 @@ std::string Launcher::DeathComplaint(const RankProcess& process) const {
 std::vector<std::string> Launcher::Complaints() const {
   std::vector<std::string> complaints;
   for (const auto& [number, process] : fleet_.processes()) {
-    if (process.bystander || MayDie(number)) continue;
+    const auto it = collector_.histories().find(number);
+    const bool joined = it != collector_.histories().end() && it->second.hello.has_value();
+    if (process.bystander || (MayDie(number) && (joined || !process.exited))) continue;
     const std::string death = DeathComplaint(process);
     if (!death.empty()) complaints.push_back(death);
-    const auto it = collector_.histories().find(number);
     if (it == collector_.histories().end() || !it->second.end) continue;
     const EndRecord& end = *it->second.end;
     const FaultSpec* fault = FaultOf(number);
     const bool leaves = fault != nullptr && fault->kind == FaultKind::kLeave;
-    if (end.status != FTAR_OK && !(leaves && end.status == FTAR_ERR_LEFT)) {
+    // A link that cannot be repaired costs the victim its place, which is an outcome of these.
+    const bool cut_off = fault != nullptr && NeedsTcp(fault->kind);
+    if (end.status != FTAR_OK && !(leaves && end.status == FTAR_ERR_LEFT) &&
+        !(cut_off && end.status == FTAR_ERR_EVICTED)) {
       complaints.push_back(
           fmt::format("rank {}: {} {}", number, ftarResultString(end.status), end.text));
     }
@@ -203,30 +207,22 @@ std::vector<std::string> Launcher::Complaints() const {
   return complaints;
 }
 
-// The library's hook leaves no time behind.  A death or a stop is seen from here, perhaps after a
-// survivor saw it; of a silent strike only the last delivery before it is known, which is early.
+// A death or a stop by the library's hook is seen from here, perhaps after a survivor saw it.
 int64_t Launcher::HookStruckNs(const FaultSpec& fault) const {
   const auto it = fleet_.processes().find(fault.rank);
   if (it == fleet_.processes().end()) return 0;
   const RankProcess& process = it->second;
   int64_t seen_ns = fault.kind == FaultKind::kStop ? process.stop_ns : process.exit_ns;
-  const bool silent = fault.kind != FaultKind::kStop && fault.kind != FaultKind::kKill &&
-                      fault.kind != FaultKind::kExit;
-  const uint64_t seq = schedule_.SeqOf(fault.iteration);
-  int64_t before_ns = 0;
   for (const auto& [number, history] : collector_.histories()) {
-    for (const OpRecord& op : history.ops) {
-      if (op.seq < seq) before_ns = std::max(before_ns, op.delivered_ns);
-    }
     for (const EventRecord& event : history.events) {
       if (event.type != FTAR_EVENT_MEMBER_LOST || event.replica != fault.rank) continue;
       seen_ns = std::min(seen_ns, event.time_ns);
     }
   }
-  return silent ? before_ns : seen_ns;
+  return seen_ns;
 }
 
-nlohmann::json Launcher::JudgeAll(bool agreed) {
+nlohmann::json Launcher::JudgeAll(bool agreed, std::vector<std::string>* errors) {
   nlohmann::json all = nlohmann::json::array();
   int newcomer = options_.ranks;
   for (size_t i = 0; i < options_.faults.size(); ++i) {
@@ -235,8 +231,12 @@ nlohmann::json Launcher::JudgeAll(bool agreed) {
     const int victim = starts ? newcomer++ : fault.rank;
     int64_t struck_ns = starts ? started_ns_[i] : fleet_.slot(victim).strike_ns.load();
     if (struck_ns == 0 && !starts) struck_ns = HookStruckNs(fault);
-    const FaultResult result = JudgeFault(fault, victim, struck_ns, collector_.histories(), agreed);
+    const FaultResult result = JudgeFault(
+        fault, victim, struck_ns, schedule_.SeqOf(fault.iteration), collector_.histories(), agreed);
     fmt::print("{}\n", FormatFault(result));
+    // Whoever takes damaged bytes for good ones proves nothing by agreeing on them.
+    if (fault.kind == FaultKind::kCorrupt && !result.detect_ms)
+      errors->push_back(fmt::format("nobody noticed {}", ToString(fault)));
     all.push_back(FaultJson(result));
     all.back()["struck_ns"] = struck_ns;
   }
@@ -266,7 +266,7 @@ int Launcher::Conclude(std::vector<std::string> errors) {
   nlohmann::json extra = nlohmann::json::object();
   extra["agreed"] = collector_.disagreements().empty();
   if (!options_.faults.empty()) {
-    extra["faults"] = JudgeAll(collector_.disagreements().empty());
+    extra["faults"] = JudgeAll(collector_.disagreements().empty(), &errors);
     extra["fault"] = extra["faults"][0];
   }
   if (options_.json_ops) extra["ops"] = OpsJson();
@@ -332,6 +332,13 @@ int RunCommand(const Options& options) {
 
 int RunLauncher(const Options& options, const std::vector<std::string>& arguments) {
   signal(SIGPIPE, SIG_IGN);
+  const uint64_t iterations = Schedule(options, false).iterations();
+  for (const FaultSpec& fault : options.faults) {
+    if (fault.iteration < iterations) continue;
+    fmt::print(stderr, "ftar-perf: --fault {}: the run has only {} timed iterations\n",
+               ToString(fault), iterations);
+    return kExitUsage;
+  }
   if (!options.command.empty()) return RunCommand(options);
   if (options.churn > 0) return RunChurn(options, arguments);
   Launcher launcher(options, arguments);

@@ -1,6 +1,7 @@
 #include "perf/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 
 #include "fmt/format.h"
@@ -79,7 +80,7 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
 
 void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--fault", raw->faults,
-                  "kill:R@I stop:R@I leave:R@I join@I reset:R@I drop:R@I delay:R@I:MS "
+                  "kill:R@I stop:R@I leave:R@I join@I drop:R@I delay:R@I:MS, on tcp also reset:R@I "
                   "corrupt:R@I; may be given several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--fault-stage", options->fault_stage,
@@ -192,17 +193,44 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
   if (options.churn < 0 || (options.churn > 0 && options.ranks < 3 && options.role.index < 0)) {
     return "--churn is at least 0 and needs -n 3 or more";
   }
+  return "";
+}
+
+// What the ranks will use, as far as it can be said before they start.
+std::string TransportOf(const Options& options) {
+  const char* inherited = std::getenv("FTAR_TRANSPORT");
+  std::string transport = inherited != nullptr ? inherited : "auto";
+  if (!options.transport.empty() && options.transport != "auto") transport = options.transport;
+  for (const auto& [name, value] : options.knobs) {
+    if (name == "transport") transport = value;
+  }
+  return transport;
+}
+
+std::string CheckFaults(const Raw&, const Options& options) {
   const int world = options.role.index >= 0 ? options.role.world : options.ranks;
+  const auto newcomers = std::count_if(options.faults.begin(), options.faults.end(),
+                                       [](const FaultSpec& f) { return f.rank < 0; });
   for (const FaultSpec& fault : options.faults) {
     if (world == 0) return "--fault needs -n: only ftar-perf's own launcher can judge it";
-    if (fault.rank >= kMaxRanks) return fmt::format("--fault: rank {} is too large", fault.rank);
+    if (fault.rank >= world + newcomers)
+      return fmt::format("--fault {}: there is no rank {}", ToString(fault), fault.rank);
+    if (!options.fault_tolerance)
+      return fmt::format("--fault {}: with --ft off no fault is survived", ToString(fault));
+    if (NeedsTcp(fault.kind) && TransportOf(options) != "tcp") {
+      return fmt::format(
+          "--fault {}: needs --transport tcp; shared memory has neither connections to reset nor "
+          "checksums to see damage by",
+          ToString(fault));
+    }
   }
   return "";
 }
 
 std::string Finish(const Raw& raw, Options* options) {
-  for (const auto& error : {ReadSizes(raw, options), ReadLists(raw, options),
-                            ReadChoices(raw, options), CheckRanges(raw, *options)}) {
+  for (const auto& error :
+       {ReadSizes(raw, options), ReadLists(raw, options), ReadChoices(raw, options),
+        CheckRanges(raw, *options), CheckFaults(raw, *options)}) {
     if (!error.empty()) return error;
   }
   // The same variable that nccl-tests reads.

@@ -129,6 +129,12 @@ Table::Table(const Options& options, const Schedule& schedule, std::FILE* out)
 
 Table::~Table() = default;
 
+// Under a foreign launcher each rank knows only itself, and how many there are.
+size_t Table::MembersAtStart() const {
+  if (ranks_.size() != 1) return ranks_.size();
+  return static_cast<size_t>(std::max(ranks_.front().members, 1));
+}
+
 void Table::Header(const std::vector<HelloRecord>& ranks) {
   ranks_ = ranks;
   if (out_ == nullptr) return;
@@ -140,7 +146,7 @@ void Table::Header(const std::vector<HelloRecord>& ranks) {
       out_,
       "# nRanks {} minBytes {} maxBytes {} sizes: {} warmup iters: {} iters: {} agg iters: {} "
       "validation: {} transport: {} plan: {} ft: {}\n#\n# Using devices\n",
-      ranks.size(), *low, *high, options_.sizes.size(), options_.warmup, options_.iters,
+      MembersAtStart(), *low, *high, options_.sizes.size(), options_.warmup, options_.iters,
       options_.aggregate, options_.check, options_.transport, options_.plan,
       options_.fault_tolerance ? "on" : "off");
   for (const HelloRecord& rank : ranks) {
@@ -256,7 +262,7 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
   return {{"version", fmt::format("{}", ftarGetVersion())},
           {"start_time", TimeOfDay(started_s_)},
           {"config",
-           {{"nranks", ranks_.size()},
+           {{"nranks", MembersAtStart()},
             {"minimum_bytes", *low},
             {"maximum_bytes", *high},
             {"warmup_iters", options_.warmup},

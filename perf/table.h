@@ -54,6 +54,7 @@ class Table {
   const std::string& json_path() const { return json_path_; }
 
  private:
+  size_t MembersAtStart() const;
   struct Entry {
     std::optional<PlaceResult> out_of_place, in_place;
     int32_t members = 0;
@@ -66,7 +67,7 @@ class Table {
   const Schedule& schedule_;
   std::FILE* out_;
   int64_t started_s_ = 0;
-  std::vector<HelloRecord> ranks_;
+  std::vector<HelloRecord> ranks_;  // those who report here
   std::map<size_t, Entry> entries_;
   std::optional<ftarKind_t> kind_;
   std::string json_path_;

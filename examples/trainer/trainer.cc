@@ -111,9 +111,9 @@ void Train(int64_t steps) {
 
   float* tail = gradient.data() + kParameters;  // the loss, and whether somebody wants to finish
   for (bool done = false; !done && !leave_asked;) {
-    const ftarStepInfo step = job.BeginStep().value();                                 // ftar
-    if (step.joined > 0 && step.source >= 0) {                                         // ftar
-      const ftar::Outcome sent = Finish(group.Broadcast(model.state(), step.source));  // ftar
+    const ftarStepInfo step = job.BeginStep().value();                          // ftar
+    if (step.joined > 0 && step.source >= 0) {                                  // ftar
+      const ftar::Outcome sent = Finish(group.Broadcast(model.state(), step));  // ftar
       if (model.updates() != step.step) sent.OrThrow();  // a newcomer whose source died: start anew
       Log("state", Field("step", step.step) + Field("joined", step.joined));
     }

@@ -355,7 +355,9 @@ typedef struct {
   double weight;                /* ftarOpParticipants: in that op, 0: not counted; in views: 1 */
   uint64_t joined_epoch;
   char host[64];
-  uint64_t first_seq; /* of the group: its first operation with this member; 0 in a job's view */
+  /* Of the group: its first operation with this member. 0 in a job's view, and where the member
+   * joined at a step: it is in from that step's first operation on. */
+  uint64_t first_seq;
 } ftarMemberInfo;
 #define FTAR_MEMBER_INFO_INIT \
   { sizeof(ftarMemberInfo), {0, 0}, -1, -1, -1, 0, 0, 0, "", 0 }
@@ -444,12 +446,13 @@ typedef struct {
 typedef struct {
   size_t size;
   int64_t step;
-  uint64_t epoch;
+  uint64_t epoch;       /* of the view as of the call */
   int32_t participants; /* members as of the call */
   int32_t joined;       /* members new at this step's boundary, the same on all */
   int32_t left;         /* members gone since the last step, as of the call */
-  /* Rank of a member that was here before, the same on all; -1: none. When joined > 0, broadcast
-   * the state from it. */
+  /* Rank in the group's view of `epoch` of a member that was here before, the same member on all;
+   * -1: none. When joined > 0, broadcast the state from it, with `epoch` as ftarOpDesc.epoch: ranks
+   * shift when somebody dies meanwhile. */
   int32_t source;
   double weight_sum;
   int32_t advice_microbatches; /* 0: none */
@@ -501,7 +504,7 @@ typedef struct {
   uint64_t seq;
   int32_t participants; /* members whose weight was > 0 */
   int32_t attempts;     /* 1: undisturbed */
-  int32_t plan;         /* as chosen: 1 one-shot, 2 direct, 3 ring; 0: none was needed */
+  int32_t plan;         /* as chosen: 1 oneshot, 2 direct, 3 ring; 0: none was needed */
   int32_t slowest_rank; /* who came last, -1: unknown */
   double weight_sum;    /* of the weights > 0 */
   uint64_t bytes_resent;

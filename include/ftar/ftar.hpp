@@ -6,7 +6,7 @@
 //   auto gradients = job.Alloc<float>(n).value();      // or any std::vector
 //   for (;;) {
 //     ftarStepInfo step = job.BeginStep().value();
-//     if (step.joined > 0) group.Broadcast(weights, step.source).Wait().OrThrow();
+//     if (step.joined > 0 && step.source >= 0) group.Broadcast(weights, step).Wait().OrThrow();
 //     ...
 //     ftar::Outcome done = group.AllReduce(gradients, FTAR_AVG).Wait();
 //     if (!done.ok()) return Fail(done.Text());        // says who and why
@@ -38,151 +38,139 @@
 namespace ftar {
 inline namespace v1 {
 
-// Who and why: this thread's ftarGetLastError() when it was made.
-struct ErrorInfo : ftarErrorInfo {
-  ErrorInfo() : ftarErrorInfo FTAR_ERROR_INFO_INIT {
-    // A forked child is refused this call like every other, and that is the error.
-    if (ftarGetLastError(this) == FTAR_ERR_FORKED) code = FTAR_ERR_FORKED;
+// What a call answered, and if it failed who and why: ftarGetLastError() as it was then.
+class [[nodiscard]] Status {
+ public:
+  Status(ftarResult_t code = FTAR_OK) : code_(code) {
+    if (code <= FTAR_IN_PROGRESS) return;
+    auto info = std::make_shared<ftarErrorInfo>(ftarErrorInfo FTAR_ERROR_INFO_INIT);
+    ftarGetLastError(info.get());
+    info->code = code;  // a forked child is refused that call, too
+    error_ = std::move(info);
   }
-  std::string Text() const { return std::string(ftarResultString(code)) + ": " + text; }
+  bool ok() const { return code_ == FTAR_OK; }
+  explicit operator bool() const { return ok(); }
+  ftarResult_t code() const { return code_; }
+  const ftarErrorInfo* error() const { return error_.get(); }  // null: nothing is wrong
+  std::string Text() const {
+    const std::string name = ftarResultString(code_);
+    return error_ ? name + ": " + error_->text : name;
+  }
+  void OrThrow() const;
+
+ private:
+  ftarResult_t code_;
+  std::shared_ptr<const ftarErrorInfo> error_;
 };
-using ErrorPtr = std::shared_ptr<const ErrorInfo>;  // null: no error
-inline ErrorPtr LastError() { return std::make_shared<const ErrorInfo>(); }
 
 class Error : public std::runtime_error {
  public:
-  explicit Error(ErrorPtr info) : std::runtime_error(info->Text()), info_(std::move(info)) {}
-  ftarResult_t code() const { return info_->code; }
-  const ErrorInfo& info() const { return *info_; }
+  explicit Error(const Status& status) : std::runtime_error(status.Text()), status_(status) {}
+  ftarResult_t code() const { return status_.code(); }
+  const Status& status() const { return status_; }
 
  private:
-  ErrorPtr info_;
+  Status status_;
 };
 
 // Where exceptions are switched off, asking for one ends the program.
-[[noreturn]] inline void Raise(ErrorPtr info) {
+inline void Status::OrThrow() const {
+  if (ok()) return;
 #if defined(__cpp_exceptions)
-  throw Error(std::move(info));
+  throw Error(*this);
 #else
-  std::fprintf(stderr, "%s\n", info->Text().c_str());
+  std::fprintf(stderr, "%s\n", Text().c_str());
   std::abort();
 #endif
 }
 
 // A T, or the reason why there is none. value() then throws Error; * and -> must not be used.
 template <typename T>
-class [[nodiscard]] Result {
+class [[nodiscard]] Result : public Status {
  public:
-  Result(ftarResult_t code, T value)
-      : code_(code),
-        error_(code >= FTAR_TIMEOUT ? LastError() : nullptr),
-        value_(std::move(value)) {}
-  bool ok() const { return code_ == FTAR_OK; }
-  explicit operator bool() const { return ok(); }
-  ftarResult_t code() const { return code_; }
-  std::string Text() const { return error_ ? error_->Text() : ftarResultString(code_); }
-  const ErrorPtr& error() const { return error_; }
-  T value() && { return Check(), std::move(value_); }
-  T& value() & { return Check(), value_; }
+  Result(ftarResult_t code, T value = T()) : Status(code), value_(std::move(value)) {}
+  T value() && { return OrThrow(), std::move(value_); }
+  T& value() & { return OrThrow(), value_; }
   T& operator*() { return value_; }
   T* operator->() { return &value_; }
 
  private:
-  void Check() const {
-    if (!ok()) Raise(error_ ? error_ : LastError());
-  }
-  ftarResult_t code_;
-  ErrorPtr error_;
   T value_;
-};
-struct Nothing {};
-struct Status : Result<Nothing> {
-  Status(ftarResult_t code) : Result(code, Nothing{}) {}
-  void OrThrow() { value(); }
 };
 
 // How an operation ended, or why it has not: ftarOpWait says what each status means.
-struct [[nodiscard]] Outcome : ftarOutcome {
-  Outcome() : ftarOutcome FTAR_OUTCOME_INIT {}
-  bool ok() const { return status == FTAR_OK; }
+struct [[nodiscard]] Outcome : ftarOutcome, Status {
+  Outcome(const ftarOutcome& outcome, const Status& why) : ftarOutcome(outcome), Status(why) {
+    status = why.code();
+  }
   // False: the operation lives on, its buffers stay the library's, wait again.
   bool final() const {
     return status != FTAR_IN_PROGRESS && status != FTAR_TIMEOUT && status != FTAR_ERR_QUORUM &&
            status != FTAR_ERR_COORDINATOR;
   }
-  std::string Text() const { return error ? error->Text() : ftarResultString(status); }
-  const Outcome& OrThrow() const {
-    if (!ok()) Raise(error ? error : LastError());
-    return *this;
-  }
-  ErrorPtr error;
+  const Outcome& OrThrow() const { return Status::OrThrow(), *this; }
 };
 
 // Owns a handle; `Free` is its ftar...Destroy, Close or Release.
 template <typename T, ftarResult_t (*Free)(T)>
 class Handle {
  public:
-  Handle() = default;
-  explicit Handle(T handle) : handle_(handle) {}
-  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  ~Handle() { Free(handle_); }
-  T get() const { return handle_; }
+  explicit Handle(T handle = nullptr) : handle_(handle) {}
+  T get() const { return handle_.get(); }
   explicit operator bool() const { return handle_ != nullptr; }
 
  protected:
+  struct Deleter {
+    void operator()(T handle) const { Free(handle); }
+    std::shared_ptr<const void> kept;  // what callbacks use; it goes after the handle
+  };
   // A wrapper around what `make(&handle)` made; the value of an output struct after `fill(&value)`.
   template <typename Wrapper, typename Raw, typename Make>
   static Result<Wrapper> Made(Make make) {
     Raw raw = nullptr;
     const ftarResult_t code = make(&raw);
-    return Result<Wrapper>(code, Wrapper(raw));
+    return {code, Wrapper(raw)};
   }
   template <typename Info, typename Fill>
   static Info Filled(Info info, Fill fill) {
     return fill(&info), info;
   }
-  T handle_ = nullptr;
+  std::unique_ptr<std::remove_pointer_t<T>, Deleter> handle_;
 };
 
 class [[nodiscard]] Op : public Handle<ftarOp_t, ftarOpRelease> {
  public:
-  explicit Op(ftarOp_t op, ErrorPtr refused = nullptr) : Handle(op), refused_(std::move(refused)) {}
+  explicit Op(ftarOp_t op, Status started = FTAR_OK) : Handle(op), started_(std::move(started)) {}
   // The final outcome, the refusal to start, or why the wait ended early. -1: while there is hope.
   Outcome Wait(int64_t timeout_ns = -1) const {
-    Outcome outcome;
-    const ftarResult_t status =
-        refused_ ? refused_->code : ftarOpWait(handle_, timeout_ns, &outcome);
-    outcome.status = status;
-    outcome.error = refused_ || status <= FTAR_IN_PROGRESS ? refused_ : LastError();
-    return outcome;
+    ftarOutcome outcome = FTAR_OUTCOME_INIT;
+    if (!started_.ok()) return {outcome, started_};
+    const Status status = ftarOpWait(get(), timeout_ns, &outcome);
+    return {outcome, status};
   }
   Outcome Test() const { return Wait(0); }
   // All members of the delivered attempt with their weight in it; empty before the final outcome.
   std::vector<ftarMemberInfo> Participants() const {
     size_t n = 0;
-    ftarOpParticipants(handle_, nullptr, sizeof(ftarMemberInfo), 0, &n);
+    ftarOpParticipants(get(), nullptr, sizeof(ftarMemberInfo), 0, &n);
     std::vector<ftarMemberInfo> all(n);
-    if (n > 0) ftarOpParticipants(handle_, all.data(), sizeof(ftarMemberInfo), n, &n);
+    if (n > 0) ftarOpParticipants(get(), all.data(), sizeof(ftarMemberInfo), n, &n);
     return all;
   }
 
  private:
-  ErrorPtr refused_;
+  Status started_;
 };
 
 class View : public Handle<ftarView_t, ftarViewRelease> {
  public:
   using Handle::Handle;
   ftarViewInfo Info() const {
-    return Filled(ftarViewInfo FTAR_VIEW_INFO_INIT, [&](auto* i) { ftarViewGetInfo(handle_, i); });
+    return Filled(ftarViewInfo FTAR_VIEW_INFO_INIT, [&](auto* i) { ftarViewGetInfo(get(), i); });
   }
   ftarMemberInfo Member(int32_t rank) const {
     return Filled(ftarMemberInfo FTAR_MEMBER_INFO_INIT,
-                  [&](auto* i) { ftarViewGetMember(handle_, rank, i); });
+                  [&](auto* i) { ftarViewGetMember(get(), rank, i); });
   }
 };
 
@@ -207,17 +195,30 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   using Handle::Handle;
   Op Start(const ftarOpDesc& desc) const {
     ftarOp_t op = nullptr;
-    const ftarResult_t code = ftarOpStart(handle_, &desc, &op);
-    return Op(op, code == FTAR_OK ? nullptr : LastError());
+    const Status started = ftarOpStart(get(), &desc, &op);
+    return Op(op, started);
   }
   // In place, on anything with std::data and std::size: Buffer, vector, array, span.
   template <typename C>
   Op AllReduce(C& data, ftarRedop_t redop = FTAR_SUM) const {
-    return Start(InPlace(FTAR_ALLREDUCE, data, redop, 0));
+    OpDesc desc = InPlace(data);
+    desc.redop = redop;
+    return Start(desc);
   }
+  // From the rank `root` of the view of `epoch`; 0: of the group's view at the call, in which the
+  // members agree only while nobody joins or goes.
   template <typename C>
-  Op Broadcast(C& data, int32_t root) const {
-    return Start(InPlace(FTAR_BROADCAST, data, FTAR_SUM, root));
+  Op Broadcast(C& data, int32_t root, uint64_t epoch = 0) const {
+    OpDesc desc = InPlace(data);
+    desc.kind = FTAR_BROADCAST;
+    desc.root = root;
+    desc.epoch = epoch;
+    return Start(desc);
+  }
+  // From the step's source, whoever has gone since the step began.
+  template <typename C>
+  Op Broadcast(C& data, const ftarStepInfo& step) const {
+    return Broadcast(data, step.source, step.epoch);
   }
   Op Barrier() const {
     OpDesc desc;
@@ -225,23 +226,19 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
     return Start(desc);
   }
   Result<View> GetView() const {
-    return Made<View, ftarView_t>([&](auto* view) { return ftarGroupGetView(handle_, view); });
+    return Made<View, ftarView_t>([&](auto* view) { return ftarGroupGetView(get(), view); });
   }
   ftarGroupInfo Info() const {
-    return Filled(ftarGroupInfo FTAR_GROUP_INFO_INIT,
-                  [&](auto* i) { ftarGroupGetInfo(handle_, i); });
+    return Filled(ftarGroupInfo FTAR_GROUP_INFO_INIT, [&](auto* i) { ftarGroupGetInfo(get(), i); });
   }
 
  private:
   template <typename C>
-  static OpDesc InPlace(ftarKind_t kind, C& data, ftarRedop_t redop, int32_t root) {
+  static OpDesc InPlace(C& data) {
     OpDesc desc;
-    desc.kind = kind;
     desc.dtype = DtypeOf<std::remove_reference_t<decltype(*std::data(data))>>();
-    desc.redop = redop;
     desc.send = desc.recv = std::data(data);
     desc.count = std::size(data);
-    desc.root = root;
     return desc;
   }
 };
@@ -280,38 +277,33 @@ struct JobConfig : ftarJobConfig {
 class Job : public Handle<ftarJob_t, ftarJobDestroy> {
  public:
   using Handle::Handle;
-  Job(Job&&) noexcept = default;
-  Job& operator=(Job&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    std::swap(handler_, other.handler_);
-    return *this;
-  }
-  // Destroys before handler_ goes: no callback comes later.
-  ~Job() { ftarJobDestroy(std::exchange(handle_, nullptr)); }
   static Result<Job> Join(JobConfig config = {}) {
     Handle<ftarConfig_t, ftarConfigDestroy> knobs;
-    if (ftarResult_t code = Knobs(config, &knobs); code != FTAR_OK) return {code, Job()};
+    if (const ftarResult_t code = Knobs(config, &knobs); code != FTAR_OK) return code;
     if (knobs) config.config = knobs.get();
     Job job;
     if (config.handler) {
-      job.handler_ = std::make_shared<const Handler>(std::move(config.handler));
-      config.user = const_cast<Handler*>(job.handler_.get());
+      const auto handler = std::make_shared<Handler>(std::move(config.handler));
+      config.user = handler.get();
       config.on_event = [](const ftarEvent* e, void* h) { (*static_cast<Handler*>(h))(*e); };
+      job.handle_.get_deleter().kept = handler;
     }
-    const ftarResult_t code = ftarJobJoin(&config, &job.handle_);
+    ftarJob_t raw = nullptr;
+    const ftarResult_t code = ftarJobJoin(&config, &raw);
+    job.handle_.reset(raw);
     return {code == FTAR_IN_PROGRESS ? FTAR_OK : code, std::move(job)};
   }
-  Status WaitReady(int64_t timeout_ns = -1) const { return ftarJobWaitReady(handle_, timeout_ns); }
-  Status Leave(int64_t timeout_ns = -1) const { return ftarJobLeave(handle_, timeout_ns); }
-  Status Abort(const char* reason) const { return ftarJobAbort(handle_, reason); }
+  Status WaitReady(int64_t timeout_ns = -1) const { return ftarJobWaitReady(get(), timeout_ns); }
+  Status Leave(int64_t timeout_ns = -1) const { return ftarJobLeave(get(), timeout_ns); }
+  Status Abort(const char* reason) const { return ftarJobAbort(get(), reason); }
   Result<View> GetView() const {
-    return Made<View, ftarView_t>([&](auto* view) { return ftarJobGetView(handle_, view); });
+    return Made<View, ftarView_t>([&](auto* view) { return ftarJobGetView(get(), view); });
   }
   Result<Group> OpenGroup(const char* name = nullptr, int32_t window = 0) const {
     ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
     config.name = name;
     config.window = window;
-    return Made<Group, ftarGroup_t>([&](auto* g) { return ftarGroupOpen(handle_, &config, g); });
+    return Made<Group, ftarGroup_t>([&](auto* g) { return ftarGroupOpen(get(), &config, g); });
   }
   Result<ftarStepInfo> BeginStep(int64_t step = -1, double weight = 1, uint32_t flags = 0) const {
     ftarStepConfig config = FTAR_STEP_CONFIG_INIT;
@@ -319,30 +311,30 @@ class Job : public Handle<ftarJob_t, ftarJobDestroy> {
     config.weight = weight;
     config.flags = flags;
     ftarStepInfo info = FTAR_STEP_INFO_INIT;
-    const ftarResult_t code = ftarStepBegin(handle_, &config, &info);
+    const ftarResult_t code = ftarStepBegin(get(), &config, &info);
     return {code, info};
   }
   template <typename T>
   Result<Buffer<T>> Alloc(size_t count) const {
     void* memory = nullptr;
     const size_t bytes = count > SIZE_MAX / sizeof(T) ? SIZE_MAX : count * sizeof(T);
-    const ftarResult_t code = ftarMemAlloc(handle_, bytes > 0 ? bytes : 1, nullptr, &memory);
-    return {code, Buffer<T>(handle_, static_cast<T*>(memory), count)};
+    const ftarResult_t code = ftarMemAlloc(get(), bytes > 0 ? bytes : 1, nullptr, &memory);
+    return {code, Buffer<T>(get(), static_cast<T*>(memory), count)};
   }
 
  private:
   using Handler = std::function<void(const ftarEvent&)>;
   static ftarResult_t Knobs(const JobConfig& config,
                             Handle<ftarConfig_t, ftarConfigDestroy>* knobs) {
+    if (config.knobs.empty()) return FTAR_OK;
     ftarConfig_t made = nullptr;
-    ftarResult_t code = config.knobs.empty() ? FTAR_OK : ftarConfigCreate(&made);
+    ftarResult_t code = ftarConfigCreate(&made);
     *knobs = Handle<ftarConfig_t, ftarConfigDestroy>(made);
     for (const auto& [name, value] : config.knobs) {
       if (code == FTAR_OK) code = ftarConfigSet(made, name.c_str(), value.c_str());
     }
     return code;
   }
-  std::shared_ptr<const Handler> handler_;
 };
 
 }  // namespace v1

@@ -26,7 +26,11 @@ Status ReadRequest(const ftarOpDesc* in, const std::string& prefix, const api::G
   FTAR_RETURN_IF_ERROR(api::ReadStruct(in, prefix, &desc));
   api::OpContext context;
   if (api::NeedsContext(desc.kind)) {
-    const runtime::GroupInfo info = group.job->job->group_info(group.group);
+    const runtime::GroupInfo info = group.job->job->group_info(group.group, desc.epoch);
+    if (desc.epoch != 0 && info.epoch == 0) {
+      return Status(Code::kArg, prefix + ".epoch",
+                    prefix + ".epoch names none of this group's last views");
+    }
     context.members = info.members;
     context.my_rank = info.rank;
   }

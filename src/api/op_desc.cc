@@ -207,9 +207,7 @@ Status TranslateOp(const ftarOpDesc& desc, const std::string& prefix, const OpCo
   FTAR_RETURN_IF_ERROR(CheckReserved(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckFormats(desc, prefix));
   FTAR_RETURN_IF_ERROR(ParsePlan(desc.plan, prefix + ".plan", &request->spec.plan));
-  // With an epoch of its own the root counts in a view that only the runtime can look up.
-  if (desc.kind == FTAR_BROADCAST &&
-      (desc.root < 0 || (desc.epoch == 0 && desc.root >= context.members))) {
+  if (desc.kind == FTAR_BROADCAST && (desc.root < 0 || desc.root >= context.members)) {
     return Arg(prefix, "root",
                "is " + std::to_string(desc.root) + ", not a rank below " +
                    std::to_string(context.members));

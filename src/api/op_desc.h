@@ -12,7 +12,8 @@
 
 namespace ftar::api {
 
-// What must be known of the group; only NeedsContext kinds read it.
+// What must be known of the group, in the view that the call names; only NeedsContext kinds read
+// it.
 struct OpContext {
   int32_t members = 1;
   int32_t my_rank = -1;  // -1: not known yet

@@ -24,7 +24,7 @@ Status AddView(std::shared_ptr<api::ViewObject> object, ftarView_t* view) {
 
 Status Destroyed() { return Status(Code::kState, "the job of this handle was destroyed"); }
 
-// The first operation of a group within a bound, as far as a number says it; 0 for bounds by step.
+// The first operation of a group within a bound; 0 for bounds by step, which name none.
 Seq FirstSeq(const wire::Bound& bound, GroupKey key) {
   if (bound.kind != wire::Bound::Kind::kSeq) return 0;
   for (const wire::SeqBound& seq : bound.seqs) {

@@ -76,7 +76,7 @@ constexpr Knob kKnobs[] = {
      "Bytes of a shard that travel and are reduced as one piece; auto follows the operation's "
      "size."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
-     "Operations of at most this many bytes use the one-shot plan when plan is auto."},
+     "Operations of at most this many bytes use the oneshot plan when plan is auto."},
     {K::kCredit, "credit", B, "auto", "auto", 65'536, 64 * kGiB, kAgreed, kShown,
      "Bytes that may be on the way to one peer unacknowledged."},
     {K::kIsa, "isa", E, "auto", "auto|scalar|avx2|avx512", 0, 0, kOwn, kShown,

@@ -116,7 +116,7 @@ std::vector<GroupMachine::KeptRaw> GroupMachine::DetachRaws(Op& op) {
       kept.push_back({c, op.members[i], chunk.raws[i], op.weights[i]});
       chunk.raws[i] = {};
     }
-    ReleasePieces(op, chunk);
+    ReleasePieces(chunk);
   }
   return kept;
 }
@@ -129,8 +129,7 @@ void GroupMachine::ReattachRaws(Op& op, std::vector<KeptRaw> kept) {
     ChunkState& chunk = op.chunks[raw.chunk];
     const auto& from = chunk.role.raw_from;
     if (position < 0 || !std::binary_search(from.begin(), from.end(), position)) {
-      if (raw.piece.inbound != 0)
-        ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
+      if (raw.piece.inbound != 0) ReleaseInbound(raw.piece.inbound);
       continue;
     }
     chunk.raws[position] = raw.piece;

@@ -14,19 +14,23 @@ void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
   base_ = std::move(base);
   if (base_) old_views_[base_->epoch] = base_;
   era_ = current_->era;
-  const wire::ViewEntry* self = SelfIn(*current_);
-  if (!first_known_ && self && self->first.kind == wire::Bound::Kind::kSeq) {
-    Seq first = self->first.default_seq;
-    for (const wire::SeqBound& bound : self->first.seqs) {
-      if (bound.group == config_.key) first = bound.seq;
-    }
-    LearnFirst(now, first);
-  } else if (!first_known_ && self && self->first.kind == wire::Bound::Kind::kAlways) {
-    LearnFirst(now, 0);
-  }
+  EnterAtBound(now);
   LiftHold(now);
   ReplayHeldFrames(now);
   ActivateQueued(now);
+}
+
+// A newcomer of this view: the bound is its first operation.
+void GroupMachine::EnterAtBound(TimeNs now) {
+  const wire::ViewEntry* self = SelfIn(*current_);
+  if (first_known_ || !self) return;
+  if (self->first.kind == wire::Bound::Kind::kAlways) return LearnFirst(now, 0);
+  if (self->first.kind != wire::Bound::Kind::kSeq) return;
+  Seq first = self->first.default_seq;
+  for (const wire::SeqBound& bound : self->first.seqs) {
+    if (bound.group == config_.key) first = bound.seq;
+  }
+  LearnFirst(now, first);
 }
 
 // V2: from now until InstallEra no chunk becomes final and no completion leaves. Works under way
@@ -34,13 +38,19 @@ void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
 // them reads is given back when it is done.
 wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   (void)now;
+  wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}, {}};
+  if (!first_known_) status.called_end = status.first_seq = status.delivered_end = floor_;
+  if (!config_.fault_tolerant) {
+    // Some have delivered what others are still about to complete, so there is nothing to decide:
+    // what runs goes on (CarryOn). Only new calls wait, since the view says who takes part in them.
+    held_boundary_ = called_end_;
+    return status;
+  }
   frozen_ = true;
   for (const auto& [id, ref] : works_) {
     if (ref.inbound != 0) abandoned_[id] = ref.inbound;
   }
   works_.clear();
-  wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}, {}};
-  if (!first_known_) status.called_end = status.first_seq = status.delivered_end = floor_;
   for (Op& op : ops_) {
     wire::OpStatus entry;
     entry.seq = op.seq;
@@ -82,32 +92,43 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   current_ = std::move(view);
   base_ = nullptr;
   era_ = current_->era;
-  frozen_ = false;
   ack_cap_ = held_boundary_ = kNoSeq;
+  notices_.clear();
+  if (config_.fault_tolerant) ForgetEra();
+  if (verdicts) floor_ = std::max(floor_, verdicts->called_end);
+  EnterAtBound(now);
+  if (config_.fault_tolerant) {
+    ApplyVerdicts(now, verdicts);
+  } else {
+    CarryOn(now);
+  }
+  ReplayHeldFrames(now);
+  DeliverReady(now);
+  std::erase_if(old_views_, [this](const auto& entry) {
+    const Epoch epoch = entry.first;
+    return std::none_of(ops_.begin(), ops_.end(),
+                        [epoch](const Op& op) { return op.view && op.view->epoch == epoch; }) &&
+           std::none_of(verdicts_.begin(), verdicts_.end(),
+                        [epoch](const auto& kept) { return kept.second.attempt == epoch; });
+  });
+}
+
+// What was said and granted in the era before counts no more (F2).
+void GroupMachine::ForgetEra() {
+  frozen_ = false;
   acks_.clear();
   acks_sent_.clear();
   ready_.clear();
   kept_.clear();
   verdicts_.clear();
-  notices_.clear();
   complete_end_ = delivered_end_;
   for (auto& [seq, frames] : early_) {
     for (const InboundFrame& frame : frames) Drop(frame);
   }
   early_.clear();
-  if (verdicts) floor_ = std::max(floor_, verdicts->called_end);
-  if (!first_known_) {
-    // A newcomer of this view: the bound is its first operation.
-    const wire::ViewEntry* self = SelfIn(*current_);
-    if (self && self->first.kind == wire::Bound::Kind::kAlways) LearnFirst(now, 0);
-    if (self && self->first.kind == wire::Bound::Kind::kSeq) {
-      Seq first = self->first.default_seq;
-      for (const wire::SeqBound& bound : self->first.seqs) {
-        if (bound.group == config_.key) first = bound.seq;
-      }
-      LearnFirst(now, first);
-    }
-  }
+}
+
+void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts) {
   for (Op& op : ops_) {
     const wire::Verdict* mine = nullptr;
     for (const wire::Verdict& verdict : verdicts
@@ -126,30 +147,31 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
     }
   }
   AdvanceComplete();
-  RecountHeld();
-  ReplayHeldFrames(now);
-  DeliverReady(now);
-  std::erase_if(old_views_, [this](const auto& entry) {
-    const Epoch epoch = entry.first;
-    return std::none_of(ops_.begin(), ops_.end(),
-                        [epoch](const Op& op) { return op.view && op.view->epoch == epoch; }) &&
-           std::none_of(verdicts_.begin(), verdicts_.end(),
-                        [epoch](const auto& kept) { return kept.second.attempt == epoch; });
-  });
 }
 
-// Pieces kept for a retry still lie in their links' memory; whoever forgets them lets a link fill
-// up and stall.
-void GroupMachine::RecountHeld() {
-  held_bytes_.clear();
-  for (const Op& op : ops_) {
-    for (const ChunkState& chunk : op.chunks) {
-      for (size_t i = 0; i < chunk.raws.size(); ++i) {
-        const Piece& piece = chunk.raws[i];
-        if (piece.present && piece.inbound != 0 && !piece.spilled)
-          held_bytes_[op.members[i]] += piece.bytes;
-      }
-    }
+// Without fault tolerance what runs goes on with the members it began with; without one of them it
+// never ends, so it fails here and now.
+void GroupMachine::CarryOn(TimeNs now) {
+  std::erase_if(ready_, [this](MemberId id) { return !current_->Find(id); });
+  for (Op& op : ops_) {
+    const auto lost = std::find_if(op.members.begin(), op.members.end(),
+                                   [this](MemberId id) { return !current_->Find(id); });
+    if (lost == op.members.end() || op.complete) continue;
+    std::erase_if(works_, [&](const auto& work) {
+      if (work.second.seq != op.seq) return false;
+      if (work.second.inbound != 0) abandoned_[work.first] = work.second.inbound;
+      return true;
+    });
+    for (ChunkState& chunk : op.chunks) chunk.working = false;
+    wire::Verdict verdict;
+    verdict.seq = op.seq;
+    verdict.kind = wire::VerdictKind::kFail;
+    verdict.attempt = era_;
+    verdict.code = Code::kPeer;
+    verdict.culprit = *lost;
+    verdict.text = "operation " + std::to_string(op.seq) + ": " + ToString(*lost) +
+                   " is gone, and without fault tolerance nobody goes on without it";
+    ApplyFail(now, op, verdict);
   }
 }
 
@@ -239,8 +261,7 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
                       {}});
   if (!same) {
     Undo(op);
-    for (const KeptRaw& raw : DetachRaws(op))
-      ReleaseInbound(raw.piece.inbound, raw.piece.bytes, raw.from, raw.piece.spilled);
+    for (const KeptRaw& raw : DetachRaws(op)) ReleaseInbound(raw.piece.inbound);
     op.view = attempt;
     op.members = MembersOf(*attempt, op.seq, op.step);
     if (op.origin.empty()) op.origin = op.members;
@@ -255,7 +276,7 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
   std::map<MemberId, std::vector<uint32_t>> missing;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
-    ReleasePieces(op, chunk);
+    ReleasePieces(chunk);
     if (chunk.is_final || !chunk.role.lands || c >= verdict.holders.size()) continue;
     const int32_t rank = verdict.holders[c];
     if (rank < 0 || rank >= static_cast<int32_t>(current_->entries.size())) continue;

@@ -66,6 +66,7 @@ bool GroupMachine::IsStable(const Op& op) const {
 // Without fault tolerance nobody waits for the others; but what they need from here must at least
 // be on its way.
 bool GroupMachine::AllSent(const Op& op) const {
+  if (op.committed) return true;  // it failed
   for (size_t i = 0; i < op.raws_sent.size(); ++i) {
     if (static_cast<int>(i) != op.me && !op.raws_sent[i]) return false;
   }
@@ -91,7 +92,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   if (op.absent && op.fail_code == Code::kOk) RestoreShadow(op);
   Outcome outcome = OutcomeOf(op, now);
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
-  for (ChunkState& chunk : op.chunks) ReleasePieces(op, chunk);
+  for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);
   for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
   Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
   ops_.pop_front();

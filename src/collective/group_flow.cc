@@ -19,45 +19,16 @@ Todo& GroupMachine::Push(Todo::Kind kind) {
   return todo_.back();
 }
 
-void GroupMachine::ReleaseInbound(uint64_t inbound, uint64_t bytes, MemberId from, bool spilled) {
-  if (inbound == 0) return;
-  Push(Todo::Kind::kReleaseInbound).id = inbound;
-  if (!spilled) {
-    uint64_t& held = held_bytes_[from];
-    held -= std::min(held, bytes);
-  }
+void GroupMachine::ReleaseInbound(uint64_t inbound) {
+  if (inbound != 0) Push(Todo::Kind::kReleaseInbound).id = inbound;
 }
 
-void GroupMachine::Drop(const InboundFrame& frame) {
-  if (frame.inbound != 0) Push(Todo::Kind::kReleaseInbound).id = frame.inbound;
-}
-
-// A frame that must wait is left where it lies while the link can bear it, else moved out, so that
-// a link never stalls and no order of calls in other groups or on other members can deadlock. True
-// if it stays.
-bool GroupMachine::HoldBytes(MemberId from, uint64_t inbound, uint64_t bytes) {
-  uint64_t& held = held_bytes_[from];
-  if (held + bytes <= config_.hold_bytes_max) {
-    held += bytes;
-    return true;
-  }
-  Push(Todo::Kind::kSpillInbound).id = inbound;
-  return false;
-}
+void GroupMachine::Drop(const InboundFrame& frame) { ReleaseInbound(frame.inbound); }
 
 void GroupMachine::Hold(const InboundFrame& frame, Piece* piece) {
   piece->present = true;
   piece->inbound = frame.inbound;
   piece->bytes = frame.header.payload_bytes;
-  if (frame.inbound == 0) return;
-  piece->spilled = frame.spilled || !HoldBytes(frame.from, frame.inbound, piece->bytes);
-}
-
-void GroupMachine::HoldEarly(InboundFrame frame) {
-  if (frame.inbound != 0 && !frame.spilled) {
-    frame.spilled = !HoldBytes(frame.from, frame.inbound, frame.header.payload_bytes);
-  }
-  early_[frame.header.seq].push_back(std::move(frame));
 }
 
 void GroupMachine::ReplayEarly(TimeNs now, Seq seq) {
@@ -66,10 +37,6 @@ void GroupMachine::ReplayEarly(TimeNs now, Seq seq) {
   const std::vector<InboundFrame> frames = std::move(early->second);
   early_.erase(early);
   for (const InboundFrame& frame : frames) {
-    if (frame.inbound != 0 && !frame.spilled) {
-      uint64_t& held = held_bytes_[frame.from];
-      held -= std::min<uint64_t>(held, frame.header.payload_bytes);
-    }
     if (Op* op = Find(seq)) {
       AcceptData(now, *op, frame);
     } else {
@@ -81,12 +48,11 @@ void GroupMachine::ReplayEarly(TimeNs now, Seq seq) {
 void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   const wire::FrameHeader& header = frame.header;
   if (header.era > era_ || !current_) {  // F2: data of a later era is held
-    if (frame.inbound != 0) Push(Todo::Kind::kSpillInbound).id = frame.inbound;
-    frame.spilled = true;
     future_.push_back(std::move(frame));
     return;
   }
-  if (header.era < era_) return Drop(frame);  // F2: of an earlier one dropped
+  // F2: of an earlier one dropped. Without fault tolerance a change ends nothing.
+  if (header.era < era_ && config_.fault_tolerant) return Drop(frame);
   // V2: an ack that arrives after the freeze may still be used, since it says that its sender was
   // complete before.
   Seq& ack = acks_[frame.from];
@@ -98,7 +64,7 @@ void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   if (header.kind == wire::FrameKind::kAck || frozen_) return Drop(frame);
   if (header.seq < delivered_end_ && first_known_) return Drop(frame);
   if (Op* op = Find(header.seq)) return AcceptData(now, *op, frame);
-  HoldEarly(std::move(frame));
+  early_[header.seq].push_back(std::move(frame));
 }
 
 bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk,
@@ -142,8 +108,8 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   const wire::FrameHeader& header = frame.header;
   const auto found = std::find(op.members.begin(), op.members.end(), frame.from);
   const bool salvage_serve = op.salvage && header.kind == wire::FrameKind::kFinal;
-  if (op.fail_code != Code::kOk || header.attempt != op.view->epoch ||
-      (found == op.members.end() && !salvage_serve)) {
+  const bool other = config_.fault_tolerant && header.attempt != op.view->epoch;
+  if (op.fail_code != Code::kOk || other || (found == op.members.end() && !salvage_serve)) {
     return Drop(frame);
   }
   if (header.signature != op.digest) {  // V5, also if this member has all that it needs
@@ -338,16 +304,13 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
   StartWork(op, std::move(work), ref);
 }
 
-void GroupMachine::ReleasePieces(Op& op, ChunkState& chunk) {
+void GroupMachine::ReleasePieces(ChunkState& chunk) {
   for (size_t i = 0; i < chunk.raws.size(); ++i) {
     const Piece& piece = chunk.raws[i];
-    if (piece.present) ReleaseInbound(piece.inbound, piece.bytes, op.members[i], piece.spilled);
+    if (piece.present) ReleaseInbound(piece.inbound);
     chunk.raws[i] = {};
   }
-  if (chunk.partial.present) {
-    ReleaseInbound(chunk.partial.inbound, chunk.partial.bytes, op.members[chunk.role.partial_from],
-                   chunk.partial.spilled);
-  }
+  if (chunk.partial.present) ReleaseInbound(chunk.partial.inbound);
   chunk.partial = {};
 }
 
@@ -373,7 +336,7 @@ void GroupMachine::FinishWork(TimeNs now, Op& op, const WorkRef& ref) {
   if (ref.inbound != 0) Push(Todo::Kind::kReleaseInbound).id = ref.inbound;
   if (ref.purpose == WorkRef::Purpose::kMakePartial) {
     chunk.partial_made = true;
-    ReleasePieces(op, chunk);
+    ReleasePieces(chunk);
     SendPartial(op, ref.chunk, chunk.partial_empty);
     return;
   }
@@ -386,7 +349,7 @@ void GroupMachine::MarkFinal(Op& op, uint32_t index) {
   assert(!chunk.is_final && !frozen_);
   chunk.is_final = true;
   if (chunk.role.lands) ++op.finals;
-  ReleasePieces(op, chunk);
+  ReleasePieces(chunk);
   if (op.salvage) return;  // holders serve on request (Want)
   for (int to : chunk.role.final_to) SendFinal(op, index, op.members[to]);
 }

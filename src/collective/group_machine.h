@@ -107,7 +107,6 @@ class GroupMachine {
   struct Piece {  // an inbound frame that waits for its reduction
     bool present = false;
     uint64_t inbound = 0;
-    bool spilled = false;
     bool empty = false;  // weight 0, or a partial sum of nothing
     uint64_t bytes = 0;
   };
@@ -217,9 +216,7 @@ class GroupMachine {
   void AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
   bool FrameFits(const Op& op, const ChunkState& chunk, const InboundFrame& frame) const;
   bool TakeWeights(Op& op, const InboundFrame& frame);
-  bool HoldBytes(MemberId from, uint64_t inbound, uint64_t bytes);
   void Hold(const InboundFrame& frame, Piece* piece);
-  void HoldEarly(InboundFrame frame);
   void ReplayEarly(TimeNs now, Seq seq);
   void TryReduce(Op& op, uint32_t chunk);
   void ReduceChunk(Op& op, uint32_t chunk);
@@ -227,13 +224,16 @@ class GroupMachine {
   void MarkFinal(Op& op, uint32_t chunk);
   void SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output);
   void FinishWork(TimeNs now, Op& op, const WorkRef& ref);
-  void ReleasePieces(Op& op, ChunkState& chunk);
-  void ReleaseInbound(uint64_t inbound, uint64_t bytes, MemberId from, bool spilled);
+  void ReleasePieces(ChunkState& chunk);
+  void ReleaseInbound(uint64_t inbound);
   void Drop(const InboundFrame& frame);
   uint64_t StartWork(Op& op, Work work, WorkRef ref);
   // group_change.cc
+  void EnterAtBound(TimeNs now);
+  void ForgetEra();
+  void ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts);
+  void CarryOn(TimeNs now);
   void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);
-  void RecountHeld();
   void Undo(Op& op);
   void RestoreShadow(Op& op);
   void ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict);
@@ -280,7 +280,6 @@ class GroupMachine {
   std::unordered_map<MemberId, Seq> acks_, acks_sent_;  // in era_
   std::unordered_set<MemberId> ready_;                  // granted us credit for era_ (F2)
   std::unordered_map<MemberId, std::vector<wire::KeptOp>> kept_;
-  std::unordered_map<MemberId, uint64_t> held_bytes_;  // unreleased, unspilled payload by link
   std::unordered_map<uint64_t, WorkRef> works_;
   std::unordered_map<uint64_t, uint64_t>
       abandoned_;                            // work that a freeze ended -> its inbound frame

@@ -116,7 +116,6 @@ struct Todo {
     kWork,            // work
     kSend,            // frame
     kReleaseInbound,  // inbound `id`
-    kSpillInbound,    // inbound `id` must wait long: move it out of the transport's memory
     kCancelSends,     // data frames of op `id` need not arrive any more, on every link
     kFinishSends,     // they must arrive, but the op's buffers go back to the caller now (without
                       // fault tolerance)
@@ -130,14 +129,14 @@ struct Todo {
   Outcome outcome;
 };
 
-// A data frame that arrived; the payload is in inbound buffer `inbound`, whole and checksummed. A
-// frame without payload has inbound 0.
+// A data frame that arrived; the payload is in inbound buffer `inbound`, whole and checksummed, and
+// stays there until it is released, however long that takes: keeping links moving meanwhile is the
+// driver's (engine_driver.h). A frame without payload has inbound 0.
 struct InboundFrame {
   MemberId from;
   wire::FrameHeader header;
   std::vector<std::byte> ext;
   uint64_t inbound = 0;
-  bool spilled = false;  // moved out of the transport's memory already
 };
 
 // The verdict-relevant side of a view, for one column.
@@ -152,8 +151,6 @@ struct GroupConfig {
   bool deterministic = false;
   plan::PlanKind plan = plan::PlanKind::kAuto;
   uint64_t chunk_bytes = 0;
-  uint64_t hold_bytes_max =
-      1 << 20;  // unreleased payload a link can bear; above it frames are spilled
 };
 
 }  // namespace ftar::collective

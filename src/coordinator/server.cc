@@ -108,7 +108,6 @@ Server::Connection* Server::Find(ConnId id) {
 }
 
 // ---- connections
-// -----------------------------------------------------------------------------------------------------
 
 void Server::Accept(int listener, TimeNs now) {
   for (int i = 0; i < 64; ++i) {
@@ -220,7 +219,6 @@ void Server::OnMessage(Connection& connection, wire::Message message, TimeNs now
 }
 
 // ---- the machine
-// -----------------------------------------------------------------------------------------------------
 
 void Server::StepMachine(TimeNs now, const membership::CoordinatorEvent& event) {
   machine_.Step(now, event);

@@ -61,6 +61,7 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
   era_ = promised_ = view_->epoch;
   phase_ = Phase::kMember;
   ready_.view_changed = true;
+  ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
 }
 
 void Engine::Impl::Step(TimeNs now, const Event& event) {
@@ -97,7 +98,6 @@ void Engine::Impl::Become(Phase phase, Status status) {
 }
 
 // ---- joining
-// -------------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::On(const CoordinatorUp&) {
   const bool was_down = !coordinator_up_;
@@ -185,7 +185,6 @@ void Engine::Impl::On(const LinkIsUp& event) {
 }
 
 // ---- evidence (design 5)
-// ---------------------------------------------------------------------------------------------------
 
 bool Engine::Impl::Known(MemberId id) const {
   if (view_ && view_->Find(id)) return true;
@@ -216,9 +215,10 @@ void Engine::Impl::On(const LinkIsDown& event) {
   who.cause = event.code;
   who.stage = "link";
   who.text = event.text;
-  if (Known(event.peer))
-    ready_.notices.push_back(
-        {Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
+  // Whoever leaves closes its links when it is released: users have been told that it leaves.
+  const wire::ViewEntry* entry = view_ ? view_->Find(event.peer) : nullptr;
+  if (!Known(event.peer) || (entry && entry->last.kind != wire::Bound::Kind::kNone)) return;
+  ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
 }
 
 void Engine::Impl::On(const PeerExited& event) {
@@ -264,7 +264,6 @@ void Engine::Impl::On(const AbortSelf& event) {
 }
 
 // ---- dispatch
-// --------------------------------------------------------------------------------------------------------------
 
 namespace {
 template <typename T>
@@ -346,7 +345,6 @@ void Engine::Impl::OnPeer(MemberId, const wire::CallNotice& message) {
 }
 
 // ---- operations
-// ------------------------------------------------------------------------------------------------------------
 
 // A group exists from its first mention on: a peer's frame may come before the local open.
 collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {

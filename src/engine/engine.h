@@ -39,7 +39,6 @@ struct Config {
 };
 
 // ---- events
-// ---------------------------------------------------------------------------------------------------------------
 struct CoordinatorUp {};
 struct CoordinatorDown {};
 struct FromCoordinator {
@@ -99,7 +98,6 @@ using Event = std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, From
                            BeginStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
 
 // ---- results
-// --------------------------------------------------------------------------------------------------------------
 struct GroupTodo {
   GroupKey group;
   collective::Todo todo;

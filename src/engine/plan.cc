@@ -135,7 +135,6 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
 }
 
 // ---- leaving (J5)
-// ----------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::On(const RequestLeave&) {
   if (!std::exchange(leave_requested_, true) && phase_ == Phase::kMember) BeginLeaving();

@@ -1,11 +1,16 @@
-// Counters by name, and the dump that a person reads when something went wrong.
-#include <cinttypes>
-#include <cstdio>
+// Counters by name, and the flight recorder's dump: what this member knows, as JSON.
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kOutcomesShown = 32;  // of the newest, in each group
 
 const char* PhaseName(engine::Phase phase) {
   switch (phase) {
@@ -20,18 +25,83 @@ const char* PhaseName(engine::Phase phase) {
   return "?";
 }
 
+const char* EventName(EventType type) {
+  switch (type) {
+    case EventType::kView: return "view";
+    case EventType::kMemberJoined: return "member_joined";
+    case EventType::kMemberLeft: return "member_left";
+    case EventType::kMemberLost: return "member_lost";
+    case EventType::kLate: return "late";
+    case EventType::kSlow: return "slow";
+    case EventType::kLinkDown: return "link_down";
+    case EventType::kLinkUp: return "link_up";
+    case EventType::kCorrupt: return "corrupt";
+    case EventType::kCoordinatorDown: return "coordinator_down";
+    case EventType::kCoordinatorUp: return "coordinator_up";
+    case EventType::kEvicted: return "evicted";
+    case EventType::kDrain: return "drain";
+    case EventType::kLevel: return "level";
+  }
+  return "?";
+}
+
+Json MemberJson(const wire::ViewEntry& entry) {
+  return {{"id", ToString(entry.card.id)}, {"replica", entry.card.replica},
+          {"shard", entry.card.shard},     {"host", entry.card.host},
+          {"pid", entry.card.pid},         {"joined_epoch", EpochCounter(entry.joined_epoch)}};
+}
+
+Json ViewJson(const wire::View& view) {
+  Json members = Json::array();
+  for (const wire::ViewEntry& entry : view.entries) members.push_back(MemberJson(entry));
+  return {{"epoch", EpochCounter(view.epoch)}, {"members", std::move(members)}};
+}
+
+Json CulpritJson(const Culprit& who) {
+  return {{"code", CodeName(who.code)},
+          {"id", ToString(who.member)},
+          {"replica", who.replica},
+          {"shard", who.shard},
+          {"host", who.host},
+          {"stage", who.stage},
+          {"text", who.text}};
+}
+
+Json EventJson(const JobEvent& event) {
+  Json out{{"time_ns", event.time_ns},
+           {"type", EventName(event.type)},
+           {"epoch", EpochCounter(event.epoch)}};
+  if (event.seq != kNoSeq) out["seq"] = event.seq;
+  if (event.who.member.valid()) out["who"] = CulpritJson(event.who);
+  return out;
+}
+
+Json OutcomeJson(const collective::Outcome& outcome) {
+  return {{"seq", outcome.seq},
+          {"status", CodeName(outcome.status)},
+          {"epoch", EpochCounter(outcome.epoch)},
+          {"participants", outcome.participants},
+          {"attempts", outcome.attempts},
+          {"start_ns", outcome.start_ns},
+          {"delivered_ns", outcome.delivered_ns}};
+}
+
+Json ConfigJson(const Config& config) {
+  Json out = Json::object();
+  for (const Knob& knob : Knobs()) {
+    out[knob.name] = {{"value", config.ShownText(knob.id)}, {"origin", config.Origin(knob.id)}};
+  }
+  return out;
+}
+
 }  // namespace
 
-Status Job::Impl::GetCounter(const std::string& name, uint64_t* value) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  Lock lock = TakeLock();
-  if (!driver_) return Status(Code::kState, "job", "the job is not open");
+std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
   const transport::Device::Counters device = driver_->device_counters();
   const EngineDriver::Counters engine = driver_->counters();
-  const struct {
-    const char* name;
-    uint64_t value;
-  } counters[] = {
+  const uint64_t sent = control_ ? control_->messages_sent() : 0;
+  const uint64_t received = control_ ? control_->messages_received() : 0;
+  return {
       {"links_opened", device.links_opened},
       {"links_closed", device.links_closed},
       {"links_kept", engine.links_kept},
@@ -44,10 +114,9 @@ Status Job::Impl::GetCounter(const std::string& name, uint64_t* value) {
       {"frames_corrupt", device.frames_corrupt},
       {"frames_unroutable", engine.frames_unroutable},
       {"peers_refused", device.peers_refused},
-      {"control_messages_sent", control_ ? control_->messages_sent() : 0},
-      {"control_messages_received", control_ ? control_->messages_received() : 0},
-      {"control_messages",
-       control_ ? control_->messages_sent() + control_->messages_received() : 0},
+      {"control_messages_sent", sent},
+      {"control_messages_received", received},
+      {"control_messages", sent + received},
       {"ops_delivered", ops_delivered_},
       {"view_changes", view_changes_},
       {"staging_bytes", engine.staging_bytes},
@@ -56,56 +125,88 @@ Status Job::Impl::GetCounter(const std::string& name, uint64_t* value) {
       {"pumps", pumps_},
       {"sleeps", sleeps_},
   };
+}
+
+Status Job::Impl::GetCounter(const std::string& name, uint64_t* value) {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  Lock lock = TakeLock();
+  if (!driver_) return Status(Code::kState, "job", "the job is not open");
   std::string known;
-  for (const auto& counter : counters) {
-    if (name == counter.name) {
-      *value = counter.value;
+  for (const auto& [counter, count] : Counters()) {
+    if (name == counter) {
+      *value = count;
       return Status::Ok();
     }
-    known += (known.empty() ? "" : ", ") + std::string(counter.name);
+    known += (known.empty() ? "" : ", ") + std::string(counter);
   }
   return Status(Code::kArg, "name", "there is no counter '" + name + "'; there are: " + known);
 }
 
-std::string Job::Impl::DumpText() {
-  Lock lock = TakeLock();
-  std::string out = "job " + place_.job + " member " + ToString(self_) + " replica " +
-                    std::to_string(place_.replica) + " shard " + std::to_string(place_.shard) +
-                    " host " + host_ + "\n";
-  if (!driver_) return out;
-  const engine::Engine& engine = driver_->engine();
-  out += std::string("phase ") + PhaseName(engine.phase()) +
-         (engine.changing() ? ", changing" : "") +
-         (engine.coordinator_up() ? ", coordinator up" : ", coordinator down") +
-         (engine.quorum_lost() ? ", quorum lost" : "") + "\n";
-  if (const ViewPtr view = engine.view()) {
-    out += "view " + std::to_string(EpochCounter(view->epoch)) + ":\n";
-    for (const wire::ViewEntry& entry : view->entries) {
-      out += "  member " + ToString(entry.card.id) + " replica " +
-             std::to_string(entry.card.replica) + " shard " + std::to_string(entry.card.shard) +
-             " host " + entry.card.host + " pid " + std::to_string(entry.card.pid) + "\n";
-    }
-  }
+nlohmann::ordered_json Job::Impl::GroupsJson(TimeNs now) const {
+  Json out = Json::array();
   for (const auto& [key, state] : groups_) {
-    const auto info = engine.group_info(key);
-    char line[160];
-    snprintf(line, sizeof line,
-             "group %08x: called %" PRIu64 " delivered %" PRIu64 " in flight %zu queued %zu\n", key,
-             info ? info->called_end : 0, info ? info->delivered_end : 0,
-             info ? info->in_flight : 0, info ? info->queued : 0);
-    out += line;
+    const engine::Engine& engine = driver_->engine();
+    const auto info = engine.group_info(key).value_or(engine::Engine::GroupInfo{});
+    Json ops = Json::array();
     for (const auto& [seq, op] : state.ops) {
-      out += "  op " + std::to_string(seq) + " stage " + engine.OpStage(key, seq) + " since " +
-             std::to_string((Now() - op->start_ns) / kMicrosecond) + " us\n";
+      ops.push_back({{"seq", seq},
+                     {"stage", engine.OpStage(key, seq)},
+                     {"age_us", (now - op->start_ns) / kMicrosecond}});
     }
+    Json last = Json::array();
+    const auto skip = state.history.size() - std::min(state.history.size(), kOutcomesShown);
+    for (auto it = std::next(state.history.begin(), static_cast<ptrdiff_t>(skip));
+         it != state.history.end(); ++it) {
+      last.push_back(OutcomeJson(it->second));
+    }
+    out.push_back({{"key", key},
+                   {"called", info.called_end},
+                   {"delivered", info.delivered_end},
+                   {"in_flight", info.in_flight},
+                   {"queued", info.queued},
+                   {"ops", std::move(ops)},
+                   {"last_outcomes", std::move(last)}});
   }
-  for (const wire::GroupProgress& progress : engine.progress().groups) {
-    for (const MemberId member : progress.waits_for) out += "waits for " + ToString(member) + "\n";
-  }
-  out += driver_->Describe();
-  if (!last_culprit_.text.empty()) out += "last fault: " + last_culprit_.text + "\n";
-  if (!ended_.ok()) out += "ended: " + ended_.ToString() + "\n";
   return out;
+}
+
+// Text from peers (host names, error texts) may be any bytes: what is not UTF-8 is replaced.
+std::string Job::Impl::DumpJson() {
+  Lock lock = TakeLock();
+  const TimeNs now = Now();
+  Json out{{"job", place_.job},
+           {"id", ToString(self_)},
+           {"replica", place_.replica},
+           {"shard", place_.shard},
+           {"host", host_},
+           {"time_ns", now},
+           {"created_ns", created_ns_},
+           {"ended", ended_.ok() ? "" : ended_.ToString()}};
+  out["events"] = Json::array();
+  for (const JobEvent& event : recent_events_) out["events"].push_back(EventJson(event));
+  if (last_culprit_.member.valid()) out["last_fault"] = CulpritJson(last_culprit_);
+  if (!driver_) return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const engine::Engine& engine = driver_->engine();
+  out["phase"] = PhaseName(engine.phase());
+  out["changing"] = engine.changing();
+  out["coordinator_up"] = engine.coordinator_up();
+  out["quorum_lost"] = engine.quorum_lost();
+  if (const ViewPtr view = engine.view()) out["view"] = ViewJson(*view);
+  out["groups"] = GroupsJson(now);
+  out["waits_for"] = Json::array();
+  for (const wire::GroupProgress& progress : engine.progress().groups) {
+    for (const MemberId member : progress.waits_for) out["waits_for"].push_back(ToString(member));
+  }
+  out["links"] = Json::array();
+  for (const EngineDriver::LinkReport& link : driver_->Links()) {
+    out["links"].push_back({{"peer", ToString(link.peer)},
+                            {"transport", link.transport},
+                            {"up", link.up},
+                            {"text", link.text}});
+  }
+  for (const auto& [counter, count] : Counters()) out["counters"][counter] = count;
+  out["config"] = ConfigJson(config_);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ftar::runtime

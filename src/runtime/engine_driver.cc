@@ -41,18 +41,24 @@ void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
   engine_->Step(now, engine::AbortSelf{code, text});
 }
 
-void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk) {
+void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer) {
   if (!hook_.armed()) return;
   const std::optional<FaultKind> kind = hook_.At(stage, seq, chunk);
-  if (kind == FaultKind::kReset) ResetLinks();
+  using Disturbance = transport::Device::Disturbance;
+  // As a network that resets connections: the paths of all links go, the peers live.
+  if (kind == FaultKind::kReset) DisturbLinks(Disturbance::kResetPaths, {});
+  if (kind == FaultKind::kCorrupt) DisturbLinks(Disturbance::kCorruptNextFrame, peer);
   if (kind == FaultKind::kDrop) dropping_ = true;
 }
 
-// As a network that resets connections: the paths of all links go, the peers live.
-void EngineDriver::ResetLinks() {
-  for (const auto& [id, peer] : peers_) {
-    if (peer.device != nullptr)
-      peer.device->Disturb(id, transport::Device::Disturbance::kResetPaths);
+// Of all peers if `peer` is none.
+void EngineDriver::DisturbLinks(transport::Device::Disturbance what, MemberId peer) {
+  for (const auto& [id, entry] : peers_) {
+    if (entry.device == nullptr || (peer.valid() && id != peer)) continue;
+    if (!entry.device->Disturb(id, what)) {
+      log_->Error("runtime", std::string("FTAR_TEST_FAULT: ") + entry.device->name() +
+                                 " has nothing that this could strike at");
+    }
   }
 }
 
@@ -79,12 +85,22 @@ void EngineDriver::Run(TimeNs now) {
   }
 }
 
+// Kept: to a member of the view before that stays in this one.
+void EngineDriver::CountKeptLinks() {
+  const collective::ViewPtr view = engine_->view();
+  counters_.links_kept = 0;
+  for (auto& [id, peer] : peers_) {
+    const wire::ViewEntry* entry = view ? view->Find(id) : nullptr;
+    const bool stays = entry != nullptr && entry->last.kind == wire::Bound::Kind::kNone;
+    if (std::exchange(peer.member, stays) && stays && peer.up) ++counters_.links_kept;
+  }
+}
+
 void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
   // F2: whoever is out is forgotten before anybody hears that we know of it.
   for (const MemberId peer : ready.revoke) RevokePeer(now, peer);
   if (ready.view_changed) {
-    counters_.links_kept = std::count_if(peers_.begin(), peers_.end(),
-                                         [](const auto& entry) { return entry.second.up; });
+    CountKeptLinks();
     host_->OnViewChanged();
   }
   for (const engine::Started& started : ready.started) host_->OnStarted(started);
@@ -106,7 +122,6 @@ void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
     case Todo::Kind::kWork: return DoWork(now, group, todo.work);
     case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
     case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
-    case Todo::Kind::kSpillInbound: return SpillInbound(todo.id);
     case Todo::Kind::kCancelSends: return CancelSends(now, group, todo.id);
     case Todo::Kind::kFinishSends: return;  // Deliver waits for them
     case Todo::Kind::kDeliver: return Deliver(now, group, std::move(todo.outcome));
@@ -137,7 +152,7 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   if (hook_.armed() && kind != wire::FrameKind::kAck) {
     const bool final = kind == wire::FrameKind::kFinal;
     Strike(final ? FaultStage::kGathering : FaultStage::kSending, frame.header.seq,
-           frame.header.chunk);
+           frame.header.chunk, frame.to);
   }
   const auto found = peers_.find(frame.to);
   if (found == peers_.end() || found->second.link == nullptr || dropping_) {
@@ -215,7 +230,7 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
   const Seq seq = outcome.seq;
   // Normally nothing is in flight here: with fault tolerance the engine has cancelled it. Without,
   // the buffers stay ours until the last send has left.
-  if (flights_used_ > 0 && (!deferred_.empty() || HasFlights(group, seq))) {
+  if (!deferred_.empty() || HasFlights(group, seq)) {
     deferred_.push_back({group, std::move(outcome)});
     return;
   }
@@ -294,12 +309,11 @@ transport::Device::Counters EngineDriver::device_counters() const {
   return sum;
 }
 
-std::string EngineDriver::Describe() const {
-  std::string out;
+std::vector<EngineDriver::LinkReport> EngineDriver::Links() const {
+  std::vector<LinkReport> out;
   for (const auto& [id, peer] : peers_) {
-    out += "link " + ToString(id) + " " + (peer.device != nullptr ? peer.device->name() : "?") +
-           (peer.up ? " up " : " down ") +
-           (peer.link != nullptr ? peer.link->Describe() : std::string("none")) + "\n";
+    out.push_back({id, peer.device != nullptr ? peer.device->name() : "",
+                   peer.link != nullptr ? peer.link->Describe() : "", peer.up});
   }
   return out;
 }

@@ -38,6 +38,8 @@ class DriverHost {
   virtual void OnStep(const engine::StepBegun& step) = 0;
   virtual void OnNotice(const engine::Notice& notice) = 0;
   virtual void OnViewChanged() = 0;
+  // A path of the link to `peer` is gone; the link goes on.
+  virtual void OnPathLost(MemberId peer, const Status& why) = 0;
 };
 
 using Devices = std::vector<std::unique_ptr<transport::Device>>;
@@ -80,13 +82,19 @@ class EngineDriver {
   };
   Counters counters() const;
   transport::Device::Counters device_counters() const;
-  std::string Describe() const;
+  struct LinkReport {
+    MemberId peer;
+    std::string transport, text;
+    bool up = false;
+  };
+  std::vector<LinkReport> Links() const;  // for dumps
 
  private:
   struct Peer {
     transport::Device* device = nullptr;
     transport::Link* link = nullptr;
     bool up = false;
+    bool member = false;    // of the view, and staying in it
     bool faulted = false;   // said something that is no message: not listened to any more
     wire::MemberCard card;  // empty where the peer dialled us
     // A link gives its memory back in order: a frame that rests in it holds back everything behind.
@@ -134,7 +142,8 @@ class EngineDriver {
   void Execute(TimeNs now, engine::Ready& ready);
   void ExecuteTodo(TimeNs now, GroupKey group, collective::Todo& todo);
   void StrikeAtStability();
-  void ResetLinks();
+  void CountKeptLinks();
+  void DisturbLinks(transport::Device::Disturbance what, MemberId peer);
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
@@ -142,7 +151,8 @@ class EngineDriver {
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
   void Allocate(TimeNs now, uint64_t id, uint64_t bytes);
   void Fail(TimeNs now, Code code, const std::string& text);
-  void Strike(FaultStage stage, Seq seq, int64_t chunk);
+  // `peer`: to whom the frame at hand goes; invalid where there is none.
+  void Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer = {});
 
   // engine_driver_buffers.cc: memory and who still reads it
   // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are
@@ -150,7 +160,7 @@ class EngineDriver {
   std::byte* Resolve(GroupKey group, const collective::BufferRef& ref, bool write);
   void FreeStaging(TimeNs now, uint64_t id);
   void ReleaseInbound(TimeNs now, uint64_t id);
-  void SpillInbound(uint64_t id);
+  void DetachInbound(uint64_t id);
   void KeepLinkMoving(Peer& peer);
   void DropInbound(TimeNs now, std::unordered_map<uint64_t, Inbound>::iterator it);
   uint64_t StartFlight(MemberId to, GroupKey group, Seq seq, const collective::BufferRef& payload);

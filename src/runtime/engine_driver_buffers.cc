@@ -78,7 +78,7 @@ void EngineDriver::ReleaseInbound(TimeNs now, uint64_t id) {
   if (found->second.flights == 0) DropInbound(now, found);
 }
 
-void EngineDriver::SpillInbound(uint64_t id) {
+void EngineDriver::DetachInbound(uint64_t id) {
   const auto found = inbound_.find(id);
   if (found == inbound_.end() || found->second.link == nullptr) return;
   if (found->second.flights > 0) return;  // being read where it lies; it goes soon
@@ -89,7 +89,7 @@ void EngineDriver::SpillInbound(uint64_t id) {
 void EngineDriver::KeepLinkMoving(Peer& peer) {
   while (!peer.resting.empty() && peer.link != nullptr &&
          peer.received_bytes - peer.resting.begin()->second > peer.link->hold_bytes_max()) {
-    SpillInbound(peer.resting.begin()->first);
+    DetachInbound(peer.resting.begin()->first);
     peer.resting.erase(peer.resting.begin());
   }
 }

@@ -40,7 +40,7 @@ void EngineDriver::OnCompletion(TimeNs now, Device& device, Completion& completi
     case Completion::Kind::kSent: return EndFlight(now, completion.cookie);
     case Completion::Kind::kPathLost:
       log_->Info("runtime", "path to " + ToString(completion.peer) + " lost: " + completion.text);
-      return;
+      return host_->OnPathLost(completion.peer, completion.status);
     case Completion::Kind::kDown: return OnLinkDown(now, device, completion);
     case Completion::Kind::kExited: return Feed(now, engine::PeerExited{completion.peer});
   }

@@ -60,7 +60,7 @@ Status Job::GetCounter(const std::string& name, uint64_t* value) const {
 
 Status Job::Dump(const std::string& path) const {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  const std::string text = impl_->DumpText();
+  const std::string text = impl_->DumpJson();
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0)
     return Status(Code::kSystem, "path", Status::System("cannot write " + path, errno).text());
@@ -95,7 +95,9 @@ Status Job::CloseGroup(const GroupPtr& group) {
   return Status::Ok();
 }
 
-GroupInfo Job::group_info(const GroupPtr& group) const { return impl_->group_info(group->key); }
+GroupInfo Job::group_info(const GroupPtr& group, Epoch epoch) const {
+  return impl_->group_info(group->key, epoch);
+}
 
 Expected<std::vector<OpPtr>> Job::Start(const GroupPtr& group, std::vector<OpRequest> requests) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");

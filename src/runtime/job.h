@@ -133,7 +133,8 @@ class Job : public std::enable_shared_from_this<Job> {
 
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
   Status CloseGroup(const GroupPtr& group);
-  GroupInfo group_info(const GroupPtr& group) const;
+  // `epoch`: members and rank in that view, as far as it is still known; 0: in the newest.
+  GroupInfo group_info(const GroupPtr& group, Epoch epoch = 0) const;
 
   // All or none. Buffers belong to the library until Wait returns a final status.
   Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);

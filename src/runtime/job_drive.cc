@@ -55,7 +55,6 @@ Lock Job::Impl::TakeLock() {
 }
 
 // ---- one round
-// -------------------------------------------------------------------------------------------------------
 
 bool Job::Impl::PumpControl(TimeNs now) {
   if (!control_) return false;
@@ -94,7 +93,6 @@ void Job::Impl::Settle(TimeNs now) {
 }
 
 // ---- sleeping
-// --------------------------------------------------------------------------------------------------------
 
 void Job::Impl::Wake() {
   if (wheel_ == Wheel::kUser) Raise(user_wake_fd_);
@@ -145,7 +143,6 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
 }
 
 // ---- the wheel
-// -------------------------------------------------------------------------------------------------------
 
 void Job::Impl::TakeWheel(Wheel who) {
   if (wheel_ == Wheel::kProgress && who == Wheel::kUser) {
@@ -227,7 +224,6 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
 }
 
 // ---- the progress thread
-// ---------------------------------------------------------------------------------------------
 
 // Names are resolved here because that blocks; everybody else goes on meanwhile.
 void Job::Impl::ResolveCoordinator(Lock& lock) {

@@ -70,6 +70,7 @@ Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
 void Job::Impl::Emit(JobEvent event) {
   event.time_ns = Now();
   events_.Push(event);
+  recent_events_.Push(event);
   if (on_event_) {
     callbacks_.push_back([this, event = std::move(event)] { on_event_(event); });
   }
@@ -138,6 +139,24 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       log_.Error("runtime", "this member was evicted: " + event.who.text);
       break;
   }
+  Emit(std::move(event));
+}
+
+// The link repairs itself; that bytes change on the way is for people to know.
+void Job::Impl::OnPathLost(MemberId peer, const Status& why) {
+  if (why.code() != Code::kCorrupt) return;
+  wire::Loss loss;
+  loss.member = peer;
+  loss.cause = Code::kCorrupt;
+  loss.stage = "link";
+  loss.text = why.text();
+  JobEvent event;
+  event.type = EventType::kCorrupt;
+  event.cause = Code::kCorrupt;
+  event.epoch = view_ ? view_->epoch : 0;
+  event.who = CulpritOf(loss, event.epoch);
+  log_.Warn("runtime", "replica " + std::to_string(event.who.replica) + " on " + event.who.host +
+                           " sent what arrived damaged: " + why.text());
   Emit(std::move(event));
 }
 

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -60,12 +61,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status Destroy();
   Status NextEvent(JobEvent* event, int64_t timeout_ns);
   Status GetCounter(const std::string& name, uint64_t* value);
-  std::string DumpText();
+  std::string DumpJson();
   ViewPtr view();
   ViewPtr column_view(int32_t shard);
   Culprit last_culprit();
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
-  GroupInfo group_info(GroupKey key);
+  GroupInfo group_info(GroupKey key, Epoch epoch);
   Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
   Status Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome);
   Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
@@ -86,6 +87,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OnStep(const engine::StepBegun& step) override;
   void OnNotice(const engine::Notice& notice) override;
   void OnViewChanged() override;
+  void OnPathLost(MemberId peer, const Status& why) override;
 
   // ForkAware
   void BeforeFork() override { mutex_.lock(); }
@@ -98,7 +100,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
     std::unordered_map<Seq, OpPtr> ops;  // called and not delivered
     std::deque<OpPtr> unnumbered;        // called before this member knew its first seq
     std::map<Seq, collective::Outcome> history;
-    std::map<Epoch, ViewPtr> views;  // of calls, for layouts and roots named by epoch
+    std::map<Epoch, ViewPtr> views;  // of calls and steps, for layouts and roots named by epoch
   };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;
@@ -148,6 +150,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void LateEvent(const wire::LateNotice& late, JobEvent* event) const;
   Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
   const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
+
+  // dump.cc
+  std::vector<std::pair<const char*, uint64_t>> Counters() const;
+  nlohmann::ordered_json GroupsJson(TimeNs now) const;
 
   // Constant after Open.
   Config config_;
@@ -203,6 +209,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   uint64_t ops_delivered_ = 0, view_changes_ = 0, pumps_ = 0, sleeps_ = 0;
 
   EventQueue events_;
+  BoundedQueue<JobEvent> recent_events_{256};  // the flight recorder; fetching does not empty it
   UserMemory memory_;
   std::thread thread_;
 };

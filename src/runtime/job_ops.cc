@@ -56,14 +56,17 @@ Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window)
   return group;
 }
 
-GroupInfo Job::Impl::group_info(GroupKey key) {
+GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   GroupInfo out;
   out.self = self_;
   if (forked()) return out;
   Lock lock = TakeLock();
   out.shard = place_.shard;
   if (destroyed_) return out;
-  const ViewPtr group_view = driver_->engine().group_view(key);
+  const auto state = groups_.find(key);
+  const ViewPtr group_view = epoch == 0 || state == groups_.end()
+                                 ? driver_->engine().group_view(key)
+                                 : LayoutView(state->second, key, epoch);
   if (group_view) {
     out.members = static_cast<int32_t>(group_view->entries.size());
     for (int32_t i = 0; i < out.members; ++i) {

@@ -1,7 +1,10 @@
 #include "runtime/log_sink.h"
 
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <mutex>
 
 namespace ftar::runtime {
@@ -45,11 +48,25 @@ void WriteLogLine(LogLevel level, const std::string& line) {
     target.handler(static_cast<int32_t>(level), line.c_str(), target.user);
     return;
   }
-  // One write, so that lines of several processes on one terminal do not mix. What cannot be
-  // written is lost: there is no better place to say so.
+  WriteLineTo(STDERR_FILENO, line);
+}
+
+void WriteLineTo(int fd, const std::string& line) {
+  // Whoever reads standard error may be gone; that must not end the program, so SIGPIPE is held
+  // back, and taken away if it is ours.
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  sigpending(&pending);
   const std::string text = line + "\n";
-  const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
-  static_cast<void>(ignored);
+  const ssize_t done = write(fd, text.data(), text.size());
+  if (done < 0 && errno == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+    const timespec now{};
+    while (sigtimedwait(&pipe, nullptr, &now) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace ftar::runtime

@@ -45,9 +45,7 @@ Logger MakeLogger(const Config& config, const std::string& who) {
   return Logger(ParseLogLevel(config.text(KnobId::kLog)), who, WallClockNs,
                 [file](LogLevel level, const std::string& line) {
                   if (file->fd < 0 || HasLogHandler()) return WriteLogLine(level, line);
-                  // One write a line, so that lines of several processes in one file do not mix.
-                  const std::string whole = line + "\n";
-                  [[maybe_unused]] const ssize_t done = write(file->fd, whole.data(), whole.size());
+                  WriteLineTo(file->fd, line);
                 });
 }
 

@@ -29,6 +29,8 @@ std::optional<int64_t> ToInteger(const std::string& text) {
   return value;
 }
 
+constexpr int64_t kReplicasMax = 65'536;  // as the knob's
+
 // A whole number of at least 0, -1 if the variable is absent.
 Expected<int64_t> Number(const Environment& env, const std::string& name) {
   const std::string text = FindVariable(env, name);
@@ -151,6 +153,11 @@ Status FillPlace(const Config& config, const Launcher& launcher, Place* out) {
     if (replicas < 0) replicas = launcher.world / out->shards;
   }
   if (replicas < 0) replicas = 1;
+  if (replicas > kReplicasMax) {
+    return Bad("replicas", launcher.name + " started " + std::to_string(launcher.world) +
+                               " processes, more than " + std::to_string(kReplicasMax) +
+                               " replicas");
+  }
   if (replica < 0 && replicas > 1) {
     return Bad("replica", "replica is not known: set FTAR_REPLICA or start by a launcher");
   }

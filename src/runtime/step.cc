@@ -9,6 +9,9 @@ namespace ftar::runtime {
 void Job::Impl::OnStep(const engine::StepBegun& step) {
   step_answer_ = step;
   delivered_ = true;
+  if (step.status != Code::kOk) return;
+  // Its source is a rank of this view; who starts a broadcast from it may do so in a later one.
+  for (auto& [key, state] : groups_) state.views[step.epoch] = driver_->engine().group_view(key);
 }
 
 Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {

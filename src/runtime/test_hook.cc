@@ -3,13 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
 namespace ftar::runtime {
 namespace {
 
-constexpr const char* kKinds[] = {"kill", "stop", "reset", "drop", "exit"};
+constexpr const char* kKinds[] = {"kill", "stop", "reset", "drop", "exit", "corrupt"};
 constexpr const char* kStages[] = {"before",    "sending",   "reducing",
                                    "gathering", "stability", "between"};
 
@@ -49,13 +50,15 @@ Expected<FaultPlan> ParseFaultPlan(const std::string& text) {
   if (at == std::string::npos || kind < 0) return bad;
   FaultPlan plan;
   plan.kind = static_cast<FaultKind>(kind);
-  std::string_view rest = std::string_view(text).substr(at + 1);
-  while (!rest.empty()) {
-    const size_t comma = rest.find(',');
-    if (!SetField(rest.substr(0, comma), &plan)) return bad;
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  const std::string_view fields = std::string_view(text).substr(at + 1);
+  for (size_t begin = 0; begin <= fields.size();) {
+    const size_t comma = std::min(fields.find(',', begin), fields.size());
+    if (!SetField(fields.substr(begin, comma - begin), &plan)) return bad;
+    begin = comma + 1;
   }
-  return plan;
+  // A fault without its point would strike somewhere else than was meant.
+  const bool whole = fields.find("seq=") != fields.npos && fields.find("stage=") != fields.npos;
+  return whole ? Expected<FaultPlan>(plan) : bad;
 }
 
 std::optional<FaultKind> TestHook::At(FaultStage stage, Seq seq, int64_t chunk) {

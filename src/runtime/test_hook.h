@@ -1,9 +1,12 @@
 // Faults that strike inside this process at an exact point of an operation, for tests of real
 // deaths. FTAR_TEST_FAULT is
 //   KIND@seq=S,stage=STAGE[,chunk=C]
-// KIND   kill  SIGKILL to ourselves         stop   SIGSTOP to ourselves      exit   _exit(3)
-//        reset every path of every link                                        drop   say and hear
-//        nothing any more
+// KIND   kill     SIGKILL to ourselves            stop   SIGSTOP to ourselves    exit   _exit(3)
+//        reset    every path of every link        drop   say and hear nothing any more
+//        corrupt  the frame's checksum on the wire, so that its receiver finds it damaged (at a
+//                 point that sends no frame: the next one to every peer)
+//        Shared memory has neither paths nor checksums; there reset and corrupt do nothing and say
+//        so in the log.
 // STAGE  before (the call), sending (of raw or partial chunk C), reducing (before chunk C is
 // reduced), gathering (before the
 //        final chunk C is sent or landed), stability (complete, not yet delivered), between (after
@@ -23,7 +26,7 @@
 
 namespace ftar::runtime {
 
-enum class FaultKind { kKill, kStop, kReset, kDrop, kExit };
+enum class FaultKind { kKill, kStop, kReset, kDrop, kExit, kCorrupt };
 enum class FaultStage { kBefore, kSending, kReducing, kGathering, kStability, kBetween };
 
 struct FaultPlan {
@@ -46,7 +49,7 @@ class TestHook {
   std::optional<Seq> seq_at(FaultStage stage) const {
     return plan_ && plan_->stage == stage ? std::optional<Seq>(plan_->seq) : std::nullopt;
   }
-  // Strikes at most once. Kill, stop and exit act here and now; reset and drop are returned for the
+  // Strikes at most once. Kill, stop and exit act here and now; the others are returned for the
   // driver to carry out. `chunk` < 0: this point has no chunk number, the calls are counted
   // instead.
   std::optional<FaultKind> At(FaultStage stage, Seq seq, int64_t chunk);

@@ -176,7 +176,6 @@ void ProcessWatch::WakeThread() {
 }
 
 // ---- the thread
-// ------------------------------------------------------------------------------------------------------------
 
 void* ProcessWatch::ThreadMain(void* self) {
   static_cast<ProcessWatch*>(self)->Run();

@@ -20,7 +20,6 @@
 namespace ftar::wire {
 
 // ---- shared parts
-// --------------------------------------------------------------------------------------------------------
 
 // What a member knows of views (rule Q2). `installed_view` is absent from a newcomer.
 struct Report {
@@ -69,7 +68,6 @@ uint64_t SignatureDigest(const Signature& signature);
 std::string SignatureDifference(const Signature& a, const Signature& b);
 
 // ---- member to coordinator
-// -----------------------------------------------------------------------------------------------
 
 struct Hello {  // first message of every control connection, also after a reconnect
   uint16_t wire_version = 0;
@@ -154,7 +152,6 @@ struct Goodbye {  // the member is gone after this: released leaver, abort, or t
 };
 
 // ---- coordinator to member
-// -----------------------------------------------------------------------------------------------
 
 struct Welcome {  // accepted as a newcomer; connect to these
   std::vector<MemberCard> peers;
@@ -210,7 +207,6 @@ struct NoQuorum {  // the coordinator sees the losses but may not number a view
 };
 
 // ---- member to member
-// ----------------------------------------------------------------------------------------------------
 
 struct OpStatus {
   Seq seq = 0;

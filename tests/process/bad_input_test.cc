@@ -15,6 +15,7 @@ namespace {
 
 using process::Coordinator;
 using process::Field;
+using process::NowSeconds;
 using process::Process;
 using process::Team;
 using process::Variables;
@@ -140,6 +141,8 @@ TEST_F(BadInput, DisagreementNamesTwoMembersAndTheField) {
     const std::string text = Field(member.LinesWith("found op0").at(0), "text");
     EXPECT_THAT(text, HasSubstr("count"));
     EXPECT_THAT(text, HasSubstr("1001"));
+    EXPECT_THAT(text, HasSubstr("replica 2"));
+    EXPECT_THAT(text, testing::AnyOf(HasSubstr("replica 0"), HasSubstr("replica 1")));
     if (said.empty()) said = text;
     EXPECT_EQ(text, said) << "all say the same";
     EXPECT_EQ(Found(member, "leave"), "FTAR_OK");
@@ -169,7 +172,6 @@ TEST_F(BadInput, ATokenThatIsAbsentOrWrongIsRefused) {
 TEST_F(BadInput, AMemberOfAnotherJobIsRefused) {
   Open(2);
   Start(0, "plain", {"ops=1"}, {{"FTAR_JOB", "one"}});
-  ASSERT_TRUE(coordinator_->process().WaitLine("", 0.3) || true);
   process::SleepMs(300);
   const Variables variables = {{"FTAR_COORDINATOR", coordinator_->address()},
                                {"FTAR_REPLICA", "1"},
@@ -274,6 +276,27 @@ TEST_F(BadInput, OutOfDescriptorsMidwayDisturbsNobody) {
   EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
 }
 
+// An address space that ends while joining: at once, before the first thread, at the links.
+TEST_F(BadInput, OutOfMemoryAtJoinIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs all addresses there are";
+#endif
+  for (const char* megabytes : {"0", "2", "9", "12"}) {
+    Open(2, {{"FTAR_JOIN_TIMEOUT", "2s"}, {"FTAR_TIMEOUT", "1s"}});
+    const bool hopeless = std::stoi(megabytes) < 9;
+    Start(0, "no_memory_at_join", {std::string("megabytes=") + megabytes});
+    if (!hopeless) Start(1, "plain", {"ops=1"});
+    EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0) << megabytes << ": a crash or a hang";
+    const auto error =
+        testing::AnyOf(HasSubstr("status=FTAR_ERR_MEMORY"), HasSubstr("status=FTAR_ERR_SYSTEM"));
+    if (hopeless) {
+      EXPECT_THAT(End(team_->member(0)), error);
+    } else {
+      EXPECT_THAT(End(team_->member(0)), testing::AnyOf(error, HasSubstr("status=FTAR_OK")));
+    }
+  }
+}
+
 // A ring needs staging for its partial sums; whoever has no memory for it ends itself, and the
 // others go on.
 TEST_F(BadInput, OutOfMemoryInAnOperationEndsThatMemberOnly) {
@@ -322,6 +345,74 @@ TEST_F(BadInput, GarbageAndAThousandIdleConnectionsDoNotLockMembersOut) {
   for (const int fd : idle) close(fd);
   close(garbage);
   close(half);
+}
+
+TEST_F(BadInput, ABrokenStandardErrorEndsNobody) {
+  Open(2, {{"FTAR_LOG", "debug"}});
+  Start(0, "broken_stderr", {"ops=3"});
+  Start(1, "plain", {"ops=3"});
+  for (const int replica : {0, 1}) {
+    EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0) << "141 is a death by SIGPIPE";
+    EXPECT_EQ(Found(team_->member(replica), "op2"), "FTAR_OK");
+    EXPECT_EQ(Found(team_->member(replica), "leave"), "FTAR_OK");
+  }
+}
+
+TEST_F(BadInput, AFullDiskUnderTheLogDisturbsNobody) {
+  Open(2, {{"FTAR_LOG", "debug"}, {"FTAR_LOG_FILE", "/dev/full"}});
+  for (const int replica : {0, 1}) Start(replica, "plain", {"ops=3"});
+  for (const int replica : {0, 1}) {
+    EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0);
+    EXPECT_EQ(Found(team_->member(replica), "op2"), "FTAR_OK");
+  }
+}
+
+// A port of 127.0.0.1 that nobody has now.
+int FreePort() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+// Under a launcher rank 0 starts the coordinator, and takes it along neither by its death nor by
+// its return.
+TEST_F(BadInput, WithoutACoordinatorTheLaunchersFirstRankStartsOne) {
+  Variables launcher = {{"WORLD_SIZE", "2"},
+                        {"LOCAL_WORLD_SIZE", "2"},
+                        {"MASTER_ADDR", "127.0.0.1"},
+                        {"FTAR_TIMEOUT", "5s"},
+                        {"FTAR_JOIN_TIMEOUT", "15s"}};
+  launcher["MASTER_PORT"] = std::to_string(FreePort() - 1);
+  const auto start = [&launcher](const char* rank) {
+    launcher["RANK"] = rank;
+    return std::make_unique<Process>(process::WorkerPath(),
+                                     Scenario("plain", {"ops=40", "pause_ms=50"}), launcher);
+  };
+  std::unique_ptr<Process> first = start("0");
+  const std::unique_ptr<Process> second = start("1");
+  ASSERT_TRUE(first->WaitLine("found op1", kPatience)) << first->Output();
+  first->Signal(SIGKILL);
+  EXPECT_EQ(first->WaitExit(kPatience), 128 + SIGKILL);
+  const auto alone = [&second] {
+    second->Collect();
+    return second->lines().back().find("participants=1") != std::string::npos;
+  };
+  for (const double end = NowSeconds() + kPatience; !alone();) {
+    ASSERT_LT(NowSeconds(), end) << second->Output();
+    process::SleepMs(1);
+  }
+  first = start("0");
+  ASSERT_TRUE(first->WaitLine("ready", kPatience)) << first->Output();
+  EXPECT_EQ(second->WaitExit(kPatience), 0) << second->Output();
+  EXPECT_EQ(Found(*second, "op39"), "FTAR_OK");
+  EXPECT_EQ(Found(*second, "participants"), "2");
+  EXPECT_EQ(Found(*second, "leave"), "FTAR_OK") << second->Output();
 }
 
 TEST_F(BadInput, TheCoordinatorMayBeKilledAndStartedAgain) {

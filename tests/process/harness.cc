@@ -58,10 +58,10 @@ void SleepMs(int milliseconds) {
 }
 
 std::string WorkerPath() { return FolderOfThisProgram() + "/ftar_process_worker"; }
+std::string WeatherPath() { return FolderOfThisProgram() + "/libftar_weather.so"; }
 std::string CoordinatorPath() { return FolderOfThisProgram() + "/../ftar-coordinator"; }
 
 // ---- Process
-// ---------------------------------------------------------------------------------------------------------
 
 Process::Process(const std::string& program, const std::vector<std::string>& arguments,
                  const Variables& variables) {
@@ -203,7 +203,6 @@ std::string Field(const std::string& line, const std::string& name) {
 }
 
 // ---- Coordinator, Team
-// -----------------------------------------------------------------------------------------------
 
 Coordinator::Coordinator(const Variables& variables, const std::string& address) {
   Variables all = variables;

@@ -98,6 +98,7 @@ void SleepMs(int milliseconds);
 // Paths of what the build made, given by the test's environment or found beside the test program.
 std::string WorkerPath();
 std::string CoordinatorPath();
+std::string WeatherPath();  // weather.cc, to be preloaded
 
 }  // namespace process
 

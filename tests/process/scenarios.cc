@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -170,6 +171,20 @@ int NoDescriptorsMidway(const Arguments&) {
   return 0;
 }
 
+// Memory for `megabytes=` more than there is now.
+int NoMemoryAtJoin(const Arguments& arguments) {
+  long pages = 0;
+  if (FILE* const file = fopen("/proc/self/statm", "r"); file != nullptr) {
+    if (fscanf(file, "%ld", &pages) != 1) pages = 0;
+    fclose(file);
+  }
+  const rlim_t bytes = static_cast<rlim_t>(pages) * static_cast<rlim_t>(getpagesize()) +
+                       (static_cast<rlim_t>(arguments.Number("megabytes", 0)) << 20);
+  const rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_AS, &limit);
+  return JoinOnly(arguments);
+}
+
 // Operations until something ends them; `ops=` of them at most.
 int Plain(const Arguments& arguments) {
   ftar::JobConfig config;
@@ -188,6 +203,16 @@ int Plain(const Arguments& arguments) {
   }
   Found("leave", member.job.Leave(10 * kSecond).code());
   return 0;
+}
+
+// Nobody reads what the library logs, and SIGPIPE is as every program finds it.
+int BrokenStderr(const Arguments& arguments) {
+  int ends[2];
+  if (pipe(ends) != 0) return 2;
+  close(ends[0]);
+  dup2(ends[1], STDERR_FILENO);
+  signal(SIGPIPE, SIG_DFL);
+  return Plain(arguments);
 }
 
 // Processor time of a member that only waits, in a wait and outside of any, in milliseconds per
@@ -227,7 +252,9 @@ int RunScenario(const std::string& name, const Arguments& arguments) {
                    {"callback", Callback},
                    {"no_descriptors_at_join", NoDescriptorsAtJoin},
                    {"no_descriptors_midway", NoDescriptorsMidway},
+                   {"no_memory_at_join", NoMemoryAtJoin},
                    {"plain", Plain},
+                   {"broken_stderr", BrokenStderr},
                    {"idle", Idle}};
   for (const auto& scenario : scenarios) {
     if (name == scenario.name) return scenario.run(arguments);

@@ -5,18 +5,21 @@
 
 #include <signal.h>
 
-#include <map>
 #include <set>
 
 #include "tests/process/harness.h"
+#include "tests/process/verdicts.h"
 
 namespace {
 
 using process::Coordinator;
 using process::Field;
+using process::ParticipantsOf;
 using process::Process;
 using process::Team;
 using process::Variables;
+using process::Verdicts;
+using process::VerdictsOf;
 
 constexpr int kReplicas = 4;
 constexpr int kOps = 8;
@@ -39,30 +42,6 @@ struct Cell {
 };
 
 std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.Name(); }
-
-// What one member said of its operations: seq to "status participants digest".
-using Verdicts = std::map<int, std::string>;
-
-Verdicts VerdictsOf(const Process& member, bool only_ok) {
-  Verdicts out;
-  for (const std::string& line : member.LinesWith("op ")) {
-    if (only_ok && Field(line, "status") != "FTAR_OK") continue;
-    out[std::stoi(Field(line, "seq"))] =
-        Field(line, "status") + " " + Field(line, "participants") + " " + Field(line, "digest");
-  }
-  return out;
-}
-
-std::set<int> ParticipantsOf(const std::string& line) {
-  std::set<int> out;
-  const std::string text = Field(line, "participants");
-  for (size_t at = 0; at < text.size();) {
-    out.insert(std::stoi(text.substr(at)));
-    const size_t comma = text.find(',', at);
-    at = comma == std::string::npos ? text.size() : comma + 1;
-  }
-  return out;
-}
 
 class Survive : public testing::TestWithParam<Cell> {
  protected:
@@ -196,7 +175,7 @@ std::vector<Cell> SingleCells() {
         cell.kind = kind;
         cell.victim = victim;
         cell.transport = kTransports[turn % 2];
-        // A one-shot exchange has no gathering.
+        // A oneshot exchange has no gathering.
         const char* const plans[] = {"direct", "ring", "oneshot"};
         cell.plan = plans[turn % (cell.stage == "gathering" ? 2 : 3)];
         cell.window = turn % 5 == 4 ? 3 : 1;

@@ -2,15 +2,18 @@
 // would.
 //
 //   worker [name=value ...]
-//   ops=N count=N window=N   allreduces, elements of each, operations started before the first is
-//   waited for inplace=0|1 steps=0|1    in place; a step mark before each batch pause_ms=N between
-//   batches linger=0|1               wait for a line on standard input before leaving leave=0|1
-//   leave as planned at the end; else destroy deadline_s=N             print a dump and exit with
-//   99 when the run takes longer scenario=NAME            instead: one of the functions in
-//   scenarios.cc
-// Output, one line each: "ready replica=R members=N", "op seq=S status=T participants=R,R,..
-// digest=H wrong=N ...", "event ...", "end status=T". Inputs are small whole numbers, so that the
-// sum over any set of participants is exact.
+//     ops=N count=N window=N  allreduces, elements of each, how many are started before the first
+//                             is waited for
+//     inplace=0|1 steps=0|1   in place; a step mark before each batch
+//     pause_ms=N              between batches
+//     linger=0|1              wait for a line on standard input before leaving
+//     leave=0|1               leave as planned at the end; else destroy
+//     deadline_s=N            print a dump and exit with 99 when the run takes longer
+//     scenario=NAME           instead: one of the functions in scenarios.cc
+//
+// Output, one line each: "ready replica=R members=N",
+// "op seq=S status=T participants=R,R,.. digest=H wrong=N ...", "event ...", "end status=T".
+// Inputs are small whole numbers, so that the sum over any set of participants is exact.
 #include "tests/process/worker.h"
 
 #include <poll.h>

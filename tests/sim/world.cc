@@ -106,7 +106,6 @@ World::Node& World::AddNode(int replica, int shard) {
   config.group.window = weather_.window;
   config.group.plan = weather_.plan;
   config.group.chunk_bytes = 64;
-  config.group.hold_bytes_max = 512;
   node->engine = std::make_unique<engine::Engine>(config);
   nodes_.push_back(std::move(node));
   Node& placed = *nodes_.back();
@@ -193,7 +192,6 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
     case Kind::kAllocate: return node.memory.Allocate(group, todo.id, todo.bytes);
     case Kind::kFree: return node.memory.Free(group, todo.id);
     case Kind::kReleaseInbound: return node.memory.ReleaseInbound(todo.id);
-    case Kind::kSpillInbound:
     case Kind::kCancelSends:
     case Kind::kFinishSends: return;
     case Kind::kSend: return SendFrame(node, group, todo.frame);

@@ -40,10 +40,10 @@ THIRD_PARTY = {
     "openssl/": ("src/transport/", "src/coordinator/", "src/runtime/"),
     "flatbuffers/": ("src/wire/",),
     "xxhash.h": ("src/wire/", "src/base/", "src/collective/", "src/runtime/", "perf/", "examples/"),
-    "isa-l": ("src/reduce/", "src/base/crc32c"),
+    "isa-l": ("src/base/crc32c",),
     "fmt/": ("perf/", "tools/", "examples/"),
     "CLI/": ("perf/", "tools/", "examples/"),
-    "nlohmann/": ("perf/", "tools/", "examples/"),
+    "nlohmann/": ("src/runtime/", "perf/", "tools/", "examples/"),
     "benchmark/": ("perf/",),
     "gtest/": (), "gmock/": (),
 }

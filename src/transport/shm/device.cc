@@ -77,7 +77,6 @@ bool ShmDevice::Reaches(const wire::MemberCard& card) const {
 }
 
 // ---- the runtime's calls
-// ---------------------------------------------------------------------------------------------------
 
 Link* ShmDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
   auto& entry = links_[peer.id];
@@ -202,7 +201,6 @@ void ShmDevice::Close() {
 }
 
 // ---- opening links
-// ---------------------------------------------------------------------------------------------------------
 
 void ShmDevice::Dial(ShmLink* link, TimeNs now) {
   auto channel = Channel::Create(ring_bytes_);
@@ -323,7 +321,6 @@ void ShmDevice::Detach(ShmLink* link) {
 }
 
 // ---- events
-// ----------------------------------------------------------------------------------------------------------------
 
 void ShmDevice::CheckWatch() {
   exited_.clear();

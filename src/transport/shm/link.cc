@@ -40,7 +40,6 @@ void ShmLink::Attach(std::shared_ptr<Channel> channel) {
 }
 
 // ---- out
-// -------------------------------------------------------------------------------------------------------------------
 
 void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
                    std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) {
@@ -130,7 +129,6 @@ void ShmLink::FinishOp(uint32_t group, uint64_t seq) {
 }
 
 // ---- in
-// --------------------------------------------------------------------------------------------------------------------
 
 size_t ShmLink::Receive(size_t budget_bytes) {
   size_t bytes = 0;
@@ -210,7 +208,6 @@ void ShmLink::Nap() {
 }
 
 // ---- the end
-// ---------------------------------------------------------------------------------------------------------------
 
 void ShmLink::OnPeerGone(bool exited, Status status) {
   if (state_ == State::kDead) return;

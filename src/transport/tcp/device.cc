@@ -95,7 +95,6 @@ bool TcpDevice::EpollAdd(int fd, uint32_t interest, uint64_t key) {
 }
 
 // ---- the runtime's calls
-// ---------------------------------------------------------------------------------------------------
 
 Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
   auto& entry = links_[peer.id];
@@ -235,7 +234,6 @@ void TcpDevice::Close() {
 }
 
 // ---- what links ask for
-// ----------------------------------------------------------------------------------------------------
 
 void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
   int error = 0;
@@ -291,7 +289,6 @@ void TcpDevice::ForgetStream(uint64_t key, int fd) {
 }
 
 // ---- events and timers
-// -----------------------------------------------------------------------------------------------------
 
 void TcpDevice::FlushDirty(TimeNs now) {
   if (dirty_.empty()) return;

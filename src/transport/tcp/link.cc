@@ -37,7 +37,6 @@ void TcpLink::Tell(Completion::Kind kind, std::string text, Status status) {
 }
 
 // ---- opening, losing and repairing streams
-// ---------------------------------------------------------------------------------
 
 void TcpLink::Open(bool dialler, uint64_t link_id, int streams, TimeNs now) {
   CloseStreams();

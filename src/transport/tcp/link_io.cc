@@ -21,7 +21,6 @@ constexpr TimeNs kAckDelayNs = 5 * kMillisecond;
 }  // namespace
 
 // ---- the caller's side
-// -----------------------------------------------------------------------------------------------------
 
 void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
                    std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) {
@@ -134,7 +133,6 @@ bool TcpLink::HasUnwritten() const {
 }
 
 // ---- out
-// -------------------------------------------------------------------------------------------------------------------
 
 void TcpLink::Flush(TimeNs now) {
   for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
@@ -295,7 +293,6 @@ void TcpLink::UpdateInterest(int slot_index) {
 }
 
 // ---- in
-// --------------------------------------------------------------------------------------------------------------------
 
 size_t TcpLink::OnReadable(int slot, size_t budget_bytes, TimeNs now) {
   if (state_ != State::kUp || slots_[slot].stream == nullptr) return 0;

@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -260,8 +262,18 @@ TEST_F(OneMember, OutcomesConfigurationCountersAndDump) {
   uint64_t value = 0;
   EXPECT_EQ(ftarJobGetCounter(job_, "no_such_counter", &value), FTAR_ERR_ARG);
   EXPECT_EQ(ftarJobDump(job_, "/nonexistent/folder/dump"), FTAR_ERR_SYSTEM);
+  EXPECT_EQ(ftarJobDump(job_, "/dev/full"), FTAR_ERR_SYSTEM);
+  EXPECT_NE(std::string(LastError().text).find("No space"), std::string::npos) << LastError().text;
   const std::string path = testing::TempDir() + "/ftar_dump_" + std::to_string(getpid());
   EXPECT_EQ(ftarJobDump(job_, path.c_str()), FTAR_OK) << LastError().text;
+  std::ifstream file(path);
+  nlohmann::json dump = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_TRUE(dump.is_object()) << "ftar.h promises JSON";
+  EXPECT_EQ(dump["phase"], "member");
+  EXPECT_EQ(dump["view"]["members"].size(), 1u);
+  EXPECT_EQ(dump["events"].at(0)["type"], "view") << "the flight recorder";
+  EXPECT_GT(dump["counters"]["ops_delivered"], 0);
+  EXPECT_EQ(dump["groups"][0]["delivered"], dump["groups"][0]["called"]);
   EXPECT_EQ(unlink(path.c_str()), 0);
 }
 

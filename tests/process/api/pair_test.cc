@@ -124,6 +124,33 @@ TEST_F(Pair, AWaitThatEndsEarlyLeavesTheOperationAlive) {
   }
 }
 
+TEST_F(Pair, ManyThreadsWaitForOneOperationAndOneJob) {
+  ftarOp_t op = nullptr, other = nullptr;
+  ASSERT_EQ(ftarBarrier(groups_[0], &op), FTAR_OK);
+  std::vector<std::thread> waiters;
+  std::array<ftarOutcome, 6> outcomes;
+  outcomes.fill(ftarOutcome FTAR_OUTCOME_INIT);
+  for (ftarOutcome& outcome : outcomes) {
+    waiters.emplace_back([&outcome, op] {
+      EXPECT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_OK) << LastError().text;
+    });
+  }
+  waiters.emplace_back([this] { EXPECT_EQ(ftarJobWaitReady(jobs_[0], kLongNs), FTAR_OK); });
+  // One that gives up early takes nothing from the others.
+  EXPECT_EQ(ftarOpWait(op, 50'000'000, nullptr), FTAR_TIMEOUT);
+  ASSERT_EQ(ftarBarrier(groups_[1], &other), FTAR_OK);
+  EXPECT_EQ(ftarOpWait(other, kLongNs, nullptr), FTAR_OK) << LastError().text;
+  for (std::thread& waiter : waiters) waiter.join();
+  for (const ftarOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.status, FTAR_OK);
+    EXPECT_EQ(outcome.participants, 2);
+    EXPECT_EQ(outcome.seq, 0u);
+    EXPECT_EQ(outcome.delivered_ns, outcomes[0].delivered_ns);
+  }
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  EXPECT_EQ(ftarOpRelease(other), FTAR_OK);
+}
+
 TEST_F(Pair, OverlapWithAnOperationInFlightIsRefused) {
   std::vector<float> data(100);
   std::array<ftarOp_t, 2> ops{};

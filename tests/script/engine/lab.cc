@@ -30,6 +30,7 @@ Lab::Lab(LabOptions options) : options_(options) {
     config.replicas = options_.members;
     config.group.window = options_.window;
     config.group.plan = options_.plan;
+    config.group.fault_tolerant = options_.fault_tolerant;
     config.group.chunk_bytes = 64;
     config.timeout_ns = 1000 * kSecond;
     member->engine = std::make_unique<engine::Engine>(config);
@@ -129,7 +130,6 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kFree: return member.memory.Free(kGroup, todo.id);
     case Kind::kReleaseInbound: return member.memory.ReleaseInbound(todo.id);
     case Kind::kDeliver: return Check(member, todo.outcome);
-    case Kind::kSpillInbound:
     case Kind::kCancelSends:
     case Kind::kFinishSends: return;
     case Kind::kWork:
@@ -148,7 +148,7 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
   if (!member.memory.Read(kGroup, todo.frame.payload, &payload))
     failure_ = "a frame sends what is not there";
   const wire::FrameHeader header = todo.frame.header;
-  collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0, false};
+  collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0};
   std::string text = kKinds[static_cast<int>(header.kind)];
   if (header.kind != wire::FrameKind::kAck)
     text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);

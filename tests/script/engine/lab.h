@@ -27,6 +27,7 @@ struct LabOptions {
   uint64_t count = 12;  // elements of an operation, 4 a chunk
   // What the coordinator says waits on a wire from 0, too, and the end of a work on one to itself.
   bool post = false;
+  bool fault_tolerant = true;
 };
 
 class Lab {

@@ -89,7 +89,7 @@ MemberId Job::self() const { return MemberId{1, 1}; }
 Culprit Job::last_culprit() const { return World().culprit; }
 Expected<GroupPtr> Job::OpenGroup(const std::string&, int32_t) { return std::make_shared<Group>(); }
 Status Job::CloseGroup(const GroupPtr&) { return World().close_group; }
-GroupInfo Job::group_info(const GroupPtr&) const {
+GroupInfo Job::group_info(const GroupPtr&, Epoch) const {
   GroupInfo info;
   info.self = self();
   info.rank = World().rank;

@@ -21,7 +21,7 @@ History Survivor(int64_t heard_ms) {
     op.participants = ms <= 10 ? std::vector<int32_t>{0, 1, 2} : std::vector<int32_t>{0, 1};
     history.ops.push_back(op);
   }
-  history.events.push_back({FTAR_EVENT_MEMBER_LOST, 0, 1, heard_ms * kMs, 2, "silent"});
+  history.events.push_back({FTAR_EVENT_MEMBER_LOST, 0, 2, heard_ms * kMs, 2, "silent"});
   history.events.push_back({FTAR_EVENT_VIEW, 0, 2, (heard_ms + 1) * kMs, -1, ""});
   CountersRecord counters;
   counters.values[kLinksKept] = 3;
@@ -38,7 +38,7 @@ TEST(Judge, TimesRunFromTheStrike) {
   histories[1] = Survivor(14);
   histories[2] = Survivor(50);
   const int64_t struck_ns = 10 * kMs + kMs / 2;
-  const FaultResult result = JudgeFault(*ParseFault("kill:2@9"), 2, struck_ns, histories, true);
+  const FaultResult result = JudgeFault(*ParseFault("kill:2@9"), 2, struck_ns, 11, histories, true);
   EXPECT_DOUBLE_EQ(*result.detect_ms, 1.5);  // the first survivor that hears
   EXPECT_DOUBLE_EQ(*result.decide_ms, 4.5);  // the last one that has the view
   EXPECT_DOUBLE_EQ(*result.finish_ms, 5.5);  // the last one that goes on
@@ -55,9 +55,33 @@ TEST(Judge, TimesRunFromTheStrike) {
 TEST(Judge, AFaultThatNeverStruckHasNoTimes) {
   std::map<int, History> histories;
   histories[0] = Survivor(12);
-  const FaultResult result = JudgeFault(*ParseFault("kill:2@9"), 2, 0, histories, true);
+  const FaultResult result = JudgeFault(*ParseFault("kill:2@9"), 2, 0, 11, histories, true);
   EXPECT_FALSE(result.detect_ms.has_value());
   EXPECT_TRUE(FaultJson(result)["finish_ms"].is_null());
+}
+
+// Everybody leaves at the end, and each leave is a view: none of them is a fault's.
+TEST(Judge, TheEndOfTheRunIsNoFault) {
+  std::map<int, History> histories;
+  histories[0] = Survivor(12);
+  std::erase_if(histories[0].events, [](const EventRecord&) { return true; });
+  histories[0].events.push_back({FTAR_EVENT_MEMBER_LEFT, 0, 3, 50 * kMs, 2, ""});
+  histories[0].events.push_back({FTAR_EVENT_LINK_DOWN, 0, 3, 50 * kMs, 2, "closed"});
+  histories[0].events.push_back({FTAR_EVENT_VIEW, 0, 3, 50 * kMs, -1, ""});
+  const FaultResult result = JudgeFault(*ParseFault("reset:2@9"), 2, 10 * kMs, 20, histories, true);
+  EXPECT_FALSE(result.detect_ms.has_value());
+  EXPECT_FALSE(result.decide_ms.has_value());
+  EXPECT_DOUBLE_EQ(*result.finish_ms, 10);  // operation 20 ends at 20 ms
+}
+
+// A newcomer's view in between is not the one that took the victim out.
+TEST(Judge, OnlyTheViewThatMovedTheVictimCounts) {
+  std::map<int, History> histories;
+  histories[0] = Survivor(12);
+  histories[0].events.insert(histories[0].events.begin(),
+                             {FTAR_EVENT_VIEW, 0, 1, 11 * kMs, -1, ""});
+  const FaultResult result = JudgeFault(*ParseFault("kill:2@9"), 2, 10 * kMs, 11, histories, true);
+  EXPECT_DOUBLE_EQ(*result.decide_ms, 3);
 }
 
 TEST(Judge, TheObjectHasAllItsFields) {

@@ -6,7 +6,6 @@
 
 #include <cstring>
 
-#include "base/crc32c.h"
 #include "transport/addresses.h"
 #include "transport/buffer_pool.h"
 #include "transport/out_frame.h"
@@ -78,23 +77,6 @@ TEST(OutFrame, TombstonesKeepTheirNumber) {
   EXPECT_EQ(frame.header.link_seq, 99u);
   EXPECT_EQ(frame.wire_bytes(), sizeof(wire::FrameHeader));
   EXPECT_FALSE(frame.belongs_to(3, 4));  // nothing of the operation is left
-}
-
-TEST(Crc32c, AllWaysAgree) {
-  EXPECT_EQ(Crc32c(0, "123456789", 9), 0xe3069283u);
-  std::vector<unsigned char> bytes(1000);
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7 + 3);
-  for (const auto way :
-       {internal::Crc32cOfIsal(), internal::Crc32cOfSse42(), internal::Crc32cOfTable()}) {
-    if (way == nullptr) continue;
-    for (size_t bytes_used : {0u, 1u, 7u, 8u, 63u, 1000u}) {
-      EXPECT_EQ(way(0, bytes.data(), bytes_used),
-                internal::Crc32cOfTable()(0, bytes.data(), bytes_used));
-      EXPECT_EQ(way(way(0, bytes.data(), bytes_used / 2), bytes.data() + bytes_used / 2,
-                    bytes_used - bytes_used / 2),
-                way(0, bytes.data(), bytes_used));
-    }
-  }
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Goal: Copy moves exactly its bytes in both modes; every way of computing CRC32C gives the same
-// value.
+// Goal: Copy moves exactly its bytes in both modes.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,7 +6,6 @@
 #include <vector>
 
 #include "reduce/copy.h"
-#include "reduce/crc32c.h"
 
 namespace ftar::reduce {
 namespace {
@@ -41,34 +39,6 @@ TEST(CopyTest, CopiesAnyCountAndAlignment) {
     }
   }
   Copy(nullptr, nullptr, 0, CopyMode::kStream);
-}
-
-TEST(Crc32cTest, KnownValues) {
-  EXPECT_EQ(Crc32c(0, "123456789", 9), 0xe3069283u);
-  EXPECT_EQ(Crc32c(0, nullptr, 0), 0u);
-  // RFC 3720, B.4.
-  const std::vector<unsigned char> zeros(32, 0);
-  EXPECT_EQ(Crc32c(0, zeros.data(), 32), 0x8a9136aau);
-  const std::vector<unsigned char> ones(32, 0xff);
-  EXPECT_EQ(Crc32c(0, ones.data(), 32), 0x62a8ab43u);
-}
-
-TEST(Crc32cTest, AllWaysAgreeAndCanBeContinued) {
-  const std::vector<unsigned char> bytes = RandomBytes(3000);
-  const internal::Crc32cFunction ways[] = {internal::Crc32cOfIsal(), internal::Crc32cOfSse42(),
-                                           internal::Crc32cOfTable(), Crc32c};
-  for (size_t offset : {0, 1, 5}) {
-    for (size_t count = 0; count + offset <= bytes.size(); count += count < 300 ? 1 : 211) {
-      const uint32_t expected = internal::Crc32cOfTable()(0, bytes.data() + offset, count);
-      for (internal::Crc32cFunction way : ways) {
-        if (way == nullptr) continue;
-        ASSERT_EQ(way(0, bytes.data() + offset, count), expected);
-        const size_t half = count / 2;
-        const uint32_t first = way(0, bytes.data() + offset, half);
-        ASSERT_EQ(way(first, bytes.data() + offset + half, count - half), expected);
-      }
-    }
-  }
 }
 
 }  // namespace

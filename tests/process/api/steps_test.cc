@@ -1,0 +1,108 @@
+// Three members in this process that mark steps: a broadcast's root is the member that was meant
+// when the step began, whoever has gone since.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <ftar/ftar.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/process/api/jobs.h"
+#include "tests/process/harness.h"
+
+namespace process {
+namespace {
+
+class Steps : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 3; ++i) {
+      ftar::JobConfig config;
+      config.replica = i;
+      config.replicas = 3;
+      config.coordinator = coordinator_.address().c_str();
+      config.timeout_ns = 2 * kSecondNs;
+      config.flags = FTAR_JOB_NONBLOCKING;
+      jobs_[i] = ftar::Job::Join(config).value();
+    }
+    for (int i = 0; i < 3; ++i) {
+      jobs_[i].WaitReady(kLongNs).OrThrow();
+      groups_[i] = jobs_[i].OpenGroup().value();
+      data_[i].assign(100, static_cast<float>(i));
+    }
+  }
+  void TearDown() override {
+    for (ftar::Group& group : groups_) group = ftar::Group();
+  }
+
+  void BeginStep() {
+    for (int i = 0; i < 3; ++i) {
+      if (jobs_[i]) steps_[i] = jobs_[i].BeginStep().value();
+    }
+  }
+  // Member 0, the source, dies; returns when members 1 and 2 have moved up a rank.
+  void LoseTheSource() {
+    groups_[0] = ftar::Group();
+    jobs_[0] = ftar::Job();
+    for (int i : {1, 2}) {
+      // No look at the group before: nothing but the step has seen its view.
+      ftarEvent event = FTAR_EVENT_INIT;
+      do {
+        ASSERT_EQ(ftarJobNextEvent(jobs_[i].get(), &event, kLongNs), FTAR_OK);
+      } while (event.type != FTAR_EVENT_MEMBER_LOST);
+      ASSERT_EQ(groups_[i].Info().my_rank, i - 1);
+    }
+  }
+
+  Coordinator coordinator_;
+  std::array<ftar::Job, 3> jobs_;
+  std::array<ftar::Group, 3> groups_;
+  std::array<ftarStepInfo, 3> steps_{};
+  std::array<std::vector<float>, 3> data_;
+};
+
+TEST_F(Steps, ASourceThatDiesBeforeItsBroadcastIsAbsentForAllAlike) {
+  BeginStep();
+  EXPECT_EQ(steps_[1].source, -1) << "nobody was here before the first step";
+  BeginStep();
+  EXPECT_EQ(steps_[1].source, 0);
+  EXPECT_EQ(steps_[2].source, 0);
+  LoseTheSource();
+  const ftar::Op one = groups_[1].Broadcast(data_[1], steps_[1]);
+  const ftar::Op two = groups_[2].Broadcast(data_[2], steps_[2]);
+  EXPECT_EQ(one.Wait(kLongNs).status, FTAR_ERR_ABSENT) << one.Test().Text();
+  EXPECT_EQ(two.Wait(kLongNs).status, FTAR_ERR_ABSENT) << two.Test().Text();
+  EXPECT_EQ(data_[2][7], 2);
+  BeginStep();
+  EXPECT_TRUE(groups_[1].Broadcast(data_[1], steps_[1]).Wait(0).status == FTAR_IN_PROGRESS);
+  EXPECT_TRUE(groups_[2].Broadcast(data_[2], steps_[2]).Wait(kLongNs).ok());
+  EXPECT_EQ(data_[2][7], 1) << "the next source is who was here longest";
+}
+
+TEST_F(Steps, ARootIsARankOfTheEpochThatIsNamed) {
+  BeginStep();
+  LoseTheSource();
+  std::vector<float> out(100, -1);
+  ftar::OpDesc desc;
+  desc.kind = FTAR_BROADCAST;
+  desc.count = out.size();
+  desc.root = 2;
+  desc.epoch = steps_[1].epoch;
+  desc.recv = out.data();
+  const ftar::Op receives = groups_[1].Start(desc);  // and has no input
+  desc.epoch = steps_[2].epoch;
+  desc.send = desc.recv = data_[2].data();
+  const ftar::Op sends = groups_[2].Start(desc);
+  EXPECT_TRUE(sends.Wait(kLongNs).ok()) << sends.Test().Text();
+  EXPECT_TRUE(receives.Wait(kLongNs).ok()) << receives.Test().Text();
+  EXPECT_EQ(out[99], 2);
+  desc.send = nullptr;
+  desc.recv = out.data();
+  EXPECT_EQ(groups_[2].Start(desc).Wait(0).status, FTAR_ERR_ARG) << "the root's input is read";
+  const ftar::Outcome never = groups_[1].Broadcast(out, 0, 12345).Wait(0);
+  EXPECT_EQ(never.status, FTAR_ERR_ARG);
+  EXPECT_NE(never.Text().find("epoch"), std::string::npos) << never.Text();
+}
+
+}  // namespace
+}  // namespace process

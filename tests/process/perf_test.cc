@@ -1,0 +1,272 @@
+// ftar-perf as people and scripts use it: a table with nothing wrong, every kind of fault with a
+// report that makes sense, exit codes that tell good from bad, and the launchers' variables.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/process/harness.h"
+
+namespace process {
+namespace {
+
+using nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+constexpr int kWrong = 1, kUsage = 2, kHang = 3;
+
+std::string PerfPath() {
+  return std::filesystem::path(CoordinatorPath()).parent_path() / "ftar-perf";
+}
+
+struct Result {
+  int code = -1;
+  std::string text, errors;
+  json report;
+};
+
+Result RunPerf(Arguments arguments, const Variables& variables = {}) {
+  // Unique to this process, since tests run side by side, and to this run.
+  static int runs = 0;
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() /
+      ("ftar_perf_test." + std::to_string(getpid()) + "." + std::to_string(runs++) + ".json");
+  arguments.push_back("-J");
+  arguments.push_back(path);
+  Process perf(PerfPath(), arguments, variables);
+  Result result;
+  result.code = perf.WaitExit(45);
+  result.text = perf.Output();
+  result.errors = perf.Errors();
+  std::ifstream file(path);
+  if (file) result.report = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  std::filesystem::remove(path);
+  return result;
+}
+
+// ---- tables
+
+class Tables : public testing::TestWithParam<int> {};
+
+TEST_P(Tables, NothingIsWrongAndTheFileSaysTheSame) {
+  for (const char* transport : {"shm", "tcp"}) {
+    const Result result = RunPerf({"-n", std::to_string(GetParam()), "--transport", transport,
+                                   "--sizes", "0,4,4100,64K", "-d", "float,half,int8", "-o",
+                                   "sum,avg", "--iters", "2", "-T", "20"});
+    ASSERT_EQ(result.code, 0) << result.text << result.errors;
+    ASSERT_TRUE(result.report.is_object()) << result.text;
+    EXPECT_EQ(result.report["out_of_bounds"]["count"], 0);
+    EXPECT_EQ(result.report["results"].size(), 4u * 3 * 2);
+    for (const json& row : result.report["results"]) {
+      EXPECT_EQ(row["out_of_place"]["nwrong"], 0) << row;
+      EXPECT_EQ(row["in_place"]["nwrong"], 0) << row;
+      EXPECT_GT(row["out_of_place"]["time"], 0) << row;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Tables, testing::Values(1, 2, 3));
+
+TEST(Perf, WithoutFaultToleranceTheRunEndsInTime) {
+  // Some are done while others still wait for the last chunks; all leave at once.
+  for (int i = 0; i < 6; ++i) {
+    const double begun = NowSeconds();
+    const Result result = RunPerf({"-n", "3", "-b", "1M", "-e", "1M", "--iters", "20", "-c", "0",
+                                   "--placement", "out", "--ft", "off", "-T", "20"});
+    ASSERT_EQ(result.code, 0) << result.text << result.errors;
+    EXPECT_LT(NowSeconds() - begun, 8);  // a leave that nobody grants takes ten seconds
+  }
+}
+
+// ---- faults
+
+struct FaultCase {
+  const char* text;
+  const char* transport;
+  int after;     // participants, from four
+  bool noticed;  // somebody must have said so
+  bool decided;  // a new view
+};
+
+void PrintTo(const FaultCase& value, std::ostream* out) {
+  *out << value.text << " " << value.transport;
+}
+
+class Faults : public testing::TestWithParam<FaultCase> {};
+
+TEST_P(Faults, TheReportMakesSense) {
+  const FaultCase& wanted = GetParam();
+  const Result result =
+      RunPerf({"-n", "4", "--transport", wanted.transport, "-b", "64K", "-e", "64K", "--iters",
+               "60", "--placement", "out", "--timeout", "1s", "-T", "20", "--fault", wanted.text});
+  ASSERT_EQ(result.code, 0) << result.text << result.errors;
+  ASSERT_TRUE(result.report.contains("fault")) << result.text;
+  const json& fault = result.report["fault"];
+  const std::string story = fault.dump() + "\n" + result.errors;
+  const std::string text = wanted.text;
+  EXPECT_EQ(fault["kind"], text.substr(0, text.find_first_of(":@"))) << story;
+  EXPECT_EQ(fault["iteration"], 20) << story;
+  EXPECT_EQ(fault["rank"], text.find(':') == std::string::npos ? 4 : 2) << story;
+  EXPECT_EQ(fault["participants_before"], 4) << story;
+  EXPECT_EQ(fault["participants_after"], wanted.after) << story;
+  EXPECT_EQ(fault["agreed"], true) << story;
+  EXPECT_EQ(result.report["out_of_bounds"]["count"], 0) << story;
+  EXPECT_TRUE(!wanted.noticed || fault["detect_ms"].is_number()) << story;
+  EXPECT_EQ(fault["decide_ms"].is_number(), wanted.decided) << story;
+  ASSERT_TRUE(fault["finish_ms"].is_number()) << story;
+  ASSERT_TRUE(fault["stall_ms"].is_number()) << story;
+  EXPECT_GT(fault["stall_ms"], 0) << story;
+  EXPECT_LT(fault["finish_ms"], 15'000) << story;
+  if (wanted.decided && fault["detect_ms"].is_number()) {
+    EXPECT_LE(fault["detect_ms"], fault["decide_ms"]) << story;
+    EXPECT_LE(fault["decide_ms"], fault["finish_ms"]) << story;
+  }
+  // Links between those who stay are never touched, counted at either end: three survivors; four
+  // members whom a fifth joins; three and the victim that lives.
+  const int kept = wanted.after == 3 ? 6 : wanted.after == 4 ? 9 : 12;
+  EXPECT_EQ(fault["links_kept"], kept) << story;
+  EXPECT_EQ(fault["links_opened"], wanted.after > 4 ? 4 : 0) << story;
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
+                         testing::Values(FaultCase{"kill:2@20", "shm", 3, true, true},
+                                         FaultCase{"kill:2@20", "tcp", 3, true, true},
+                                         FaultCase{"stop:2@20", "shm", 3, true, true},
+                                         FaultCase{"stop:2@20", "tcp", 3, true, true},
+                                         FaultCase{"drop:2@20", "shm", 3, true, true},
+                                         FaultCase{"drop:2@20", "tcp", 3, true, true},
+                                         FaultCase{"leave:2@20", "shm", 3, true, true},
+                                         FaultCase{"leave:2@20", "tcp", 3, true, true},
+                                         FaultCase{"join@20", "shm", 5, true, true},
+                                         FaultCase{"join@20", "tcp", 5, true, true},
+                                         FaultCase{"delay:2@20:50", "shm", 4, false, false},
+                                         FaultCase{"delay:2@20:50", "tcp", 4, false, false},
+                                         FaultCase{"reset:2@20", "tcp", 4, false, false},
+                                         FaultCase{"corrupt:2@20", "tcp", 4, true, false}));
+
+TEST(Perf, RepairedPathsSendAgain) {
+  for (const char* fault : {"reset:2@20", "corrupt:2@20"}) {
+    const Result result =
+        RunPerf({"-n", "3", "--transport", "tcp", "-b", "1M", "-e", "1M", "--iters", "40",
+                 "--placement", "out", "-T", "20", "--fault", fault});
+    ASSERT_EQ(result.code, 0) << result.text << result.errors;
+    EXPECT_EQ(result.report["fault"]["links_closed"], 0) << fault;
+    if (std::string(fault).starts_with("corrupt")) {
+      EXPECT_NE(result.errors.find("replica 2"), std::string::npos) << result.errors;
+    }
+  }
+}
+
+// ---- what must not look like success
+
+TEST(Perf, AHangIsNoSuccess) {
+  // The stopped rank is evicted after 30 s at the earliest; the launcher has lost its patience
+  // then.
+  const Result result =
+      RunPerf({"-n", "3", "-b", "64K", "-e", "64K", "--iters", "60", "--placement", "out",
+               "--timeout", "30s", "-T", "2", "--fault", "stop:1@20"});
+  EXPECT_EQ(result.code, kHang) << result.text << result.errors;
+  EXPECT_NE(result.text.find("hang: rank"), std::string::npos) << result.text;
+}
+
+TEST(Perf, DamageThatNobodyLooksForIsNoSuccess) {
+  const Result result = RunPerf({"-n", "3", "--transport", "tcp", "-b", "64K", "-e", "64K",
+                                 "--iters", "40", "--placement", "out", "-T", "20", "--set",
+                                 "tcp_crc=off", "--fault", "corrupt:1@20"});
+  EXPECT_EQ(result.code, kWrong) << result.text << result.errors;
+  EXPECT_NE(result.text.find("nobody noticed corrupt:1@20"), std::string::npos) << result.text;
+}
+
+TEST(Perf, ABadFlagIsNamed) {
+  const struct {
+    Arguments arguments;
+    const char* named;
+  } cases[] = {
+      {{"--no-such-flag"}, "--no-such-flag"},
+      {{"-d", "quaternion"}, "quaternion"},
+      {{"-b", "2M", "-e", "1M"}, "-b 2M"},
+      {{"-b", "lots"}, "lots"},
+      {{"--ft", "maybe"}, "--ft"},
+      {{"-n", "-3"}, "-n"},
+      {{"-n", "4", "--fault", "kill:2"}, "kill:2"},
+      {{"-n", "4", "--fault", "kill:4@3"}, "no rank 4"},
+      {{"-n", "4", "--iters", "5", "--placement", "out", "--fault", "kill:2@9"}, "kill:2@9"},
+      {{"-n", "4", "--transport", "shm", "--fault", "corrupt:2@3"}, "--transport tcp"},
+      {{"-n", "4", "--fault", "reset:2@3"}, "--transport tcp"},
+      {{"-n", "4", "--ft", "off", "--fault", "kill:2@3"}, "--ft off"},
+      {{"--fault", "kill:2@3"}, "-n"},
+      {{"-n", "2", "--set", "novalue"}, "novalue"},
+  };
+  for (const auto& item : cases) {
+    const Result result = RunPerf(item.arguments);
+    EXPECT_EQ(result.code, kUsage) << item.named << result.text << result.errors;
+    EXPECT_NE((result.text + result.errors).find(item.named), std::string::npos)
+        << "'" << item.named << "' is not in: " << result.text << result.errors;
+  }
+}
+
+// ---- under other people's launchers
+
+struct Launcher {
+  const char* name;
+  const char* rank;
+  Variables variables;
+};
+
+void PrintTo(const Launcher& value, std::ostream* out) { *out << value.name; }
+
+class Launchers : public testing::TestWithParam<Launcher> {};
+
+TEST_P(Launchers, RanksFindEachOtherByItsVariables) {
+  const std::string unique = std::to_string(getpid());
+  Variables common = GetParam().variables;
+  for (auto& [name, value] : common) {
+    if (value == "UNIQUE") value = unique;
+    if (value == "PORT") value = std::to_string(20'000 + getpid() % 9'000);
+  }
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    Variables variables = common;
+    variables[GetParam().rank] = std::to_string(rank);
+    ranks.push_back(std::make_unique<Process>(
+        PerfPath(), Arguments{"-b", "4K", "-e", "64K", "-f", "4", "--iters", "3", "-T", "20"},
+        variables));
+  }
+  for (const auto& rank : ranks) {
+    ASSERT_EQ(rank->WaitExit(40), 0) << rank->Output() << rank->Errors();
+  }
+  // Rank 0 alone prints, with three members and nothing wrong.
+  EXPECT_NE(ranks[0]->Output().find("Out of bounds values : 0 OK"), std::string::npos)
+      << ranks[0]->Output();
+  EXPECT_NE(ranks[0]->Output().find("nRanks 3"), std::string::npos) << ranks[0]->Output();
+  for (int rank = 1; rank < 3; ++rank)
+    EXPECT_EQ(ranks[rank]->Output().find("Out of bounds"), std::string::npos);
+}
+INSTANTIATE_TEST_SUITE_P(All, Launchers,
+                         testing::Values(Launcher{"torchrun",
+                                                  "RANK",
+                                                  {{"WORLD_SIZE", "3"},
+                                                   {"LOCAL_WORLD_SIZE", "3"},
+                                                   {"MASTER_ADDR", "127.0.0.1"},
+                                                   {"MASTER_PORT", "PORT"}}},
+                                         Launcher{"OpenMPI",
+                                                  "OMPI_COMM_WORLD_RANK",
+                                                  {{"OMPI_COMM_WORLD_SIZE", "3"},
+                                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
+                                                   {"PMIX_NAMESPACE", "UNIQUE"}}},
+                                         Launcher{"MPICH",
+                                                  "PMI_RANK",
+                                                  {{"PMI_SIZE", "3"},
+                                                   {"MPI_LOCALNRANKS", "3"},
+                                                   {"PMI_JOBID", "UNIQUE"}}},
+                                         Launcher{"Slurm",
+                                                  "SLURM_PROCID",
+                                                  {{"SLURM_NTASKS", "3"},
+                                                   {"SLURM_JOB_ID", "UNIQUE"},
+                                                   {"SLURM_STEP_ID", "0"},
+                                                   {"SLURM_STEP_NUM_NODES", "1"},
+                                                   {"SLURM_STEP_NODELIST", "127.0.0.1"}}}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace process

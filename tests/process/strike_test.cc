@@ -1,0 +1,215 @@
+// The survive matrix's second set: members struck from outside, at a random time, wherever they
+// happen to be. Survivors must finish every operation, alike and right; a victim that lives on must
+// agree with what they delivered.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/process/harness.h"
+#include "tests/process/verdicts.h"
+
+namespace {
+
+using process::Coordinator;
+using process::Field;
+using process::NowSeconds;
+using process::ParticipantsOf;
+using process::Process;
+using process::SleepMs;
+using process::Team;
+using process::Variables;
+using process::Verdicts;
+using process::VerdictsOf;
+
+constexpr int kReplicas = 5;
+constexpr int kOps = 300;
+constexpr double kPatience = 40;
+
+enum class Kind { kKill, kStop, kCut };
+
+struct Strike {
+  Kind kind = Kind::kKill;
+  const char* transport = "tcp";
+  const char* plan = "auto";
+  int victims = 1;
+  unsigned seed = 0;
+
+  std::string Name() const {
+    const char* const kinds[] = {"kill", "stop", "cut"};
+    return std::string(kinds[static_cast<int>(kind)]) + std::to_string(victims) + "_" + transport +
+           "_" + plan + "_" + std::to_string(seed);
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Strike& strike) { return out << strike.Name(); }
+
+// Shuts every TCP connection of another process, as a middlebox that forgets them; false where the
+// kernel does not let us.
+bool CutConnections(pid_t pid, int* cut) {
+  const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (process < 0) return false;
+  bool allowed = true;
+  DIR* const folder = opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());
+  while (const dirent* entry = folder != nullptr ? readdir(folder) : nullptr) {
+    if (entry->d_name[0] == '.') continue;
+    const int fd = static_cast<int>(syscall(SYS_pidfd_getfd, process, std::atoi(entry->d_name), 0));
+    if (fd < 0 && errno == EPERM) allowed = false;
+    if (fd < 0) continue;
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    const bool connected = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+    if (connected && (peer.ss_family == AF_INET || peer.ss_family == AF_INET6)) {
+      *cut += shutdown(fd, SHUT_RDWR) == 0 ? 1 : 0;
+    }
+    close(fd);
+  }
+  if (folder != nullptr) closedir(folder);
+  close(process);
+  return allowed;
+}
+
+class Outside : public testing::TestWithParam<Strike> {
+ protected:
+  void StartAll() {
+    const Strike& strike = GetParam();
+    // A stop shall be found by its timeout; nothing else may wait for one.
+    const Variables variables = {{"FTAR_TRANSPORT", strike.transport},
+                                 {"FTAR_PLAN", strike.plan},
+                                 {"FTAR_TIMEOUT", strike.kind == Kind::kStop ? "1s" : "20s"},
+                                 {"FTAR_LOG", "info"}};
+    coordinator_ = std::make_unique<Coordinator>();
+    ASSERT_NE(coordinator_->address(), "");
+    team_ = std::make_unique<Team>(
+        coordinator_->address(), kReplicas, variables,
+        std::vector<std::string>{"ops=" + std::to_string(kOps), "count=30000", "window=2",
+                                 "deadline_s=30"});
+    for (int replica = 0; replica < kReplicas; ++replica) team_->Start(replica);
+    ASSERT_TRUE(team_->WaitReady(kPatience));
+  }
+
+  // Between the second and about the hundredth operation of the first victim.
+  void StrikeVictims() {
+    std::mt19937 random(GetParam().seed * 7919 + static_cast<unsigned>(GetParam().kind));
+    std::vector<int> order(kReplicas);
+    for (int i = 0; i < kReplicas; ++i) order[static_cast<size_t>(i)] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    victims_.assign(order.begin(), order.begin() + GetParam().victims);
+    ASSERT_TRUE(team_->member(victims_[0]).WaitLine("op seq=1 ", kPatience));
+    usleep(std::uniform_int_distribution<useconds_t>(0, 100'000)(random));
+    for (const int victim : victims_) {
+      Process& member = team_->member(victim);
+      switch (GetParam().kind) {
+        case Kind::kKill: member.Signal(SIGKILL); break;
+        case Kind::kStop: member.Signal(SIGSTOP); break;
+        case Kind::kCut:
+          if (!CutConnections(member.pid(), &cut_)) GTEST_SKIP() << "SKIP_PTRACE: not allowed here";
+          break;
+      }
+    }
+  }
+
+  bool IsVictim(int replica) const {
+    return std::find(victims_.begin(), victims_.end(), replica) != victims_.end();
+  }
+
+  // Empty output pipes while waiting: a member that cannot print does not take part either.
+  void WaitSurvivors() {
+    for (int replica = 0; replica < kReplicas; ++replica) {
+      if (IsVictim(replica)) continue;
+      EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0) << "replica " << replica;
+    }
+  }
+
+  void CheckSurvivors() {
+    for (int replica = 0; replica < kReplicas; ++replica) {
+      if (IsVictim(replica)) continue;
+      const Process& member = team_->member(replica);
+      const Verdicts own = VerdictsOf(member, false);
+      EXPECT_EQ(own.size(), static_cast<size_t>(kOps)) << "replica " << replica;
+      if (agreed_.empty()) agreed_ = own;
+      EXPECT_EQ(own, agreed_) << "replica " << replica;
+      for (const std::string& line : member.LinesWith("op ")) CheckLine(line);
+    }
+  }
+
+  void CheckLine(const std::string& line) {
+    EXPECT_EQ(Field(line, "status"), "FTAR_OK") << line;
+    EXPECT_EQ(Field(line, "wrong"), "0") << line;
+    const std::set<int> in = ParticipantsOf(line);
+    for (int other = 0; other < kReplicas; ++other) {
+      EXPECT_TRUE(IsVictim(other) || in.contains(other)) << line;
+    }
+    if (std::stoi(Field(line, "seq")) == kOps - 1) last_ = in;
+  }
+
+  void CheckVictim(int replica) {
+    Process& victim = team_->member(replica);
+    if (GetParam().kind == Kind::kKill) {
+      EXPECT_EQ(victim.WaitExit(kPatience), 128 + SIGKILL);
+      EXPECT_FALSE(last_.contains(replica));
+    } else {
+      if (GetParam().kind == Kind::kStop) {
+        EXPECT_FALSE(last_.contains(replica)) << "the run must outlast the timeout";
+        victim.Signal(SIGCONT);
+      }
+      EXPECT_EQ(victim.WaitExit(kPatience), 0);
+      EXPECT_NE(victim.LinesWith("out").empty(), !last_.contains(replica)) << "out or in, not both";
+    }
+    for (const auto& [seq, verdict] : VerdictsOf(victim, true)) EXPECT_EQ(verdict, agreed_[seq]);
+  }
+
+  void TearDown() override {
+    if (HasFailure() && team_) {
+      fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
+              coordinator_->process().Output().c_str());
+    }
+  }
+
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Team> team_;
+  std::vector<int> victims_;
+  Verdicts agreed_;
+  std::set<int> last_;  // participants of the last operation
+  int cut_ = 0;
+};
+
+TEST_P(Outside, SurvivorsFinishAlike) {
+  StartAll();
+  if (HasFatalFailure()) return;
+  StrikeVictims();
+  if (HasFatalFailure() || IsSkipped()) return;
+  EXPECT_TRUE(GetParam().kind != Kind::kCut || cut_ > 0);
+  WaitSurvivors();
+  CheckSurvivors();
+  for (const int victim : victims_) CheckVictim(victim);
+}
+
+std::vector<Strike> Strikes() {
+  std::vector<Strike> out;
+  const char* const plans[] = {"direct", "ring", "auto"};
+  unsigned turn = 0;
+  for (const char* transport : {"tcp", "shm"}) {
+    for (const int victims : {1, 2}) {
+      for (unsigned seed = 1; seed <= 3; ++seed) {
+        for (const Kind kind : {Kind::kKill, Kind::kStop, Kind::kCut}) {
+          out.push_back({kind, transport, plans[turn++ % 3], victims, seed});
+        }
+        ++turn;
+      }
+    }
+  }
+  return out;
+}
+
+std::string NameOf(const testing::TestParamInfo<Strike>& info) { return info.param.Name(); }
+
+INSTANTIATE_TEST_SUITE_P(Random, Outside, testing::ValuesIn(Strikes()), NameOf);
+
+}  // namespace
