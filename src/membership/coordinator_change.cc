@@ -300,14 +300,21 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
 }
 
 // J3: a newcomer that never was in a view with somebody who had begun forms none alone; there is
-// nothing that it could go on with.
+// nothing that it could go on with. So it is in a column that has lost the last one who had: of
+// that shard nothing is left, whatever there is of the others.
 bool CoordinatorMachine::NobodyHasBegun() const {
+  bool nobody = true;
   for (const auto& [column, decided] : change_->decided) {
-    for (const wire::BoundOf& bound : decided.bounds) {
-      if (!bound.fresh_first) return false;
-    }
+    const bool only_newcomers =
+        std::all_of(decided.bounds.begin(), decided.bounds.end(),
+                    [](const wire::BoundOf& bound) { return bound.fresh_first; });
+    const bool has_lost = std::any_of(lost_.begin(), lost_.end(), [&](const auto& entry) {
+      return entry.second.shard == column;
+    });
+    if (only_newcomers && has_lost) return true;
+    nobody = nobody && only_newcomers;
   }
-  return true;
+  return nobody;
 }
 
 void CoordinatorMachine::InstallChange() {
@@ -316,7 +323,7 @@ void CoordinatorMachine::InstallChange() {
       Lose(entry.card.id, Code::kPeer, "newcomer",
            "all who had begun were lost before it had taken over from them");
     }
-    return EndJob("only newcomers are left");
+    return EndJob("a column has only newcomers left");
   }
   wire::View view;
   view.epoch = view.era = change_->prepare.epoch;
