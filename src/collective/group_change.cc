@@ -38,8 +38,11 @@ void GroupMachine::EnterAtBound(TimeNs now) {
 // them reads is given back when it is done.
 wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   (void)now;
-  wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, {}, {}};
-  if (!first_known_) status.called_end = status.first_seq = status.delivered_end = floor_;
+  wire::GroupStatus status{config_.key, called_end_, first_seq_, delivered_end_, next_seq_, {}, {}};
+  if (!first_known_) {
+    status.called_end = status.first_seq = status.delivered_end = floor_;
+    status.queued_end = kNoSeq;
+  }
   if (!config_.fault_tolerant) {
     // Some have delivered what others are still about to complete, so there is nothing to decide:
     // what runs goes on (CarryOn). Only new calls wait, since the view says who takes part in them.

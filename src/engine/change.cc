@@ -238,7 +238,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
     }
     group->InstallEra(now_, view_, mine, attempt_views);
   }
-  EnterAsRoot(verdicts.marks);
+  EnterAsRoot(verdicts);
   SendCoordinator(wire::Installed{view_->epoch});
   AfterView(before, install.lost);
 }

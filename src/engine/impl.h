@@ -121,7 +121,7 @@ class Engine::Impl {
   void TryInstall();
   void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
   void PassMarksOn(const collective::ViewPtr& before);
-  void EnterAsRoot(const std::vector<wire::StepMark>& known);
+  void EnterAsRoot(const wire::ColumnVerdicts& verdicts);
   void AfterView(const collective::ViewPtr& before, const std::vector<wire::Loss>& lost);
   void GrantCredits();
   void ReplayHeld();

@@ -207,12 +207,11 @@ void Engine::Impl::TendLeaving() {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   const bool leaving = self && self->last.kind != wire::Bound::Kind::kNone;
   if (leaving) {
-    // Released: all who stay know everything before the bound stable, so all of it is complete
-    // here.
-    const bool delivered = std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
-      return entry.second->in_flight() == 0;
-    });
-    if (released_ && delivered) Go();
+    // Released: all who stay know everything before the bound stable. If they begin behind it, as
+    // newcomers do where all others leave, that says nothing of those who leave and may need each
+    // other; but whoever has passed its bound knows the same of them, and has told them all it has
+    // to (J5).
+    if (released_ && PassedBound(self->last)) Go();
     return;
   }
   // One word for all who leave: it is given at the latest of their bounds.

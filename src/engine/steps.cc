@@ -93,23 +93,36 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
                                [&](const wire::StepMark& m) { return m.step >= mark.step; });
   if (at != marks_.end() && at->step == mark.step) return;
   marks_.insert(at, mark);
-  if (marks_.size() > kMarksKept) marks_.pop_front();
+  if (marks_.size() <= kMarksKept) return;
+  // A leaver needs the one at its end until it is there, however far the others go meanwhile.
+  const wire::ViewEntry* self = view_ ? view_->Find(config_.self.id) : nullptr;
+  const bool at_end =
+      self && self->last.kind == wire::Bound::Kind::kStep && marks_.front().step >= self->last.step;
+  marks_.erase(marks_.begin() + (at_end ? 1 : 0));
 }
 
 // All who were in before have gone or are going: the root is a newcomer, and nobody will tell it
 // where its first step begins. It begins where somebody who was ahead of the root before has begun
-// it, or else where the last change left the groups.
-void Engine::Impl::EnterAsRoot(const std::vector<wire::StepMark>& known) {
+// it, or else behind what those who leave have called (J1): they carry that out in steps before.
+// The floor, which the calls of lost members have raised, counts where nobody is left who had
+// begun: a leaver cannot get past what nobody calls.
+void Engine::Impl::EnterAsRoot(const wire::ColumnVerdicts& verdicts) {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (!IsRoot() || self->first.kind != wire::Bound::Kind::kStep) return;
   const auto reached = [self](const wire::StepMark& mark) { return mark.step >= self->first.step; };
   if (std::any_of(marks_.begin(), marks_.end(), reached)) return;
-  const auto begun = std::find_if(known.begin(), known.end(), reached);
-  if (begun != known.end()) KeepMark(*begun);
-  for (auto& [key, group] : groups_) {
-    group->LearnFirstAt(now_,
-                        begun != known.end() ? FirstStepSeq(key, begun->step) : group->floor());
+  const auto begun = std::find_if(verdicts.marks.begin(), verdicts.marks.end(), reached);
+  if (begun != verdicts.marks.end()) {
+    KeepMark(*begun);
+    for (auto& [key, group] : groups_) group->LearnFirstAt(now_, FirstStepSeq(key, begun->step));
+    return;
   }
+  std::map<GroupKey, Seq> called;
+  for (const wire::GroupVerdicts& group : verdicts.groups) {
+    if (group.queued_end != kNoSeq) called[group.group] = group.queued_end;
+  }
+  for (auto& [key, group] : groups_)
+    group->LearnFirstAt(now_, called.contains(key) ? called[key] : group->floor());
 }
 
 // A new view may have a new root, a new era, or newcomers: who lacks the newest marks gets them.

@@ -215,6 +215,7 @@ void CoordinatorMachine::ForgetNewcomer(MemberId id) {
   if (peer && prepare_newcomers_.contains(id)) {
     // Replicas come in whole or not at all; its mates keep their places for a successor.
     const int32_t replica = peer->card.replica;
+    LoseAnnounced(replica, Describe(peer->card) + " was lost while its replica was taken in");
     std::erase_if(prepare_newcomers_, [this, replica](MemberId other) {
       const Peer* mate = Find(other);
       return !mate || mate->card.replica == replica;

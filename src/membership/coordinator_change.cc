@@ -300,14 +300,21 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
 }
 
 // J3: a newcomer that never was in a view with somebody who had begun forms none alone; there is
-// nothing that it could go on with.
+// nothing that it could go on with. So it is in a column that has lost the last one who had: of
+// that shard nothing is left, whatever there is of the others.
 bool CoordinatorMachine::NobodyHasBegun() const {
+  bool nobody = true;
   for (const auto& [column, decided] : change_->decided) {
-    for (const wire::BoundOf& bound : decided.bounds) {
-      if (!bound.fresh_first) return false;
-    }
+    const bool only_newcomers =
+        std::all_of(decided.bounds.begin(), decided.bounds.end(),
+                    [](const wire::BoundOf& bound) { return bound.fresh_first; });
+    const bool has_lost = std::any_of(lost_.begin(), lost_.end(), [&](const auto& entry) {
+      return entry.second.shard == column;
+    });
+    if (only_newcomers && has_lost) return true;
+    nobody = nobody && only_newcomers;
   }
-  return true;
+  return nobody;
 }
 
 void CoordinatorMachine::InstallChange() {
@@ -316,7 +323,7 @@ void CoordinatorMachine::InstallChange() {
       Lose(entry.card.id, Code::kPeer, "newcomer",
            "all who had begun were lost before it had taken over from them");
     }
-    return EndJob("only newcomers are left");
+    return EndJob("a column has only newcomers left");
   }
   wire::View view;
   view.epoch = view.era = change_->prepare.epoch;
@@ -363,24 +370,25 @@ void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message)
   plan_due_ = true;
 }
 
-// A newcomer that has heard its announcement is a member of the job that ends, and cannot be one of
-// a first view: it makes no links any more and may have operations in flight.
-void CoordinatorMachine::LoseAnnounced() {
+// A newcomer that may have heard its announcement is a member (J1): it makes no links any more, may
+// have operations in flight, and cannot wait for another view as newcomers do.
+void CoordinatorMachine::LoseAnnounced(std::optional<int32_t> replica, const std::string& why) {
   for (const auto& [id, peer] : peers_) {
     if (peer.state != State::kNewcomer || !peer.announced || lost_.contains(id)) continue;
+    if (replica && peer.card.replica != *replica) continue;
     wire::ViewEntry entry;
     entry.card = peer.card;
     wire::Loss loss;
     loss.cause = Code::kPeer;
     loss.stage = "newcomer";
-    loss.text = Describe(peer.card) + ": all others were lost before it had taken over from them";
+    loss.text = Describe(peer.card) + ": " + why;
     LoseOne(entry, std::move(loss));
   }
 }
 
 // Nobody is left. What is known of epochs stays, so that a new beginning is above everything old.
 void CoordinatorMachine::EndJob(const std::string& why) {
-  LoseAnnounced();
+  LoseAnnounced({}, "all others were lost before it had taken over from them");
   Tell(lost_.empty() ? LogLevel::kInfo : LogLevel::kError, "the job has ended: " + why);
   EvictLost(NextEpoch());
   std::erase_if(peers_, [](const auto& entry) { return entry.second.state == State::kMember; });

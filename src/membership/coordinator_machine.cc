@@ -181,7 +181,8 @@ void CoordinatorMachine::On(const Received& event) {
     return;
   }
   if (std::holds_alternative<wire::LeaveReady>(message)) {
-    peer->leave_requested = peer->leave_ready = plan_due_ = true;
+    if (!peer->leave_requested) return;  // nonsense
+    peer->leave_ready = plan_due_ = true;
     if (peer->released) Send(*peer, wire::Release{current_ ? current_->epoch : 0});
     return;
   }

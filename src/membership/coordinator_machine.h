@@ -226,7 +226,7 @@ class CoordinatorMachine {
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
   void EndJob(const std::string& why);
-  void LoseAnnounced();
+  void LoseAnnounced(std::optional<int32_t> replica, const std::string& why);
 
   // coordinator_plan.cc
   void TryPlan();

@@ -29,7 +29,7 @@ std::set<MemberId> CoordinatorMachine::ReadyNewcomers() const {
   if (static_cast<int32_t>(columns.size()) < reference_->shards) return {};
   std::map<int32_t, std::set<MemberId>> replicas;
   for (const auto& [id, peer] : peers_) {
-    if (peer.state == State::kNewcomer && peer.linked && peer.conn != 0)
+    if (peer.state == State::kNewcomer && peer.linked && peer.conn != 0 && !lost_.contains(id))
       replicas[peer.card.replica].insert(id);
   }
   std::set<MemberId> ready;

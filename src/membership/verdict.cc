@@ -115,7 +115,7 @@ class Table {
   }
 
   wire::GroupVerdicts DecideGroup(GroupKey key, Seq called_end) {
-    wire::GroupVerdicts out{key, called_end, {}};
+    wire::GroupVerdicts out{key, called_end, QueuedEnd(key), {}};
     Seq from = called_end;
     for (const auto& [id, status] : statuses_) {
       if (const GroupStatus* group = GroupOf(status, key);
@@ -154,6 +154,22 @@ class Table {
       }
     }
     return failed;
+  }
+
+  // Calls of a leaver that wait for the window are its own still, and so are failed ones: whoever
+  // begins after all of them begins behind them.
+  Seq QueuedEnd(GroupKey key) const {
+    Seq end = 0, failed = 0;
+    bool known = false;
+    for (const auto& [id, status] : statuses_) {
+      const GroupStatus* group = GroupOf(status, key);
+      if (!group) continue;
+      for (const Verdict& verdict : group->failed) failed = std::max(failed, verdict.seq + 1);
+      if (group->queued_end == kNoSeq) continue;
+      known = true;
+      end = std::max(end, group->queued_end);
+    }
+    return known ? std::max(end, failed) : kNoSeq;
   }
 
   OpFacts FactsOf(GroupKey key, Seq seq) const {

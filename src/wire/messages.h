@@ -235,10 +235,12 @@ struct Verdict {
 };
 struct GroupStatus {
   GroupKey group = 0;
-  Seq called_end = 0;  // next seq this member would call
+  Seq called_end = 0;  // next seq this member would begin
   Seq first_seq = 0;  // this member's first operation; delivered_end counts only above it (rule J2)
   Seq delivered_end = 0;
-  std::vector<OpStatus> ops;    // called and not delivered, in seq order
+  Seq queued_end = 0;         // behind the user's last call, which may wait for the window; kNoSeq:
+                              // does not know its first operation
+  std::vector<OpStatus> ops;  // called and not delivered, in seq order
   std::vector<Verdict> failed;  // recent operations that this member knows to have failed,
                                 // delivered or not (rule V5)
 };
@@ -259,6 +261,7 @@ struct ColumnStatus {  // answer to Prepare, member to column leader
 struct GroupVerdicts {
   GroupKey group = 0;
   Seq called_end = 0;  // the highest of all survivors
+  Seq queued_end = 0;  // the same of those who know their first operation; kNoSeq: nobody does
   std::vector<Verdict> verdicts;
 };
 struct ColumnVerdicts {  // leader to its column

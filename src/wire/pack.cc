@@ -116,7 +116,7 @@ Offset<fb::OpStatus> Pack(Builder& b, const OpStatus& op) {
 
 Offset<fb::GroupStatus> Pack(Builder& b, const GroupStatus& group) {
   return fb::CreateGroupStatus(b, group.group, group.called_end, group.first_seq,
-                               group.delivered_end, PackList(b, group.ops),
+                               group.delivered_end, group.queued_end, PackList(b, group.ops),
                                PackList(b, group.failed));
 }
 
@@ -128,7 +128,8 @@ Offset<fb::Verdict> Pack(Builder& b, const Verdict& verdict) {
 }
 
 Offset<fb::GroupVerdicts> Pack(Builder& b, const GroupVerdicts& group) {
-  return fb::CreateGroupVerdicts(b, group.group, group.called_end, PackList(b, group.verdicts));
+  return fb::CreateGroupVerdicts(b, group.group, group.called_end, group.queued_end,
+                                 PackList(b, group.verdicts));
 }
 
 Offset<fb::KeptOp> Pack(Builder& b, const KeptOp& op) {

@@ -110,6 +110,7 @@ class Reader {
     out.called_end = in.called_end();
     out.first_seq = in.first_seq();
     out.delivered_end = in.delivered_end();
+    out.queued_end = in.queued_end();
     List(in.ops(), out.ops);
     List(in.failed(), out.failed);
   }
@@ -126,6 +127,7 @@ class Reader {
   void Get(const fb::GroupVerdicts& in, GroupVerdicts& out) {
     out.group = in.group();
     out.called_end = in.called_end();
+    out.queued_end = in.queued_end();
     List(in.verdicts(), out.verdicts);
   }
   void Get(const fb::KeptOp& in, KeptOp& out) {

@@ -69,7 +69,9 @@ void World::Kill(Node& node) {
   const uint64_t connection = node.connection;
   node.connection = 0;
   if (connection != 0) {
-    After(rng_.Between(100'000, 20 * kMillisecond), [this, connection] {
+    // A connection ends behind what was sent on it, a Hello above all.
+    const TimeNs closed = now_ + rng_.Between(100'000, 20 * kMillisecond);
+    At(std::max(closed, wire_free_[{connection + 1000, 0}] + 1), [this, connection] {
       FeedCoordinator(membership::Disconnected{connection, ""});
     });
   }
