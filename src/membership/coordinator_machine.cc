@@ -181,7 +181,7 @@ void CoordinatorMachine::On(const Received& event) {
     return;
   }
   if (std::holds_alternative<wire::LeaveReady>(message)) {
-    if (!peer->leave_requested) return;  // nonsense
+    if (!peer->leave_requested) return;  // ready for what it has not asked for: believe nothing
     peer->leave_ready = plan_due_ = true;
     if (peer->released) Send(*peer, wire::Release{current_ ? current_->epoch : 0});
     return;
