@@ -116,22 +116,19 @@ class Table {
 
   wire::GroupVerdicts DecideGroup(GroupKey key, Seq called_end) {
     wire::GroupVerdicts out{key, called_end, QueuedEnd(key), {}};
-    Seq from = called_end;
-    for (const auto& [id, status] : statuses_) {
-      if (const GroupStatus* group = GroupOf(status, key);
-          group && group->called_end > group->delivered_end) {
-        from = std::min(from, group->delivered_end);
-      }
-    }
     const std::map<Seq, Verdict> failed = FailedUncalled(key, called_end);
-    if (!failed.empty()) from = std::min(from, failed.begin()->first);
-    for (Seq seq = from; seq < called_end; ++seq) {
+    // Only what somebody names: a range would be as long as a peer says. What nobody names is
+    // delivered by all who called it, and so by all.
+    std::set<Seq> named;
+    for (const auto& [seq, verdict] : failed) named.insert(seq);
+    for (const auto& [id, status] : statuses_) {
+      const GroupStatus* group = GroupOf(status, key);
+      for (const OpStatus& op : group ? group->ops : std::vector<OpStatus>{}) named.insert(op.seq);
+    }
+    for (const Seq seq : named) {
+      if (seq >= called_end) continue;
       const OpFacts facts = FactsOf(key, seq);
-      if (!facts.reports.empty()) {
-        out.verdicts.push_back(DecideOp(key, facts));
-      } else if (const auto known = failed.find(seq); known != failed.end()) {
-        out.verdicts.push_back(known->second);
-      }  // else delivered by all who called it, and so by all
+      out.verdicts.push_back(facts.reports.empty() ? failed.at(seq) : DecideOp(key, facts));
     }
     return out;
   }
