@@ -101,6 +101,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
     std::deque<OpPtr> unnumbered;        // called before this member knew its first seq
     std::map<Seq, collective::Outcome> history;
     std::map<Epoch, ViewPtr> views;  // of calls and steps, for layouts and roots named by epoch
+    void Remember(Epoch epoch, const ViewPtr& view);  // the oldest make room
   };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;

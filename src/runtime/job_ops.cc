@@ -81,13 +81,15 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   return out;
 }
 
+void Job::Impl::GroupState::Remember(Epoch epoch, const ViewPtr& view) {
+  views[epoch] = view;
+  while (views.size() > kViewsMax) views.erase(views.begin());
+}
+
 // The group's members as of its next call, or as of the epoch that the caller names.
 ViewPtr Job::Impl::LayoutView(GroupState& state, GroupKey group, Epoch epoch) {
   const ViewPtr current = driver_->engine().group_view(group);
-  if (current) {
-    state.views[current->epoch] = current;
-    while (state.views.size() > kViewsMax) state.views.erase(state.views.begin());
-  }
+  if (current) state.Remember(current->epoch, current);
   if (epoch == 0 || (current && current->epoch == epoch)) return current;
   const auto found = state.views.find(epoch);
   return found == state.views.end() ? nullptr : found->second;

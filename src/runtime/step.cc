@@ -11,7 +11,7 @@ void Job::Impl::OnStep(const engine::StepBegun& step) {
   delivered_ = true;
   if (step.status != Code::kOk) return;
   // Its source is a rank of this view; who starts a broadcast from it may do so in a later one.
-  for (auto& [key, state] : groups_) state.views[step.epoch] = driver_->engine().group_view(key);
+  for (auto& [key, state] : groups_) state.Remember(step.epoch, driver_->engine().group_view(key));
 }
 
 Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
