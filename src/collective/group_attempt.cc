@@ -83,6 +83,11 @@ BufferRef GroupMachine::InputOf(const Op& op, const plan::Chunk& chunk) const {
   return {BufferRef::Kind::kSend, op.seq, first * width, chunk.count * width};
 }
 
+uint64_t GroupMachine::InputBytes(const Op& op) const {
+  const bool segmented = op.spec.kind == plan::Kind::kReduceScatter;
+  return op.spec.count * op.spec.element_bytes * (segmented ? op.spec.layout_members.size() : 1);
+}
+
 BufferRef GroupMachine::OutputOf(const Op& op, const plan::Chunk& chunk) const {
   const uint64_t width = op.spec.element_bytes;
   uint64_t first = chunk.first;
@@ -129,7 +134,7 @@ void GroupMachine::ReattachRaws(Op& op, std::vector<KeptRaw> kept) {
     ChunkState& chunk = op.chunks[raw.chunk];
     const auto& from = chunk.role.raw_from;
     if (position < 0 || !std::binary_search(from.begin(), from.end(), position)) {
-      if (raw.piece.inbound != 0) ReleaseInbound(raw.piece.inbound);
+      ReleaseInbound(raw.piece.inbound);
       continue;
     }
     chunk.raws[position] = raw.piece;
@@ -184,10 +189,7 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   PlaceInAttempt(op);
   ReattachRaws(op, std::move(kept));
   if (NeedsInputShadow(op) && op.shadow == 0) {
-    const uint64_t segments =
-        op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
-    const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
-    if (bytes > 0) {
+    if (const uint64_t bytes = InputBytes(op); bytes > 0) {
       const uint64_t shadow = Allocate(op, bytes);
       Work work;
       work.kind = Work::Kind::kCopy;

@@ -220,9 +220,7 @@ void GroupMachine::Undo(Op& op) {
 // that ends without a result gives its input back.
 void GroupMachine::RestoreShadow(Op& op) {
   if (op.shadow == 0) return;
-  const uint64_t segments =
-      op.spec.kind == plan::Kind::kReduceScatter ? op.spec.layout_members.size() : 1;
-  const uint64_t bytes = op.spec.count * op.spec.element_bytes * segments;
+  const uint64_t bytes = InputBytes(op);
   Work work;
   work.seq = op.seq;
   work.kind = Work::Kind::kCopy;

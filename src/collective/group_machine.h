@@ -204,6 +204,7 @@ class GroupMachine {
                  BufferRef payload);
   wire::FrameHeader HeaderFor(const Op& op, wire::FrameKind kind, uint32_t chunk) const;
   BufferRef InputOf(const Op& op, const plan::Chunk& chunk) const;
+  uint64_t InputBytes(const Op& op) const;
   BufferRef OutputOf(const Op& op, const plan::Chunk& chunk) const;
   BufferRef FinalOf(const Op& op, uint32_t chunk) const;
   bool NeedsInputShadow(const Op& op) const;
