@@ -167,7 +167,7 @@ std::string ReadChoices(const Raw& raw, Options* options) {
   }
   options->out_of_place = raw.placement != "in";
   options->in_place = raw.placement != "out" && raw.skip_in_place == 0;
-  // The table of results and the descriptor write it with a hyphen, the knob without.
+  // As papers spell it.
   if (options->plan == "one-shot") options->plan = "oneshot";
   options->root = raw.root;
   options->blocking = raw.blocking != 0;

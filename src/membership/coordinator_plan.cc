@@ -133,6 +133,7 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   if (all_leave && newcomers.empty()) {
     plan.stage = Plan::Stage::kAllLeave;
     plan.leavers = std::move(leavers);
+    // A moment for those who finish together to say that they are ready: then no view is needed.
     plan.deadline_ns = now_ + 10 * config_.cluster_ns;
     plan_ = std::move(plan);
     return;
