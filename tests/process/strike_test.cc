@@ -75,7 +75,7 @@ bool CutConnections(pid_t pid, int* cut) {
   return allowed;
 }
 
-class Outside : public testing::TestWithParam<Strike> {
+class Outside : public process::TeamTest, public testing::WithParamInterface<Strike> {
  protected:
   void StartAll() {
     const Strike& strike = GetParam();
@@ -119,7 +119,6 @@ class Outside : public testing::TestWithParam<Strike> {
     return std::find(victims_.begin(), victims_.end(), replica) != victims_.end();
   }
 
-  // Empty output pipes while waiting: a member that cannot print does not take part either.
   void WaitSurvivors() {
     for (int replica = 0; replica < kReplicas; ++replica) {
       if (IsVictim(replica)) continue;
@@ -162,20 +161,10 @@ class Outside : public testing::TestWithParam<Strike> {
       EXPECT_EQ(victim.WaitExit(kPatience), 0);
       EXPECT_NE(victim.LinesWith("out").empty(), !last_.contains(replica)) << "out or in, not both";
     }
-    for (const auto& [seq, verdict] : VerdictsOf(victim, true)) EXPECT_EQ(verdict, agreed_[seq]);
+    ExpectAgrees(victim);
   }
 
-  void TearDown() override {
-    if (HasFailure() && team_) {
-      fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
-              coordinator_->process().Output().c_str());
-    }
-  }
-
-  std::unique_ptr<Coordinator> coordinator_;
-  std::unique_ptr<Team> team_;
   std::vector<int> victims_;
-  Verdicts agreed_;
   std::set<int> last_;  // participants of the last operation
   int cut_ = 0;
 };

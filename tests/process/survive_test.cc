@@ -43,7 +43,7 @@ struct Cell {
 
 std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.Name(); }
 
-class Survive : public testing::TestWithParam<Cell> {
+class Survive : public process::TeamTest, public testing::WithParamInterface<Cell> {
  protected:
   void Play() {
     const Cell& cell = GetParam();
@@ -133,19 +133,8 @@ class Survive : public testing::TestWithParam<Cell> {
       const bool out = !victim.LinesWith("out").empty();
       EXPECT_NE(out, LastOpHas(replica)) << "out or in, not both";
     }
-    for (const auto& [seq, verdict] : VerdictsOf(victim, true)) EXPECT_EQ(verdict, agreed_[seq]);
+    ExpectAgrees(victim);
   }
-
-  void TearDown() override {
-    if (HasFailure() && team_) {
-      fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
-              coordinator_->process().Output().c_str());
-    }
-  }
-
-  std::unique_ptr<Coordinator> coordinator_;
-  std::unique_ptr<Team> team_;
-  Verdicts agreed_;
 };
 
 TEST_P(Survive, SurvivorsFinishAlike) {

@@ -1,5 +1,7 @@
 #include "tests/process/verdicts.h"
 
+#include <cstdio>
+
 namespace process {
 
 Verdicts VerdictsOf(const Process& member, bool only_ok) {
@@ -21,6 +23,16 @@ std::set<int> ParticipantsOf(const std::string& line) {
     at = comma == std::string::npos ? text.size() : comma + 1;
   }
   return out;
+}
+
+void TeamTest::TearDown() {
+  if (!HasFailure() || !team_) return;
+  fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
+          coordinator_->process().Output().c_str());
+}
+
+void TeamTest::ExpectAgrees(const Process& victim) {
+  for (const auto& [seq, verdict] : VerdictsOf(victim, true)) EXPECT_EQ(verdict, agreed_[seq]);
 }
 
 }  // namespace process

@@ -2,7 +2,10 @@
 #ifndef FTAR_TESTS_PROCESS_VERDICTS_H_
 #define FTAR_TESTS_PROCESS_VERDICTS_H_
 
+#include <gtest/gtest.h>
+
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -17,6 +20,19 @@ Verdicts VerdictsOf(const Process& member, bool only_ok);
 
 // The replicas named in an "op" line.
 std::set<int> ParticipantsOf(const std::string& line);
+
+// A team and its coordinator, whose stories are told when a test fails.
+class TeamTest : public testing::Test {
+ protected:
+  void TearDown() override;
+  // What a victim that lives on has delivered, the survivors have delivered too, with the same
+  // bits.
+  void ExpectAgrees(const Process& victim);
+
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Team> team_;
+  Verdicts agreed_;  // the survivors'
+};
 
 }  // namespace process
 
