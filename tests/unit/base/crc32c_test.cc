@@ -4,18 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <random>
 #include <vector>
+
+#include "tests/unit/random_bytes.h"
 
 namespace ftar {
 namespace {
-
-std::vector<unsigned char> RandomBytes(size_t count) {
-  std::mt19937 random(5);
-  std::vector<unsigned char> bytes(count);
-  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
-  return bytes;
-}
 
 TEST(Crc32cTest, KnownValues) {
   EXPECT_EQ(Crc32c(0, "123456789", 9), 0xe3069283u);

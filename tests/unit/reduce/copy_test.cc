@@ -2,20 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <random>
 #include <vector>
 
 #include "reduce/copy.h"
+#include "tests/unit/random_bytes.h"
 
 namespace ftar::reduce {
 namespace {
-
-std::vector<unsigned char> RandomBytes(size_t count) {
-  std::mt19937 random(5);
-  std::vector<unsigned char> bytes(count);
-  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
-  return bytes;
-}
 
 void ExpectCopied(CopyMode mode, size_t bytes, size_t from_offset, size_t to_offset) {
   constexpr size_t kGuard = 64;
