@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -70,6 +72,18 @@ struct OutFrame {
     payload_crc_known = true;
   }
 };
+
+using OutQueue = std::deque<std::unique_ptr<OutFrame>>;
+
+// An ack passes the data that waits: whoever waits for it would wait for a later operation's bytes
+// as well. Acks and control frames keep their order among themselves.
+inline void Enqueue(std::unique_ptr<OutFrame> frame, OutQueue* queue) {
+  auto at = queue->end();
+  if (frame->header.kind == wire::FrameKind::kAck) {
+    while (at != queue->begin() && (*std::prev(at))->is_data()) --at;
+  }
+  queue->insert(at, std::move(frame));
+}
 
 }  // namespace ftar::transport
 

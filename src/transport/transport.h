@@ -1,9 +1,10 @@
 // What a transport is: a Device (this member's end), Links (one a peer), and Completions that a
 // poll returns.
 //
-// A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up; it
-// survives the loss of a path (a reset socket is dialled again and unacknowledged frames are sent
-// again, design 7), and says kDown only when all paths are gone for good or the peer's process is.
+// A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up, except that
+// an ack passes data frames that wait to be sent. It survives the loss of a path (a reset socket is
+// dialled again and unacknowledged frames are sent again, design 7), and says kDown only when all
+// paths are gone for good or the peer's process is.
 // What a frame means is nobody's business here: epochs, credits and verdicts live above.
 //
 // Threads: a device and its links are driven by one thread at a time (the runtime holds the job's

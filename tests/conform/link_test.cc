@@ -1,4 +1,5 @@
 // A link carries frames in order, each once, whole, and gives memory back as its contract says.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
@@ -111,6 +112,38 @@ TEST_P(ConformTest, StallsTheSenderAndGoesOn) {
   b.filter = take;
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next == frames; }));
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return !link->busy(); }));
+}
+
+// Who waits for an ack would wait for all the data in front of it as well.
+TEST_P(ConformTest, AnAckPassesDataThatWaits) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  constexpr size_t kBytes = 256 * 1024;
+  const uint64_t frames = 4 * b.device->Find(a.card.id)->hold_bytes_max() / kBytes + 4;
+  const TestFrame data = MakeFrame(0, kBytes);
+  for (uint64_t i = 0; i < frames; ++i)
+    link->Send(MakeFrame(i, 0).header, {}, data.payload, false, 0);
+  for (uint64_t i = frames; i < frames + 2; ++i) {
+    wire::FrameHeader ack = MakeFrame(i, 0).header;
+    ack.kind = wire::FrameKind::kAck;
+    link->Send(ack, {}, {}, false, 0);
+  }
+  std::vector<uint64_t> order;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    order.push_back(c.header.seq);
+    c.link->Release(c.token);
+    return false;
+  };
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return order.size() == frames + 2; }));
+  const auto first = std::find(order.begin(), order.end(), frames);
+  const auto second = std::find(order.begin(), order.end(), frames + 1);
+  EXPECT_LT(first, second) << "acks keep their order";
+  EXPECT_LT(second - order.begin(), static_cast<ptrdiff_t>(frames * 3 / 4)) << "both pass the data";
+  order.erase(second);
+  order.erase(first);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "and the data keeps its own";
 }
 
 TEST_P(ConformTest, DetachedFramesDoNotStall) {

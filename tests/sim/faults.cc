@@ -34,6 +34,7 @@ Weather DrawWeather(uint64_t seed) {
   weather.mismatch = dice.Below(8) == 0;
   weather.weights = dice.Below(3) == 0;
   weather.aborts = dice.Below(6) == 0 ? 1 : 0;
+  weather.acks_pass = dice.Below(2) == 0;
   return weather;
 }
 
@@ -45,7 +46,7 @@ std::string Describe(const Weather& w) {
          std::to_string(w.leaves) + ", cuts " + std::to_string(w.cuts) + ", coordinator restarts " +
          std::to_string(w.coordinator_restarts) + (w.in_place ? ", in place" : "") +
          (w.mismatch ? ", a mismatch" : "") + (w.weights ? ", weights" : "") +
-         (w.aborts > 0 ? ", an abort" : "");
+         (w.aborts > 0 ? ", an abort" : "") + (w.acks_pass ? ", acks pass data" : "");
 }
 
 // Somebody who is in and may be struck without ending the job: one replica must remain.
@@ -71,7 +72,7 @@ void World::Kill(Node& node) {
   if (connection != 0) {
     // A connection ends behind what was sent on it, a Hello above all.
     const TimeNs closed = now_ + rng_.Between(100'000, 20 * kMillisecond);
-    At(std::max(closed, wire_free_[{connection + 1000, 0}] + 1), [this, connection] {
+    At(std::max(closed, wires_[{connection + 1000, 0}].free + 1), [this, connection] {
       FeedCoordinator(membership::Disconnected{connection, ""});
     });
   }

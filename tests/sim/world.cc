@@ -74,11 +74,16 @@ void World::At(TimeNs at, std::function<void()> run) {
   queue_.push({std::max(at, now_), order_++, std::move(run)});
 }
 
-// First in, first out per direction: nothing overtakes on a wire.
-TimeNs World::WireTime(uint64_t from, uint64_t to) {
-  TimeNs& free = wire_free_[{from, to}];
-  free = std::max(free + 1, now_ + Delay());
-  return free;
+// First in, first out per direction; but where data waits to be sent, an ack passes it.
+TimeNs World::WireTime(uint64_t from, uint64_t to, Carries carries) {
+  Wire& wire = wires_[{from, to}];
+  if (carries == Carries::kAck && weather_.acks_pass) {
+    wire.word_free = std::max(wire.word_free + 1, now_ + Delay());
+    return wire.word_free;
+  }
+  wire.free = std::max(std::max(wire.free, wire.word_free) + 1, now_ + Delay());
+  if (carries != Carries::kData) wire.word_free = wire.free;
+  return wire.free;
 }
 
 World::Node* World::Find(MemberId id) {
@@ -157,7 +162,7 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     const std::vector<std::byte> bytes = wire::Encode(message.message);
     const MemberId from = node.card.id;
     if (trace_) TraceMessage(from, message.to, message.message);
-    SendToPeer(node, message.to, [this, bytes, from](Node& to) {
+    SendToPeer(node, message.to, Carries::kWord, [this, bytes, from](Node& to) {
       Expected<wire::Message> decoded = wire::Decode(bytes);
       if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
       Feed(to, engine::FromPeer{from, std::move(*decoded)});
@@ -215,24 +220,28 @@ void World::SendFrame(Node& node, GroupKey group, const collective::SendFrame& f
   inbound.from = node.card.id;
   inbound.header = frame.header;
   inbound.ext = frame.ext;
-  if (trace_ && frame.header.kind != wire::FrameKind::kAck) {
+  const bool ack = frame.header.kind == wire::FrameKind::kAck;
+  if (trace_ && !ack) {
     static constexpr const char* kNames[] = {"?", "control", "ack", "raw", "partial", "final"};
     Trace("frame  " + ToString(node.card.id) + " -> " + ToString(frame.to) + " " +
           kNames[static_cast<int>(frame.header.kind)] + " of op " +
           std::to_string(frame.header.seq) + " chunk " + std::to_string(frame.header.chunk) +
           " attempt " + std::to_string(EpochCounter(frame.header.attempt)));
   }
-  SendToPeer(node, frame.to, [this, inbound, payload](Node& to) mutable {
+  const Carries carries = ack ? Carries::kAck : Carries::kData;
+  SendToPeer(node, frame.to, carries, [this, inbound, payload](Node& to) mutable {
     if (!payload.empty()) inbound.inbound = to.memory.AddInbound(std::move(payload));
     Feed(to, engine::FrameArrived{std::move(inbound)});
   });
 }
 
-void World::SendToPeer(Node& from, MemberId to, std::function<void(Node&)> deliver) {
+void World::SendToPeer(Node& from, MemberId to, Carries carries,
+                       std::function<void(Node&)> deliver) {
   Node* target = Find(to);
   if (!target || !from.links.contains(to)) return;
   const MemberId sender = from.card.id;
-  At(WireTime(from.index, target->index), [this, sender, target, deliver = std::move(deliver)] {
+  const TimeNs arrival = WireTime(from.index, target->index, carries);
+  At(arrival, [this, sender, target, deliver = std::move(deliver)] {
     if (!target->alive || cut_.contains({Find(sender)->index, target->index})) return;
     target->Do([this, sender, target, deliver] {
       if (!target->revoked.contains(sender) && target->links.contains(sender)) deliver(*target);

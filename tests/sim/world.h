@@ -38,6 +38,7 @@ struct Weather {
   bool in_place = false;
   bool mismatch = false;  // somebody calls something else once
   bool weights = false;
+  bool acks_pass = false;
   int aborts = 0;  // members that give up by themselves, most of them early (rule Q8)
 };
 Weather DrawWeather(uint64_t seed);
@@ -63,12 +64,17 @@ class World {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
+  enum class Carries { kWord, kAck, kData };
+  struct Wire {
+    TimeNs free = 0;       // everything has arrived by then
+    TimeNs word_free = 0;  // every word and ack has
+  };
 
   // world.cc: clock, nodes, wires
   void At(TimeNs at, std::function<void()> run);
   void After(TimeNs delay, std::function<void()> run) { At(now_ + delay, std::move(run)); }
   TimeNs Delay() { return rng_.Between(1000, weather_.delay_max); }
-  TimeNs WireTime(uint64_t from, uint64_t to);
+  TimeNs WireTime(uint64_t from, uint64_t to, Carries carries = Carries::kWord);
   Node& AddNode(int replica, int shard);
   Node* Find(MemberId id);
   void Feed(Node& node, engine::Event event);
@@ -76,7 +82,7 @@ class World {
   void CarryOut(Node& node, engine::Ready ready);
   void CarryTodo(Node& node, GroupKey group, collective::Todo& todo);
   void SendFrame(Node& node, GroupKey group, const collective::SendFrame& frame);
-  void SendToPeer(Node& from, MemberId to, std::function<void(Node&)> deliver);
+  void SendToPeer(Node& from, MemberId to, Carries carries, std::function<void(Node&)> deliver);
   void Connect(Node& node, const wire::MemberCard& card);
   void Trace(const std::string& line);
   void TraceMessage(MemberId from, MemberId to, const wire::Message& message);
@@ -118,7 +124,7 @@ class World {
   uint64_t order_ = 0, events_done_ = 0, faults_ = 0;
   std::priority_queue<Scheduled, std::vector<Scheduled>, std::greater<>> queue_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::map<std::pair<uint64_t, uint64_t>, TimeNs> wire_free_;
+  std::map<std::pair<uint64_t, uint64_t>, Wire> wires_;
   std::set<std::pair<uint64_t, uint64_t>> cut_;
   std::unique_ptr<membership::CoordinatorMachine> coordinator_;
   uint16_t incarnation_ = 0;

@@ -8,7 +8,6 @@
 #ifndef FTAR_TRANSPORT_SHM_LINK_H_
 #define FTAR_TRANSPORT_SHM_LINK_H_
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -83,7 +82,7 @@ class ShmLink : public Link {
   const MemberId peer_;
   State state_ = State::kIdle;
   std::shared_ptr<Channel> channel_;
-  std::deque<std::unique_ptr<OutFrame>> queue_;
+  OutQueue queue_;
   std::unordered_map<uint64_t, Held> held_;
   uint64_t next_token_ = 1;
 };

@@ -151,7 +151,7 @@ class TcpLink : public Link {
 
   // Out: queue_ has no numbers yet; window_ holds frames window_begin_ .. next_number_ until
   // acknowledged.
-  std::deque<std::unique_ptr<OutFrame>> queue_;
+  OutQueue queue_;
   std::deque<std::unique_ptr<OutFrame>> window_;
   uint64_t window_begin_ = 0, next_number_ = 0, acked_ = 0;
   size_t window_bytes_ = 0;

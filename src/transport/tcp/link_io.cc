@@ -41,7 +41,7 @@ void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
     return Fail(
         {Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
   }
-  queue_.push_back(std::move(frame));
+  Enqueue(std::move(frame), &queue_);
   device_->MarkDirty(this);
 }
 
