@@ -1,5 +1,6 @@
 // FlatBuffers to structs. The buffer has passed the verifier: offsets lie inside it and required
 // fields are there. What is left to check here are enumerators and the memory the structs take.
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -280,6 +281,16 @@ class Reader {
     bytes_left_ -= bytes;
     return true;
   }
+  // The verifier knows where a vector lies, but not that its elements may need more alignment than
+  // its length does.
+  template <typename T>
+  bool TakeAll(const Vector<T>* in, size_t alignment, size_t element_bytes) {
+    if (in->size() > 0 && reinterpret_cast<uintptr_t>(in->Data()) % alignment != 0) {
+      error_ = "message holds a misaligned vector";
+      return false;
+    }
+    return Take(in->size() * element_bytes);
+  }
   void Text(const flatbuffers::String* in, std::string& out) {
     if (Take(in->size())) out.assign(in->c_str(), in->size());
   }
@@ -297,18 +308,18 @@ class Reader {
     if (CodeName(out) == unknown) error_ = "message holds an unknown result code";
   }
   void Ids(const Vector<const fb::Id*>* in, std::vector<MemberId>& out) {
-    if (!Take(in->size() * sizeof(MemberId))) return;
+    if (!TakeAll(in, alignof(fb::Id), sizeof(MemberId))) return;
     out.reserve(in->size());
     for (const fb::Id* id : *in) out.push_back(Id(id));
   }
   void Seqs(const Vector<const fb::SeqAt*>* in, std::vector<SeqBound>& out) {
-    if (!Take(in->size() * sizeof(SeqBound))) return;
+    if (!TakeAll(in, alignof(fb::SeqAt), sizeof(SeqBound))) return;
     out.reserve(in->size());
     for (const fb::SeqAt* at : *in) out.push_back({at->group(), at->seq()});
   }
   template <typename T>
   void Numbers(const Vector<T>* in, std::vector<T>& out) {
-    if (Take(in->size() * sizeof(T))) out.assign(in->begin(), in->end());
+    if (TakeAll(in, alignof(T), sizeof(T))) out.assign(in->begin(), in->end());
   }
   template <typename Table, typename T>
   void List(const Vector<Offset<Table>>* in, std::vector<T>& out) {
