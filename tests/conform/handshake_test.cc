@@ -151,6 +151,9 @@ TEST_P(HandshakeTest, AThousandIdleStrangersKeepNobodyOut) {
 }
 
 TEST_P(HandshakeTest, RunningOutOfDescriptorsDoesNotHurtWhatIsThere) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "UBSan opens a pipe to look at an object, and takes it for a bad one if it cannot";
+#endif
   Node a(GetParam(), 1), b(GetParam(), 2), c(GetParam(), 3);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
   // Both ends live in this process: strangers connect first, then the descriptors are used up

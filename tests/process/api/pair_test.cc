@@ -185,8 +185,8 @@ TEST_F(Pair, DestroyWithOpsInFlightAbortsThemAndTheOtherGoesOn) {
       FTAR_OK);
   ftarOutcome outcome = FTAR_OUTCOME_INIT;
   EXPECT_EQ(ftarOpWait(other, kLongNs, &outcome), FTAR_OK) << LastError().text;
-  EXPECT_EQ(outcome.participants, 1);
-  EXPECT_EQ(theirs[7], 2);
+  // Its input may have arrived before the news of its end; then the sum is finished with it.
+  EXPECT_EQ(theirs[7], outcome.participants == 2 ? 3 : 2);
   EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
   EXPECT_EQ(ftarOpRelease(other), FTAR_OK);
 }
