@@ -111,8 +111,9 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.tcp_crc = config_.on(KnobId::kTcpCrc);
   device.allow_wildcard = config_.on(KnobId::kAllowWildcard);
   device.shm_ring_bytes = BytesOrZero(config_.bytes(KnobId::kShmRing));
-  // Half of the time after which silence evicts: the link's verdict should come before that of the
-  // clock.
+  // Together less than the time after which silence evicts: the link's verdict should come before
+  // that of the clock.
+  device.path_silence_ns = timeout_ns_ * 2 / 5;
   device.path_retry_ns = timeout_ns_ / 2;
   device.handshake_timeout_ns = std::max<TimeNs>(timeout_ns_ / 2, kSecond);
   const std::string& wanted = config_.text(KnobId::kTransport);

@@ -118,6 +118,7 @@ struct DeviceConfig {
   bool tcp_crc = true;
   bool allow_wildcard = false;
   size_t shm_ring_bytes = 0;  // 0: chosen from the group's size
+  int64_t path_silence_ns = 0;  // a path that swallows what is sent for so long is lost; 0: never
   int64_t path_retry_ns = 0;  // how long a lost path is dialled again before the link is dead
   int64_t handshake_timeout_ns = 5 * kSecond;
   int unauthenticated_max =

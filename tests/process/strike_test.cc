@@ -3,6 +3,7 @@
 // agree with what they delivered.
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "tests/process/harness.h"
@@ -32,7 +34,8 @@ constexpr int kReplicas = 5;
 constexpr int kOps = 300;
 constexpr double kPatience = 40;
 
-enum class Kind { kKill, kStop, kCut };
+// kDeaf: packets to it vanish on all its data connections, and no news of that comes.
+enum class Kind { kKill, kStop, kCut, kDeaf };
 
 struct Strike {
   Kind kind = Kind::kKill;
@@ -41,8 +44,9 @@ struct Strike {
   int victims = 1;
   unsigned seed = 0;
 
+  bool ByTimeout() const { return kind == Kind::kStop || kind == Kind::kDeaf; }
   std::string Name() const {
-    const char* const kinds[] = {"kill", "stop", "cut"};
+    const char* const kinds[] = {"kill", "stop", "cut", "deaf"};
     return std::string(kinds[static_cast<int>(kind)]) + std::to_string(victims) + "_" + transport +
            "_" + plan + "_" + std::to_string(seed);
   }
@@ -50,9 +54,8 @@ struct Strike {
 
 std::ostream& operator<<(std::ostream& out, const Strike& strike) { return out << strike.Name(); }
 
-// Shuts every TCP connection of another process, as a middlebox that forgets them; false where the
-// kernel does not let us.
-bool CutConnections(pid_t pid, int* cut) {
+// Does something to every TCP connection of another process; false where the kernel does not let us.
+bool ForConnections(pid_t pid, const std::function<void(int fd, uint16_t peer_port)>& treat) {
   const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (process < 0) return false;
   bool allowed = true;
@@ -65,9 +68,9 @@ bool CutConnections(pid_t pid, int* cut) {
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     const bool connected = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
-    if (connected && (peer.ss_family == AF_INET || peer.ss_family == AF_INET6)) {
-      *cut += shutdown(fd, SHUT_RDWR) == 0 ? 1 : 0;
-    }
+    // The port stands at the same place in both.
+    if (connected && (peer.ss_family == AF_INET || peer.ss_family == AF_INET6))
+      treat(fd, ntohs(reinterpret_cast<sockaddr_in*>(&peer)->sin_port));
     close(fd);
   }
   if (folder != nullptr) closedir(folder);
@@ -75,14 +78,24 @@ bool CutConnections(pid_t pid, int* cut) {
   return allowed;
 }
 
+// As a middlebox that forgets connections.
+bool Cut(int fd) { return shutdown(fd, SHUT_RDWR) == 0; }
+
+// As a route that has gone: nothing more comes in, no acknowledgement either.
+bool Deafen(int fd) {
+  sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program = {1, &nothing};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+}
+
 class Outside : public process::TeamTest, public testing::WithParamInterface<Strike> {
  protected:
   void StartAll() {
     const Strike& strike = GetParam();
-    // A stop shall be found by its timeout; nothing else may wait for one.
+    // These shall be found by their timeout; nothing else may wait for one.
     const Variables variables = {{"FTAR_TRANSPORT", strike.transport},
                                  {"FTAR_PLAN", strike.plan},
-                                 {"FTAR_TIMEOUT", strike.kind == Kind::kStop ? "1s" : "20s"},
+                                 {"FTAR_TIMEOUT", strike.ByTimeout() ? "1s" : "20s"},
                                  {"FTAR_LOG", "info"}};
     coordinator_ = std::make_unique<Coordinator>();
     ASSERT_NE(coordinator_->address(), "");
@@ -109,10 +122,21 @@ class Outside : public process::TeamTest, public testing::WithParamInterface<Str
         case Kind::kKill: member.Signal(SIGKILL); break;
         case Kind::kStop: member.Signal(SIGSTOP); break;
         case Kind::kCut:
-          if (!CutConnections(member.pid(), &cut_)) GTEST_SKIP() << "SKIP_PTRACE: not allowed here";
+        case Kind::kDeaf:
+          if (!StrikeConnections(member)) GTEST_SKIP() << "SKIP_PTRACE: not allowed here";
           break;
       }
     }
+  }
+
+  // The coordinator hears from a deaf member, which beats on; only its peers lack it.
+  bool StrikeConnections(const Process& member) {
+    const bool deafen = GetParam().kind == Kind::kDeaf;
+    const std::string& address = coordinator_->address();
+    const int spared = deafen ? std::stoi(address.substr(address.rfind(':') + 1)) : 0;
+    return ForConnections(member.pid(), [&](int fd, uint16_t peer_port) {
+      if (peer_port != spared && (deafen ? Deafen(fd) : Cut(fd))) ++cut_;
+    });
   }
 
   bool IsVictim(int replica) const {
@@ -174,7 +198,8 @@ TEST_P(Outside, SurvivorsFinishAlike) {
   if (HasFatalFailure()) return;
   StrikeVictims();
   if (HasFatalFailure() || IsSkipped()) return;
-  EXPECT_TRUE(GetParam().kind != Kind::kCut || cut_ > 0);
+  const bool cuts = GetParam().kind == Kind::kCut || GetParam().kind == Kind::kDeaf;
+  EXPECT_TRUE(!cuts || cut_ > 0);
   WaitSurvivors();
   CheckSurvivors();
   for (const int victim : victims_) CheckVictim(victim);
@@ -191,6 +216,8 @@ std::vector<Strike> Strikes() {
           out.push_back({kind, transport, plans[turn++ % 3], victims, seed});
         }
         ++turn;
+        if (out.back().transport == std::string("tcp"))
+          out.push_back({Kind::kDeaf, transport, plans[seed % 3], victims, seed});
       }
     }
   }

@@ -90,8 +90,9 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   slot.handshake = 0;
   slot.dial_at = slot.give_up_at = kNever;
   slot.backoff_ns = 0;
-  if (const Status status = SetOptions(fd.get(), device_->config().tcp_congestion); !status.ok())
-    last_trouble_ = status.text();
+  const DeviceConfig& config = device_->config();
+  const Status set = SetOptions(fd.get(), config.tcp_congestion, config.path_silence_ns);
+  if (!set.ok()) last_trouble_ = set.text();
   slot.stream = std::make_unique<Stream>(std::move(fd), device_->pool());
   slot.stream->Preload(leftover);
   slot.stream->interest = EPOLLIN;

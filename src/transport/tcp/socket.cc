@@ -7,9 +7,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 namespace ftar::transport::tcp {
@@ -278,10 +280,14 @@ UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error)
   return fd;
 }
 
-Status SetOptions(int fd, const std::string& congestion) {
+Status SetOptions(int fd, const std::string& congestion, TimeNs unanswered_max_ns) {
   const int on = 1;
   if (::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
     return Status::System("TCP_NODELAY", errno);
+  const auto unanswered_ms = static_cast<unsigned>(
+      std::min<TimeNs>(unanswered_max_ns / kMillisecond, std::numeric_limits<int>::max()));
+  if (::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms) != 0)
+    return Status::System("TCP_USER_TIMEOUT", errno);
   if (congestion.empty() || congestion == "system") return {};
   const std::string name = congestion == "auto" ? "cubic" : congestion;
   if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
@@ -295,7 +301,7 @@ Status SetOptions(int fd, const std::string& congestion) {
 Status CheckCongestion(const std::string& congestion) {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Status::System("socket", errno);
-  const Status status = SetOptions(fd.get(), congestion);
+  const Status status = SetOptions(fd.get(), congestion, 0);
   return status.ok() ? status : Status(Code::kConfig, "tcp_congestion", status.text());
 }
 

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "base/ids.h"
 #include "base/status.h"
 #include "transport/fd.h"
 
@@ -49,7 +50,9 @@ UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error)
 
 // TCP_NODELAY and the congestion control: "" and "system" leave the default, "auto" takes cubic
 // where there is one.
-Status SetOptions(int fd, const std::string& congestion);
+// What the peer's host has not acknowledged after `unanswered_max_ns` breaks the connection; 0: the
+// kernel's own patience, a quarter of an hour.
+Status SetOptions(int fd, const std::string& congestion, TimeNs unanswered_max_ns);
 // Fails with kConfig if this system has no such congestion control.
 Status CheckCongestion(const std::string& congestion);
 
