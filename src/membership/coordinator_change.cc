@@ -136,14 +136,13 @@ void CoordinatorMachine::StartChange() {
 }
 
 void CoordinatorMachine::SendPrepare(wire::Prepare prepare) {
-  const TimeNs wait = change_ ? change_->wait_ns : change_wait_ns();
-  const int timeouts = change_ ? change_->timeouts : 0;
-  prepare.leader_turn = static_cast<uint32_t>(timeouts);
-  change_.emplace();
-  change_->prepare = std::move(prepare);
-  change_->wait_ns = wait;
-  change_->timeouts = timeouts;
-  change_->deadline_ns = now_ + wait;
+  Change change;
+  change.wait_ns = change_ ? change_->wait_ns : change_wait_ns();
+  change.timeouts = change_ ? change_->timeouts : 0;
+  change.deadline_ns = now_ + change.wait_ns;
+  change.prepare = std::move(prepare);
+  change.prepare.leader_turn = static_cast<uint32_t>(change.timeouts);
+  change_ = std::move(change);
   const wire::Prepare& sent = change_->prepare;
   std::vector<MemberId> all;
   for (const wire::ViewEntry& entry : sent.members) {
@@ -213,6 +212,7 @@ void CoordinatorMachine::RejectNewcomer(MemberId id, const std::string& why) {
 void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
   HearEpoch(message.report.promised);
   HearEpoch(message.report.installed);
+  if (from.state == State::kReporting) return;  // it answers nothing that was asked here
   from.report = message.report;
   if (!change_ || message.epoch != change_->prepare.epoch) return;
   change_due_ = true;
@@ -304,13 +304,13 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
 // that shard nothing is left, whatever there is of the others.
 bool CoordinatorMachine::NobodyHasBegun() const {
   bool nobody = true;
-  for (const auto& [column, decided] : change_->decided) {
+  for (const auto& [shard, decided] : change_->decided) {
     const bool only_newcomers =
         std::all_of(decided.bounds.begin(), decided.bounds.end(),
                     [](const wire::BoundOf& bound) { return bound.fresh_first; });
-    const bool has_lost = std::any_of(lost_.begin(), lost_.end(), [&](const auto& entry) {
-      return entry.second.shard == column;
-    });
+    const bool has_lost =
+        std::any_of(lost_.begin(), lost_.end(),
+                    [column = shard](const auto& entry) { return entry.second.shard == column; });
     if (only_newcomers && has_lost) return true;
     nobody = nobody && only_newcomers;
   }
