@@ -25,7 +25,7 @@ struct Wire {
   }
   void Meddle(Input* input) {
     const uint32_t what = input->Below(8);
-    if (what > 3 || bytes.empty()) return;  // mostly it only watches
+    if (what > 3 || bytes.empty() || bytes.size() > 4096) return;  // mostly it only watches
     const size_t at = input->Byte() % bytes.size();
     const std::byte byte{input->Byte()};
     if (what == 0) bytes[at] ^= byte;
