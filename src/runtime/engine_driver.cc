@@ -117,8 +117,8 @@ void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
 void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
   hook_group_ = group;
   switch (todo.kind) {
-    case Todo::Kind::kAllocate: return Allocate(now, todo.id, todo.bytes);
-    case Todo::Kind::kFree: return FreeStaging(now, todo.id);
+    case Todo::Kind::kAllocate: return Allocate(now, group, todo.id, todo.bytes);
+    case Todo::Kind::kFree: return FreeStaging(now, group, todo.id);
     case Todo::Kind::kWork: return DoWork(now, group, todo.work);
     case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
     case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
@@ -170,12 +170,12 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   found->second.link->Send(frame.header, frame.ext, {data, payload.bytes}, copy, cookie);
 }
 
-void EngineDriver::Allocate(TimeNs now, uint64_t id, uint64_t bytes) {
+void EngineDriver::Allocate(TimeNs now, GroupKey group, uint64_t id, uint64_t bytes) {
   const StagingBlock block = pool_.Take(bytes);
   if (block.data == nullptr) {
     return Fail(now, Code::kMemory, "no memory for " + std::to_string(bytes) + " bytes of staging");
   }
-  staging_[id] = {block, bytes, 0, false};
+  staging_[{group, id}] = {block, bytes, 0, false};
 }
 
 bool EngineDriver::GatherSources(GroupKey group, const Work& work) {

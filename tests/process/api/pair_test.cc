@@ -169,6 +169,36 @@ TEST_F(Pair, OverlapWithAnOperationInFlightIsRefused) {
   }
 }
 
+// Each group counts its staging from 1, and here both have some at a time.
+TEST_F(Pair, GroupsDoNotShareStaging) {
+  constexpr uint64_t kCounts[2] = {1500, 30};
+  std::array<ftarGroup_t, 2> others{};
+  std::array<std::array<std::vector<float>, 2>, 2> data;  // of a member, of a group
+  std::array<std::array<ftarOp_t, 2>, 2> ops{};
+  for (const size_t member : {1, 0}) {
+    ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+    config.name = "other";
+    ASSERT_EQ(ftarGroupOpen(jobs_[member], &config, &others[member]), FTAR_OK);
+    const ftarGroup_t groups[2] = {groups_[member], others[member]};
+    for (size_t i = 0; i < 2; ++i) {
+      // In place, so that the input is kept aside until the other member's has come.
+      data[member][i].assign(2 * kCounts[i], static_cast<float>(member + 1));
+      ASSERT_EQ(ftarReduceScatter(data[member][i].data(), data[member][i].data(), kCounts[i],
+                                  FTAR_F32, FTAR_SUM, groups[i], &ops[member][i]),
+                FTAR_OK);
+    }
+  }
+  for (size_t member = 0; member < 2; ++member) {
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(ftarOpWait(ops[member][i], kLongNs, nullptr), FTAR_OK) << LastError().text;
+      EXPECT_EQ(ftarOpRelease(ops[member][i]), FTAR_OK);
+      for (uint64_t at = 0; at < kCounts[i]; ++at)
+        ASSERT_EQ(data[member][i][at], 3) << member << " " << i << " " << at;
+    }
+    EXPECT_EQ(ftarGroupClose(others[member]), FTAR_OK);
+  }
+}
+
 TEST_F(Pair, DestroyWithOpsInFlightAbortsThemAndTheOtherGoesOn) {
   std::vector<float> mine(100, 1), theirs(100, 2);
   ftarOp_t op = nullptr, other = nullptr;
