@@ -18,7 +18,7 @@
  *   PER_COLUMN    in a change each column keeps the fresh bound that its leader chose
  *   NO_SHARE      a bound that one column knows does not bind the other
  *   FRESH_OF_ALL  with SECOND: a fresh bound is the latest of all newcomers', also for one whose bound another column knows
- * SECOND: a second newcomer comes by the change itself, with a fresh bound.
+ * ANNOUNCING: begins where both roots have promised step 3. NO_LOSS: a change is a Prepare that nobody is left out of. SECOND: a second newcomer comes by the change itself, with a fresh bound.
  */
 #ifndef T
 #define T 5
@@ -41,11 +41,18 @@ byte frozen;                    /* bit AT(c, m) */
 byte promised[6];               /* newest change promised */
 byte lost = 9;                  /* replica; only that of the roots: without the other one the root's word is left, which knows more */
 
-byte reserved[2];               /* what the root holds back for, 0 = nothing */
+#ifdef ANNOUNCING
+#define FIRST_PLAN 2
+#define FIRST_BOUND 3
+#else
+#define FIRST_PLAN 1
+#define FIRST_BOUND 0
+#endif
+byte reserved[2] = FIRST_BOUND;               /* what the root holds back for, 0 = nothing */
 byte said[2];                   /* what it has promised, as the coordinator knows */
 byte announced[2];              /* 1 + the root's step when it announced, 0 = not */
-byte plan = 1;                  /* the coordinator: 1 asked, 2 announcing, 3 void */
-byte agreed[2];                 /* the bound to announce */
+byte plan = FIRST_PLAN;         /* the coordinator: 1 asked, 2 announcing, 3 void */
+byte agreed[2] = FIRST_BOUND;               /* the bound to announce */
 
 byte change;                    /* the newest change, 0 = none, else 2 or 3 */
 byte changes = CHANGES;
@@ -213,7 +220,9 @@ proctype Coordinator() {
      ; said[0] = 0; said[1] = 0 }
   /* somebody did not answer, or a replica is lost; the whole replica leaves. A newcomer that was not announced may come along. */
   :: d_step { changes > 0 -> START(9) }
+#ifndef NO_LOSS
   :: d_step { changes > 0 && lost == 9 -> START(0) }
+#endif
   :: d_step { changes > 0 && lost == 9 && plan < 2 && change == 0 -> START(9); inside = true }
   :: d_step { change > 0 && told[0] == 1 && told[1] == 1 && !installable ->
        if :: inside -> combine(0); combine(1) :: else fi; installable = true; known[0] = 0; known[1] = 0; fresh[0] = 0; fresh[1] = 0 }

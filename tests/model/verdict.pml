@@ -8,7 +8,7 @@
  * Budgets: F crashes, S false suspicions (alive member evicted), P same-set re-Prepares, R coordinator crashes.
  *
  * Mutations (-D...):  NOFREEZE  LATE_FIN  LATE_DELIVER  DELIVER_COMPLETE  SALVAGE_DELIVER  MIXATT  STALE_INSTALL
- *                     REPORT_INSTALLED  NOMONO  HEAR_ANY  NOSUBSET  LATE_CALL_IGNORES  SHM=1 (FENCE, SHM=2: rules, see below)
+ *                     REPORT_INSTALLED  NOMONO  HEAR_ANY  NOSUBSET  LATE_CALL_IGNORES  SOME_STATUS  SHM=1 (FENCE, SHM=2: rules, see below)
  * QUORUM = 1: a view needs more than half of the base view.  QUORUM = 0: min_replicas = 1.
  */
 #ifndef N
@@ -140,6 +140,11 @@ byte minc[N];
 #else
 #define FENCED(v,m) true
 #endif
+#ifdef SOME_STATUS
+#define ALL_GAVE(v) true
+#else
+#define ALL_GAVE(v) (gave[v]==mask[v])
+#endif
 #define LEADER(m,v) (IN(m,v) && (mask[v] & (B(m)-1)) == 0)
 #define PREVDONE(m,k) ((k)==0 || DLV(O(m,(k)-1)))
 #define STABLE(m,k) (ack[ep[m]*K+(k)] == mask[ep[m]] && FIN(O(m,k))==FULL)
@@ -222,7 +227,9 @@ inline decide(v) {
      fi;
      /* whatever anyone anywhere delivered must be what the newest view's verdict says: recoverable by all survivors.
         (A leader of an older view, itself evicted, may still decide otherwise; it can then not reach stability.) */
+#ifndef HOSTED
      MUST(verdict_keeps_result, res[k] == 0 || (v != nv-1 && VT(v,k) != 1) || (VT(v,k) != 3 && mask[VA(v,k)] == res[k]));
+#endif
      k++
   :: else -> break
   od;
@@ -304,9 +311,11 @@ proctype Member(byte m) {
   :: d_step { AL(m) && v < nv && IN(m,v) && key[v] > key[prom[m]] && SUBSET(v,m) && FENCED(v,m) -> \
        prom[m] = v; gave[v] = gave[v] | B(m); RESCAN(m) \
        if :: !((dec>>v)&1) -> k = 0; do :: k < K -> st[((v)*N+m)*K+k] = O(m,k); k++ :: else -> break od; k = 0 :: else fi } \
-  :: d_step { AL(m) && v < nv && LEADER(m,v) && prom[m]==v && gave[v]==mask[v] && !((dec>>v)&1) -> decide(v) } \
+  :: d_step { AL(m) && v < nv && LEADER(m,v) && prom[m]==v && ALL_GAVE(v) && !((dec>>v)&1) -> decide(v) } \
   :: d_step { AL(m) && v < nv && IN(m,v) && ((dec>>v)&1) && ep[m] != v && MAYINST(m,v) -> install(m,v) }
-#ifdef STALE_INSTALL
+#ifdef SAME_EPOCH
+#define MAYINST(m,v) (key[prom[m]] == key[v])
+#elif defined(STALE_INSTALL)
 #define MAYINST(m,v) (key[prom[m]] >= key[v] && key[ep[m]] < key[v])
 #else
 #define MAYINST(m,v) (prom[m] == v)
@@ -328,6 +337,7 @@ proctype Member(byte m) {
   od
 }
 
+#ifndef HOSTED   /* hosted.pml has its own coordinators */
 inline count(b, c) { c = 0; i = 0; do :: i < N -> if :: ((b)>>i)&1 -> c++ :: else fi; i++ :: else -> break od; i = 0 }
 
 /* issue instance nv with member set ms, epoch number above base instance bs */
@@ -432,3 +442,4 @@ init {
     run Coordinator()
   }
 }
+#endif
