@@ -140,7 +140,11 @@ byte minc[N];
 #else
 #define FENCED(v,m) true
 #endif
-#ifdef SOME_STATUS
+#ifdef SAME_EPOCH
+/* Epochs are bare numbers: a Status for a number counts for any view of that number. Who has promised it is frozen and would say it again. */
+#define GIVES(m,v) (!IN(m,v) || ((gave[v]>>(m))&1) || key[prom[m]] == key[v])
+#define ALL_GAVE(v) (GIVES(0,v) && GIVES(1,v) && GIVES(2,v))
+#elif defined(SOME_STATUS)
 #define ALL_GAVE(v) true
 #else
 #define ALL_GAVE(v) (gave[v]==mask[v])
@@ -173,6 +177,11 @@ byte minc[N];
 
 /* ---- the group leader's table ---- */
 inline decide(v) {
+#ifdef SAME_EPOCH
+  i = 0;
+  do :: i < N -> if :: IN(i,v) && !((gave[v]>>i)&1) -> k = 0; do :: k < K -> st[((v)*N+i)*K+k] = O(i,k); k++ :: else -> break od :: else fi; i++
+     :: else -> break od; i = 0;
+#endif
   k = 0;
   do
   :: k < K ->
