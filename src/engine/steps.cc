@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "engine/impl.h"
 
 namespace ftar::engine {
@@ -58,10 +59,12 @@ void Engine::Impl::TryBeginStep() {
     }
     target = asked;
   }
-  if (reserved_step_ > 0 && target + 1 >= reserved_step_) return;  // J3: first the announcement
+  if (reserved_step_ > 0 && target + 1 >= reserved_step_ && !FTAR_MUTANT(kReservedStepBegun))
+    return;  // J3: first the announcement
   const bool alone = ColumnOf(view_->entries).size() == 1;
   const bool first_of_all = step_ == 0 && !entering;
-  if (!alone && !IsRoot() && !entering && !first_of_all && root_step_ + 1 < target) return;
+  const bool follows = !alone && !IsRoot() && !entering && !first_of_all;
+  if (follows && root_step_ + 1 < target && !FTAR_MUTANT(kRunsAheadOfRoot)) return;
   FinishBeginStep(target);
 }
 

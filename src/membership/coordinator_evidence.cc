@@ -7,6 +7,7 @@
 #include "membership/coordinator_machine.h"
 
 #include "base/knob_value.h"
+#include "base/mutant.h"
 
 namespace ftar::membership {
 namespace {
@@ -77,6 +78,7 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
   loss.last_progress_ns = age_ns;
   const wire::MemberCard card = culprit->card;
   LoseOne(*culprit, loss);
+  if (FTAR_MUTANT(kHalfReplicaStays)) return true;
   for (const wire::View* view : {current_ ? &*current_ : nullptr, plan_ ? &plan_->view : nullptr}) {
     if (!view) continue;
     for (const wire::ViewEntry& entry : view->entries) {
@@ -119,7 +121,7 @@ void CoordinatorMachine::JudgeSuspects() {
     if (peer.conn == 0) ++away;
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first.
-  const bool self_suspect = 2 * away > members;
+  const bool self_suspect = 2 * away > members && !FTAR_MUTANT(kTrustsItself);
   bool told = false;
   for (MemberId id : due) {
     Suspicion& suspicion = suspects_[id];
@@ -180,7 +182,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     return;
   }
   if (message.kind == wire::EvidenceKind::kLinkRestored) {
-    edges_.Remove(reporter, subject);
+    if (!FTAR_MUTANT(kRestoredLinkCounts)) edges_.Remove(reporter, subject);
     from.links.insert(subject);
     roster_changed_ = true;  // a newcomer may have waited for this link
     return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "membership/coordinator_machine.h"
 
 namespace ftar::membership {
@@ -46,8 +47,9 @@ void CoordinatorMachine::TryRecover() {
   const Peer* highest = nullptr;
   for (const auto& [id, peer] : peers_) {
     if (peer.state != State::kReporting) continue;
-    if (!highest || peer.report.installed_view->epoch > highest->report.installed_view->epoch)
-      highest = &peer;
+    const bool higher =
+        !highest || peer.report.installed_view->epoch > highest->report.installed_view->epoch;
+    if (higher || FTAR_MUTANT(kAnyBase)) highest = &peer;
   }
   if (!highest) {  // all reporters are gone again
     recovering_ = false;
@@ -63,7 +65,7 @@ void CoordinatorMachine::TryRecover() {
         const MemberId id = entry.card.id;
         return Find(id) || proven_dead_.contains(id) || left_out.contains(id);
       });
-  if (complete || now_ >= recover_at_) FinishRecovery(base);
+  if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce)) FinishRecovery(base);
 }
 
 void CoordinatorMachine::FinishRecovery(wire::View base) {

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "mutants.h"
 #include "world.h"
 
 namespace {
@@ -35,8 +36,23 @@ int main(int argc, char** argv) {
   app.add_option("--replay", replay, "run one seed and print every step of it");
   app.add_option("--seeds", seeds, "FROM:COUNT, run many");
   app.add_option("--failures", failures_max, "stop after so many failing seeds");
+  bool mutants = false;
+  ftar::sim::MutantSearch search;
+  std::string mutant;
+  app.add_flag("--mutants", mutants, "plant mistakes in the core, and look for each");
+  app.add_option("--mutant", mutant, "plant this mistake; with --mutants look for it alone");
+  app.add_option("-j", search.jobs, "with --mutants: processes side by side");
+  app.add_flag("--markdown", search.markdown, "with --mutants: print docs/mutants.md");
   CLI11_PARSE(app, argc, argv);
 
+  if (!mutant.empty() && !mutants) {
+    const ftar::sim::PlantedMistake* mistake = ftar::sim::FindMistake(mutant);
+    if (mistake == nullptr) {
+      std::fprintf(stderr, "ftar-sim: no mutant of the name %s\n", mutant.c_str());
+      return 2;
+    }
+    ftar::mutant_in_force = mistake->mutant;
+  }
   uint64_t faults = 0;
   if (replay != 0) return RunSeed(replay, true, &faults);
   uint64_t from = seed, count = 1;
@@ -44,6 +60,11 @@ int main(int argc, char** argv) {
     const size_t colon = seeds.find(':');
     from = std::stoull(seeds.substr(0, colon));
     count = colon == std::string::npos ? 1 : std::stoull(seeds.substr(colon + 1));
+  }
+  if (mutants) {
+    search.only = mutant;
+    if (!seeds.empty()) search.from = from, search.seeds = count;
+    return ftar::sim::HuntMutants(search);
   }
   const auto begin = std::chrono::steady_clock::now();
   int failures = 0;
