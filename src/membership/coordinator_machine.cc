@@ -165,6 +165,10 @@ void CoordinatorMachine::On(const Received& event) {
   Peer* peer = Find(found->second);
   if (!peer) return;
   detector_.Heard(peer->card.id);
+  // Silent, but no Prepare without it has gone out for want of a quorum: as in Reconnect.
+  if (const auto lost = lost_.find(peer->card.id);
+      lost != lost_.end() && !change_ && lost->second.stage == "silence")
+    TakeBack(peer->card.replica);
   const wire::Message& message = event.message;
   if (const auto* m = std::get_if<wire::LinksUp>(&message)) return OnLinksUp(*peer, *m);
   if (const auto* m = std::get_if<wire::Heartbeat>(&message)) return OnHeartbeat(*peer, *m);
