@@ -65,6 +65,7 @@
   X(kStepTooNear, "J4", "reserves the next step as a boundary") \
   X(kReservedStepBegun, "J4", "begins a step before it has announced the reserved boundary") \
   X(kRunsAheadOfRoot, "J4", "begins a step without having heard that the root is near") \
+  X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
   X(kReleasedUnready, "J5", "releases all when all want to leave, whatever is under way") \

@@ -239,6 +239,8 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
       if (candidate.group == key) mine = &candidate;
     }
     group->InstallEra(now_, view_, mine, attempt_views);
+    if (!FTAR_MUTANT(kOldMarkForgotten))
+      EnterAtMark(key, *group);  // the bound may be an earlier one
   }
   EnterAsRoot(verdicts);
   SendCoordinator(wire::Installed{view_->epoch});

@@ -361,13 +361,7 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
   if (!view_ || phase_ == Phase::kJoining) return *slot;
   slot->SetPlannedView(now_, view_, base_);
   for (const auto& [peer, credit] : credits_) slot->OnCredit(now_, peer, credit.kept);
-  if (const wire::ViewEntry* self = view_->Find(config_.self.id);
-      self && self->first.kind == wire::Bound::Kind::kStep) {
-    for (const wire::StepMark& mark : marks_) {
-      if (mark.step >= self->first.step && !slot->knows_first())
-        slot->LearnFirstAt(now_, FirstStepSeq(key, mark.step));
-    }
-  }
+  EnterAtMark(key, *slot);
   if (phase_ == Phase::kLeaving) slot->StandIn();
   // V2: opened between Prepare and Install it is frozen like the others; its Status said nothing.
   if (frozen_) static_cast<void>(slot->Freeze(now_));

@@ -28,6 +28,17 @@ Seq Engine::Impl::FirstStepSeq(GroupKey group, uint64_t step) const {
   return 0;
 }
 
+// A newcomer's first operation is the first one of the step it enters at, which may have begun
+// already when it learns of its bound.
+void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  if (!self || self->first.kind != wire::Bound::Kind::kStep) return;
+  for (const wire::StepMark& mark : marks_) {
+    if (mark.step >= self->first.step && !group.knows_first())
+      group.LearnFirstAt(now_, FirstStepSeq(key, mark.step));
+  }
+}
+
 void Engine::Impl::TryBeginStep() {
   if (!pending_step_ || frozen_ || !view_) return;
   if (phase_ != Phase::kMember) {

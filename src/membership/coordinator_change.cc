@@ -133,7 +133,6 @@ void CoordinatorMachine::StartChange() {
   VoidPlan();
   if (current_ && !lost_.empty() && !HasQuorum(prepare)) {
     change_.reset();
-    plan_due_ = prepare_newcomers_.empty();  // those who are ready to enter may bring it back
     return;
   }
   SendPrepare(std::move(prepare));

@@ -59,7 +59,8 @@ void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) 
   suspects_.erase(entry.card.id);
   Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
   lost_.insert({entry.card.id, std::move(loss)});
-  change_due_ = true;
+  // Its place is free, and newcomers may bring a lost quorum back.
+  change_due_ = roster_changed_ = true;
 }
 
 // Whole replicas leave, in all groups at once: a model copy with a hole is of no use.

@@ -14,8 +14,8 @@ class Action {
  public:
   Action() = default;
   template <typename F>
-    requires(!std::is_same_v<std::decay_t<F>, Action>)
-  Action(F&& run) {  // NOLINT: converts, as std::function does
+  requires(!std::is_same_v<std::decay_t<F>, Action>)
+      Action(F&& run) {  // NOLINT: converts, as std::function does
     using Held = std::decay_t<F>;
     static_assert(sizeof(Held) <= sizeof room_ && alignof(Held) <= alignof(std::max_align_t));
     static_assert(std::is_nothrow_move_constructible_v<Held>);

@@ -63,13 +63,14 @@ void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Me
       node.conduct.HearsPrepare(*prepare);
     Feed(node, engine::FromCoordinator{*message});
   };
-  AtNode(node, WireTime(0, conn + 1000), [&node, conn, hear] {
+  const auto arrive = [&node, conn, hear] {
     if (node.connection == conn) hear();
-  });
+  };
+  AtNode(node, WireTime(0, conn + 1000), arrive);
   const bool repeatable = std::holds_alternative<wire::Prepare>(*message) ||
                           std::holds_alternative<wire::Install>(*message);
   if (weather_.echoes && repeatable && !calm_ && later_.Chance(0.25))
-    AtNode(node, now_ + later_.Between(kMillisecond, 60 * kMillisecond), hear);
+    AtNode(node, now_ + later_.Between(kMillisecond, 60 * kMillisecond), arrive);
 }
 
 void World::CloseFromCoordinator(uint64_t conn) {

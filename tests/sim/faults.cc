@@ -82,8 +82,8 @@ void World::Stop(Node& node, TimeNs duration) {
   });
 }
 
-// The link is lost for good; both live and reach the coordinator (rule Q7). Cut one way, only the
-// receiving side notices.
+// The link is lost for good, in one direction or in both; both ends live and reach the coordinator
+// (rule Q7).
 void World::CutLink(Node& a, Node& b) {
   if (trace_) Trace("cut    " + ToString(a.card.id) + " - " + ToString(b.card.id));
   Strike(a);
@@ -95,8 +95,10 @@ void World::CutLink(Node& a, Node& b) {
   for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
     Node* self = from;
     const MemberId peer = to->card.id;
-    if (!cut_.contains({to->index, from->index})) continue;
-    After(rng_.Between(1, 5) * kMillisecond, [this, self, peer] {
+    // Cut one way, the receiver closes it, and the sender hears of that.
+    const bool hears = cut_.contains({to->index, from->index});
+    const TimeNs later = hears ? 0 : 5 * kMillisecond;
+    After(later + rng_.Between(1, 5) * kMillisecond, [this, self, peer] {
       if (!self->revoked.contains(peer))
         Feed(*self, engine::LinkIsDown{peer, Code::kLink, "reset"});
     });
@@ -116,11 +118,24 @@ void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, Tim
   Unquiet(now_ + back_after);
 }
 
+// Every member that is in holds a view with it.
+bool World::KnownToAll(MemberId id) const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [id](const auto& node) {
+    const auto view = node->engine->view();
+    return !node->alive || node->over || !view || view->Find(id);
+  });
+}
+
 void World::RestartCoordinator() {
   if (!coordinator_) return;
   if (trace_) Trace("restart of the coordinator");
   ++faults_;
+  bool anybody = false;
   for (auto& node : nodes_) {
+    const engine::Phase phase = node->engine->phase();
+    const bool in = phase == engine::Phase::kMember || phase == engine::Phase::kLeaving;
+    anybody = anybody || (in && node->alive && !node->stopped);
+    if (!in || !KnownToAll(node->card.id)) node->struck = true;  // the new one may not know it
     if (node->connection == 0) continue;
     node->connection = 0;
     Node* member = node.get();
@@ -133,6 +148,8 @@ void World::RestartCoordinator() {
   coordinator_.reset();
   After(rng_.Between(2, 10) * kMillisecond, [this] { StartCoordinator(); });
   Unquiet(now_ + 30 * kMillisecond);
+  // Nobody is there to tell the new one of the job, so it begins another.
+  if (begun_ && !anybody) ended_ = look_again_ = true;
 }
 
 void World::KillOne() {
@@ -187,6 +204,8 @@ void World::FlapOne() {
   if (!a || !b || !a->Holds(*b) || !b->Holds(*a) || !cut_.empty()) return;
   if (trace_) Trace("flap   " + ToString(a->card.id) + " - " + ToString(b->card.id));
   ++faults_;
+  if (now_ < blackout_until_) a->struck = b->struck = true;
+  flapping_until_ = now_ + 20 * kMillisecond;
   const TimeNs back = now_ + later_.Between(kMillisecond / 2, 4 * kMillisecond);
   for (auto [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
     Node* self = from;
@@ -223,12 +242,22 @@ void World::Blackout() {
   if (trace_) Trace("blackout");
   ++faults_;
   TimeNs closed = now_ + kMillisecond;
-  for (const auto& node : nodes_)
+  // With others away for reasons of their own the coordinator cannot tell; a newcomer has no place
+  // to come back to; and that a link is up again must be told in time.
+  bool whole = now_ > flapping_until_;
+  for (const auto& node : nodes_) {
     closed = std::max(closed, WireOf(node->connection + 1000, 0).free + 1);
+    const bool known = coordinator_->view() && coordinator_->view()->Find(node->card.id);
+    const bool away = !node->alive || node->stopped || node->over || node->connection == 0;
+    whole = whole && !(known && away);
+  }
+  blackout_until_ = closed + 20 * kMillisecond;
   for (const auto& node : nodes_) {
     if (!node->alive || node->connection == 0) continue;
+    const wire::View* view = coordinator_->view();
+    if (!whole || !view || !view->Find(node->card.id)) node->struck = true;
     LoseCoordinator(*node, closed, kMillisecond / 2,
-                    closed - now_ + later_.Between(kMillisecond / 5, 10 * kMillisecond));
+                    closed - now_ + later_.Between(3 * kMillisecond, 12 * kMillisecond));
   }
 }
 

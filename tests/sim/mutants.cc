@@ -19,7 +19,7 @@
 namespace ftar::sim {
 namespace {
 
-constexpr int kSeedSeconds = 5;              // of processor time; then it hangs
+constexpr int kSeedSeconds = 5;               // of processor time; then it hangs
 constexpr uint64_t kChildBytes = 4ull << 30;  // of address space
 
 // What a child tells, in memory that outlives it: it may be killed by its own mistake.
@@ -233,8 +233,8 @@ int HuntMutants(const MutantSearch& search) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!search.markdown)
-    std::printf("%zu mutants, %zu found, at most %llu seeds, %.0f s\n", hunt.targets().size(), found,
-                static_cast<unsigned long long>(most), seconds);
+    std::printf("%zu mutants, %zu found, at most %llu seeds, %.0f s\n", hunt.targets().size(),
+                found, static_cast<unsigned long long>(most), seconds);
   return found == hunt.targets().size() ? 0 : 1;
 }
 

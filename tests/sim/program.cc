@@ -79,8 +79,7 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
   const collective::OpSpec& spec = found->second;
   Memory::OpBuffers& buffers = *node.memory.Find(outcome.seq);
   FailIf(CheckInput(kGroup, spec, node.card.replica, outcome, buffers));
-  const auto own =
-      std::find(spec.layout_members.begin(), spec.layout_members.end(), node.card.id);
+  const auto own = std::find(spec.layout_members.begin(), spec.layout_members.end(), node.card.id);
   const bool scattered = spec.kind == plan::Kind::kReduceScatter;
   const uint64_t offset =
       scattered ? static_cast<uint64_t>(own - spec.layout_members.begin()) * spec.count : 0;
@@ -102,8 +101,8 @@ void World::Program(Node& node) {
   if (phase == engine::Phase::kMember) CallOrStep(node);
 }
 
-// Nobody goes without an occasion: who leaves has seen to the end what it called, and who is evicted
-// has been struck by something (rules Q3, Q7).
+// Nobody goes without an occasion: who leaves has seen to the end what it called, and who is
+// evicted has been struck by something (rules Q3, Q7).
 void World::NoteEnd(Node& node, engine::Phase phase) {
   const std::string who = ToString(node.card.id);
   if (phase == engine::Phase::kEvicted && !node.struck) {
@@ -174,8 +173,8 @@ bool World::MayEnter(const Node& newcomer) const {
     for (const auto& other : nodes_) {
       const bool mates =
           node->card.replica == newcomer.card.replica && other->alive && !other->over;
-      const bool cut = cut_.contains({node->index, other->index}) ||
-                       cut_.contains({other->index, node->index});
+      const bool cut =
+          cut_.contains({node->index, other->index}) || cut_.contains({other->index, node->index});
       if (mates && cut) return false;
     }
   }

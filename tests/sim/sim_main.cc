@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
   app.add_option("-j", search.jobs, "with --mutants: processes side by side");
   app.add_flag("--markdown", search.markdown, "with --mutants: print docs/mutants.md");
   std::string weather;
-  app.add_option("--weather", weather, "NAME=VALUE,... changes what the seeds draw; or small, classic");
+  app.add_option("--weather", weather,
+                 "NAME=VALUE,... changes what the seeds draw; or small, classic");
   CLI11_PARSE(app, argc, argv);
   ftar::sim::Weather unused;
   if (const std::string wrong = ftar::sim::WeatherOf(1, weather, &unused); !wrong.empty()) {

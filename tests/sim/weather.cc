@@ -95,8 +95,8 @@ std::string Describe(const Weather& weather) {
   std::string out;
   for (const WeatherField& field : WeatherFields()) {
     const int value = weather.*field.value;
-    if (value != 0) out += (out.empty() ? "" : ", ") + std::string(field.name) + " " +
-                           std::to_string(value);
+    if (value != 0)
+      out += (out.empty() ? "" : ", ") + std::string(field.name) + " " + std::to_string(value);
   }
   return out;
 }
@@ -129,8 +129,8 @@ std::string WeatherChanges(const Weather& from, const Weather& to) {
   std::string out;
   for (const WeatherField& field : WeatherFields()) {
     if (from.*field.value == to.*field.value) continue;
-    out += (out.empty() ? "" : ",") + std::string(field.name) + "=" +
-           std::to_string(to.*field.value);
+    out +=
+        (out.empty() ? "" : ",") + std::string(field.name) + "=" + std::to_string(to.*field.value);
   }
   return out;
 }

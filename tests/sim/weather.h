@@ -55,8 +55,8 @@ struct WeatherField {
 };
 const std::vector<WeatherField>& WeatherFields();
 
-// What a seed brings, changed by "name=value,...". Two words stand for more: "classic" as above, and
-// "small" for a world of at most three members. An error text if it is not understood.
+// What a seed brings, changed by "name=value,...". Two words stand for more: "classic" as above,
+// and "small" for a world of at most three members. An error text if it is not understood.
 std::string WeatherOf(uint64_t seed, const std::string& changes, Weather* weather);
 // The changes that lead from one to the other.
 std::string WeatherChanges(const Weather& from, const Weather& to);

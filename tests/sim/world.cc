@@ -164,8 +164,8 @@ World::Node& World::AddNode(int replica, int shard) {
   nodes_.push_back(std::move(node));
   Node& placed = *nodes_.back();
   if (trace_)
-    Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) +
-          " shard " + std::to_string(shard));
+    Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) + " shard " +
+          std::to_string(shard));
   After(Delay(), [this, &placed] { Attach(placed); });
   return placed;
 }
@@ -182,10 +182,8 @@ void World::Feed(Node& node, engine::Event event) {
     return Drain(node);
   }
   auto held = std::make_unique<engine::Event>(std::move(event));
-  node.backlog.emplace_back([this, &node, held = std::move(held)] {
-    node.engine->Step(now_, *held);
-    Drain(node);
-  });
+  node.backlog.emplace_back(
+      [this, &node, held = std::move(held)] { Feed(node, std::move(*held)); });
 }
 
 void World::Drain(Node& node) {
@@ -216,6 +214,7 @@ void World::Drain(Node& node) {
 
 void World::CarryOut(Node& node, engine::Ready ready) {
   for (const engine::Started& started : ready.started) {
+    if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(started.seq));
     if (started.seq != kNoSeq) OnStarted(node, started.seq);
   }
   for (MemberId id : ready.revoke) {
@@ -234,6 +233,9 @@ void World::CarryOut(Node& node, engine::Ready ready) {
   for (engine::GroupTodo& item : ready.todo) {
     if (failure_.empty()) CarryTodo(node, item.group, item.todo);
   }
+  if (trace_ && ready.step)
+    Trace("step   " + ToString(node.card.id) + " " + std::to_string(ready.step->step) + " status " +
+          std::to_string(static_cast<int>(ready.step->status)));
   if (ready.step && ready.step->status == Code::kOk) {
     node.in_step = true;
     node.step = static_cast<uint64_t>(ready.step->step) + 1;
@@ -323,8 +325,8 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
              if (!Reaches(*target, inbound.from)) return;
              const wire::FrameHeader& header = inbound.header;
              if (!payload.empty())
-               inbound.inbound = target->memory.AddInbound(
-                   std::move(payload), {header.kind, header.era, header.seq});
+               inbound.inbound = target->memory.AddInbound(std::move(payload),
+                                                           {header.kind, header.era, header.seq});
              Feed(*target, engine::FrameArrived{std::move(inbound)});
            });
 }

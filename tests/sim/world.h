@@ -41,8 +41,8 @@ class World {
  private:
   struct Node;
   // Something that happens at a time. With a host it happens inside that process: not if it is
-  // dead, and not before it runs again if it is stopped. `from`: over the wire from that node, which
-  // may be cut by then.
+  // dead, and not before it runs again if it is stopped. `from`: over the wire from that node,
+  // which may be cut by then.
   struct Scheduled {
     Action run;
     Node* host = nullptr;
@@ -134,6 +134,7 @@ class World {
   void CutLink(Node& a, Node& b);
   void LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after);
   void RestartCoordinator();
+  bool KnownToAll(MemberId id) const;
   void Strike(Node& node);
   void Unquiet(TimeNs until) { quiet_at_ = std::max(quiet_at_, until); }
   void CalmDown();
@@ -163,9 +164,10 @@ class World {
   Views views_;
   std::string failure_;
   int ambushes_left_ = 0;
+  TimeNs flapping_until_ = 0, blackout_until_ = 0;
   TimeNs quiet_at_ = 0;  // the last fault has shown by then
   bool calm_ = false;
-  bool look_again_ = false;  // something happened that may end the run
+  bool look_again_ = false;             // something happened that may end the run
   bool begun_ = false, ended_ = false;  // somebody was in a view; the coordinator saw the last go
   Seq goal_ = 0;                        // what everybody must have delivered at the end
 };

@@ -49,8 +49,7 @@ std::string Agreement::Delivered(int shard, const collective::Outcome& outcome,
     if (one.outcome.tag == outcome.tag || one.outcome.tag == 0 || outcome.tag == 0)
       other = &one.outcome;
   }
-  const std::string wrong =
-      other ? "agreement: " + NameOf(*other) + " and " + NameOf(outcome) : "";
+  const std::string wrong = other ? "agreement: " + NameOf(*other) + " and " + NameOf(outcome) : "";
   known.push_back({outcome, bits});
   return wrong;
 }
