@@ -44,6 +44,7 @@
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
+  X(kFreshEdgeCounts, "Q7", "evicts for a link that has failed this moment, beside one that has long") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
   X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
   X(kActedNewcomerVoid, "J1", "voids the boundary of a newcomer that has begun") \
@@ -68,6 +69,8 @@
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
+  X(kEarlyLeaverLost, "J5", "takes a leaver for lost that goes before all columns know of its end") \
+  X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \
   X(kReleasedUnready, "J5", "releases all when all want to leave, whatever is under way") \
   X(kNoStandIn, "J5", "calls nothing in a leaver's stead") \
   X(kLeaverNotTold, "J5", "tells leavers what is under way, not what is called later") \

@@ -39,6 +39,10 @@ bool CoordinatorMachine::Entering(MemberId id) const {
 
 bool CoordinatorMachine::Leaving(MemberId id) const {
   const wire::ViewEntry* entry = EntryOf(id);
+  // A column may have been told of its end, and have released it, before the others have.
+  const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
+  if (announced && plan_->view.Find(id) && !FTAR_MUTANT(kEarlyLeaverLost))
+    entry = plan_->view.Find(id);
   return entry && entry->last.kind != wire::Bound::Kind::kNone;
 }
 
@@ -247,12 +251,19 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
 // that cover all edges, first one that the coordinator cannot reach, then the higher rank; one at a
 // time, since each eviction may explain the other edges.
 void CoordinatorMachine::JudgeLinks() {
-  if (edges_.empty() || edges_.oldest_ns() + timeout_ns_ / 10 > now_ || !current_) return;
+  const TimeNs stands = timeout_ns_ / 10;
+  if (edges_.empty() || edges_.oldest_ns() + stands > now_ || !current_) return;
+  bool younger = false;
   std::set<std::pair<int32_t, int32_t>> broken;
   for (const LinkEdges::Edge& edge : edges_.edges()) {
     if (!Alive(edge.reporter) || !Alive(edge.subject)) {
       if (!Entering(edge.reporter) && !Entering(edge.subject))
         edges_.Remove(edge.reporter, edge.subject);
+      continue;
+    }
+    // It may be up again in a moment, and counts when it has stood as long as others have.
+    if (now_ - edge.since_ns < stands && !FTAR_MUTANT(kFreshEdgeCounts)) {
+      younger = true;
       continue;
     }
     // Who has its end goes soon, and its links close with it; but until then it is needed.
@@ -261,6 +272,8 @@ void CoordinatorMachine::JudgeLinks() {
     broken.insert(
         std::minmax(EntryOf(edge.reporter)->card.replica, EntryOf(edge.subject)->card.replica));
   }
+  // The younger ones may show who is at the middle of this: they are waited for, once.
+  if (younger && edges_.oldest_ns() + 2 * stands > now_) return;
   const auto preference = [this](int32_t replica) {
     int64_t rank = 0, unreachable = 0, goes = 0;
     for (size_t i = 0; i < current_->entries.size(); ++i) {

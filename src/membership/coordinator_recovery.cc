@@ -98,17 +98,19 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
     const MemberId id = entry.card.id;
     const auto proof = proven_dead_.find(id);
     const auto out = left_out.find(id);
+    // Had been given its end, and has very likely gone as planned.
+    const bool gone = !Find(id) && entry.last.kind != wire::Bound::Kind::kNone;
     if (proof != proven_dead_.end()) {
       Lose(id, Code::kPeer, "process watch", proof->second);
-    } else if (out != left_out.end()) {
+    } else if (out != left_out.end() && (!gone || FTAR_MUTANT(kGoneLeaverLost))) {
       Lose(id, Code::kEvicted, "earlier change",
            "was left out of epoch " + std::to_string(EpochCounter(out->second)) +
                ", which others have promised");
-    } else if (!Find(id) && entry.last.kind != wire::Bound::Kind::kNone) {
-      Peer& gone = peers_[id];  // had been given its end, and has very likely gone as planned
-      gone.card = entry.card;
-      gone.state = State::kMember;
-      gone.departed = true;
+    } else if (gone) {
+      Peer& peer = peers_[id];
+      peer.card = entry.card;
+      peer.state = State::kMember;
+      peer.departed = true;
     } else if (!Find(id)) {
       Lose(id, Code::kPeer, "control connection",
            "it did not come back to the restarted coordinator");

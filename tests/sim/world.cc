@@ -86,6 +86,7 @@ void World::TraceMessage(MemberId from, MemberId to, const wire::Message& messag
 }
 
 void World::Fail(const std::string& what) {
+  if (ended_) return;  // what comes afterwards is another job
   if (failure_.empty()) failure_ = what;
   Trace("VIOLATION " + what);
 }
@@ -222,6 +223,7 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.revoked.insert(id);
     if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
+  if (ready.view_changed && node.engine->view()) NoteView(node);
   for (wire::Message& message : ready.to_coordinator) {
     FailIf(node.conduct.SaysToCoordinator(now_, message));
     if (std::holds_alternative<wire::Decided>(message))
@@ -245,7 +247,6 @@ void World::CarryOut(Node& node, engine::Ready ready) {
   } else if (ready.step) {
     node.step_pending = false;
   }
-  if (ready.view_changed && node.engine->view()) NoteView(node);
   for (const engine::Notice& notice : ready.notices) {
     if (notice.kind == engine::Notice::Kind::kQuorum && notice.loss.cause == Code::kInternal)
       Fail("table: " + notice.loss.text);
@@ -256,7 +257,19 @@ void World::NoteView(Node& node) {
   begun_ = look_again_ = true;
   const auto view = node.engine->view();
   if (trace_) Trace("view   " + ToString(node.card.id) + " " + DescribeView(*view));
+  if (IsForgotten(view->epoch)) ended_ = true;
+  newest_ = std::max(newest_, view->epoch);
   FailIf(views_.Installed(node.card.id, view));
+}
+
+// A restarted coordinator knows what it is told. If all who have installed a view are gone before
+// they could tell, those whom they had left behind begin another job: it cannot know better.
+bool World::IsForgotten(Epoch epoch) const {
+  if (epoch >= newest_ || EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
+  return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
+    const auto view = node->engine->view();
+    return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_;
+  });
 }
 
 // A word from member to member. The codec is part of every run.

@@ -79,6 +79,7 @@ class World {
   void CarryWord(Node& node, engine::PeerMessage& message);
   void CarryTodo(Node& node, GroupKey group, collective::Todo& todo);
   void NoteView(Node& node);
+  bool IsForgotten(Epoch epoch) const;
   void SendFrame(Node& node, const collective::SendFrame& frame);
   bool Reaches(const Node& target, MemberId sender) const;
   void Connect(Node& node, const wire::MemberCard& card);
@@ -166,6 +167,7 @@ class World {
   int ambushes_left_ = 0;
   TimeNs flapping_until_ = 0, blackout_until_ = 0;
   TimeNs quiet_at_ = 0;  // the last fault has shown by then
+  Epoch newest_ = 0;  // of all views that anybody has installed
   bool calm_ = false;
   bool look_again_ = false;             // something happened that may end the run
   bool begun_ = false, ended_ = false;  // somebody was in a view; the coordinator saw the last go
