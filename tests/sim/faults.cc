@@ -31,6 +31,10 @@ void World::Strike(Node& node) {
   for (auto& mate : nodes_) {
     if (mate->alive && mate->card.replica == node.card.replica) mate->struck = true;
   }
+  // It may not come to say that a link is up again.
+  for (const auto& [a, b] : flapping_) {
+    if (now_ < flapping_until_ && (a->struck || b->struck)) a->struck = b->struck = true;
+  }
 }
 
 void World::Kill(Node& node) {
@@ -205,6 +209,7 @@ void World::FlapOne() {
   if (trace_) Trace("flap   " + ToString(a->card.id) + " - " + ToString(b->card.id));
   ++faults_;
   if (now_ < blackout_until_) a->struck = b->struck = true;
+  flapping_.push_back({a, b});
   flapping_until_ = now_ + 20 * kMillisecond;
   const TimeNs back = now_ + later_.Between(kMillisecond / 2, 4 * kMillisecond);
   for (auto [from, to] : {std::pair{a, b}, std::pair{b, a}}) {

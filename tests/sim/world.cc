@@ -265,7 +265,8 @@ void World::NoteView(Node& node) {
 // A restarted coordinator knows what it is told. If all who have installed a view are gone before
 // they could tell, those whom they had left behind begin another job: it cannot know better.
 bool World::IsForgotten(Epoch epoch) const {
-  if (epoch >= newest_ || EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
+  if (EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
+  if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
   return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
     const auto view = node->engine->view();
     return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_;

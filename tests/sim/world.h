@@ -165,6 +165,7 @@ class World {
   Views views_;
   std::string failure_;
   int ambushes_left_ = 0;
+  std::vector<std::pair<Node*, Node*>> flapping_;
   TimeNs flapping_until_ = 0, blackout_until_ = 0;
   TimeNs quiet_at_ = 0;  // the last fault has shown by then
   Epoch newest_ = 0;  // of all views that anybody has installed
