@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "membership/bounds.h"
 #include "membership/coordinator_machine.h"
 #include "membership/quorum.h"
@@ -51,7 +52,8 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
     wire::ViewEntry entry;
     entry.card = peer->card;
     entry.first = {};  // the leader's to fill
-    entries.push_back(std::move(entry));
+    entries.insert(FTAR_MUTANT(kNewcomersFirst) ? entries.begin() : entries.end(),
+                   std::move(entry));
   }
   return entries;
 }
@@ -68,8 +70,9 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
       entry.last.kind = wire::Bound::Kind::kAlways;  // asks to leave
     // Q3: survivors nest in what each was promised last, and a planned view is no promise that
     // everybody has heard of: who came by one since the last Install is a member, not a survivor.
-    if (current_ && current_->Find(id) && entry.joined_epoch <= current_->era)
-      prepare.survivors.push_back(id);
+    const bool heard_of =
+        current_ && (entry.joined_epoch <= current_->era || FTAR_MUTANT(kNewcomerSurvives));
+    if (heard_of && current_->Find(id)) prepare.survivors.push_back(id);
   }
   if (prepare.survivors.empty() && current_) {
     for (const wire::ViewEntry& entry : prepare.members) {
@@ -252,7 +255,8 @@ void CoordinatorMachine::OnDecided(Peer& from, const wire::Decided& message) {
   });
   if (!member) return;
   change_->decided.insert({message.shard, message});
-  if (change_->decided.size() == change_->columns.size()) InstallChange();
+  if (change_->decided.size() == change_->columns.size() || FTAR_MUTANT(kInstallAtFirstColumn))
+    InstallChange();
 }
 
 // J1, J4: bounds are the leaders'; one that was chosen now becomes the latest that any column
