@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -146,10 +147,11 @@ class EngineDriver {
   void DisturbLinks(transport::Device::Disturbance what, MemberId peer);
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
+  std::string OutsideText(GroupKey group, const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
   bool GatherSources(GroupKey group, const collective::Work& work);
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
-  void Allocate(TimeNs now, uint64_t id, uint64_t bytes);
+  void Allocate(TimeNs now, GroupKey group, uint64_t id, uint64_t bytes);
   void Fail(TimeNs now, Code code, const std::string& text);
   // `peer`: to whom the frame at hand goes; invalid where there is none.
   void Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer = {});
@@ -158,7 +160,7 @@ class EngineDriver {
   // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are
   // refused.
   std::byte* Resolve(GroupKey group, const collective::BufferRef& ref, bool write);
-  void FreeStaging(TimeNs now, uint64_t id);
+  void FreeStaging(TimeNs now, GroupKey group, uint64_t id);
   void ReleaseInbound(TimeNs now, uint64_t id);
   void DetachInbound(uint64_t id);
   void KeepLinkMoving(Peer& peer);
@@ -179,7 +181,8 @@ class EngineDriver {
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;
   std::unordered_map<uint64_t, Inbound> inbound_;
-  std::unordered_map<uint64_t, Staging> staging_;
+  using StagingKey = std::pair<GroupKey, uint64_t>;  // each group counts its own
+  std::map<StagingKey, Staging> staging_;
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;
   size_t flights_used_ = 0;

@@ -37,7 +37,7 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
       return static_cast<std::byte*>(base) + ref.offset;
     }
     case BufferRef::Kind::kStaging: {
-      const auto found = staging_.find(ref.id);
+      const auto found = staging_.find({group, ref.id});
       if (found == staging_.end() || !Inside(ref, found->second.bytes)) return nullptr;
       return found->second.block.data + ref.offset;
     }
@@ -53,8 +53,8 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
   return nullptr;
 }
 
-void EngineDriver::FreeStaging(TimeNs now, uint64_t id) {
-  const auto found = staging_.find(id);
+void EngineDriver::FreeStaging(TimeNs now, GroupKey group, uint64_t id) {
+  const auto found = staging_.find({group, id});
   if (found == staging_.end()) return;
   found->second.released = true;
   if (found->second.flights > 0) return;  // EndFlight gives it back
@@ -111,7 +111,7 @@ uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const B
   flight.seq = seq;
   flight.payload = payload;
   ++flights_used_;
-  if (payload.kind == BufferRef::Kind::kStaging) ++staging_.find(payload.id)->second.flights;
+  if (payload.kind == BufferRef::Kind::kStaging) ++staging_.at({group, payload.id}).flights;
   if (payload.kind == BufferRef::Kind::kInbound) ++inbound_.find(payload.id)->second.flights;
   return uint64_t{flight.generation} << 32 | (slot + 1);
 }
@@ -131,8 +131,9 @@ void EngineDriver::EndFlightAt(TimeNs now, size_t slot) {
   --flights_used_;
   free_flights_.push_back(static_cast<uint32_t>(slot));
   if (flight.payload.kind == BufferRef::Kind::kStaging) {
-    const auto found = staging_.find(flight.payload.id);
-    if (--found->second.flights == 0 && found->second.released) FreeStaging(now, found->first);
+    const auto found = staging_.find({flight.group, flight.payload.id});
+    if (--found->second.flights == 0 && found->second.released)
+      FreeStaging(now, flight.group, flight.payload.id);
   } else if (flight.payload.kind == BufferRef::Kind::kInbound) {
     const auto found = inbound_.find(flight.payload.id);
     if (found == inbound_.end()) return;

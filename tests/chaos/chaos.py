@@ -54,8 +54,8 @@ class Member:
         arguments = [f"{k}={v}" for k, v in self.run.work.items()]
         with open(self.path("page"), "wb") as file:
             file.truncate(4096)
-        with open(self.path("page"), "rb") as file:
-            self.page = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ)
+        with open(self.path("page"), "r+b") as file:
+            self.page = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         command = [self.run.program, f"record={self.path('record')}", f"page={self.path('page')}",
                    f"dump={self.run.disk.folder}/{self.name}.{self.number}.dump"] + arguments
         self.process = arena.Process(self.host, command, variables, self.path("out"))
@@ -64,6 +64,12 @@ class Member:
     def progress(self):
         """When it last got on, and its state."""
         return struct.unpack_from("qq", self.page)
+
+    def step(self):
+        return struct.unpack_from("q", self.page, 24)[0]
+
+    def leave(self, step, end):
+        struct.pack_into("qq", self.page, 32, step, end)
 
     def joined(self):
         return self.process.alive() and not self.stopped and self.progress()[1] == IN
@@ -171,6 +177,10 @@ class Run:
             self.trouble[replica] = self.trouble.get(replica, 0) + 1
         strike.replicas = strike.replicas + more
 
+    def step_ahead(self):
+        """One that nobody is at yet."""
+        return max(m.step() for m in self.members if m.joined()) + 60
+
     def after(self, seconds, action):
         heapq.heappush(self.events, (time.monotonic() + seconds, len(self.faults), id(action), action))
 
@@ -276,8 +286,9 @@ class Run:
             self.errors.append("hang: not all are together again after the last fault: " +
                                ", ".join(m.name for m in self.members if not m.joined()))
             return
+        last = self.step_ahead()
         for member in self.members:
-            member.process.signal(signal.SIGTERM)
+            member.leave(last, 1)
         deadline = time.monotonic() + LEAVE_S
         while any(m.process.alive() for m in self.members) and time.monotonic() < deadline:
             time.sleep(0.01)

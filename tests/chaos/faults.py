@@ -259,13 +259,14 @@ def stop_then_coordinator(run):
 
 
 def leave(run):
-    """As planned, so no fault; but those who leave come back as others. One process of a replica, or all."""
+    """As planned, so no fault; but those who leave come back as others."""
     replica = run.victim()
     if replica is None:
         return None
-    for member in _members(run, replica):
-        member.process.signal(signal.SIGUSR1)
-    return Strike([replica], 0.05)
+    step = run.step_ahead()
+    for member in run.replica(replica):
+        member.leave(step, 0)
+    return Strike([replica], 1.0)
 
 
 # name -> (share, function). Those of HOSTS need more than one host.

@@ -3,12 +3,14 @@
 //
 //   member record=FILE page=FILE dump=FILE [steps=0|1] [window=N] [small=N] [large=N] [pause_us=N]
 //
-// SIGTERM: leave and end. SIGUSR1: leave, then join again. SIGUSR2: dump the flight recorder.
+// The page (record.h) asks it to leave at a step, or without steps at a seq. SIGUSR2: dump the
+// flight recorder.
 // The record, a line each, fields by tabs, times CLOCK_MONOTONIC:
 //   J time id replica shard epoch members      in a view
 //   S time group seq n                         about to start so many operations
 //   O time group seq status epoch weight_sum digest wrong attempts start delivered id:weight,...
 //   E time type cause epoch replica shard id stage text      an event
+//   W element and what is wrong with it        after such an outcome
 //   F time call status text                    a call that did not succeed
 //   X time why                                 the end of this incarnation
 #include <pthread.h>
@@ -29,7 +31,6 @@
 namespace chaos {
 namespace {
 
-std::atomic<bool> stop{false}, renew{false};
 std::atomic<ftarJob_t> current{nullptr};
 
 using Options = std::map<std::string, std::string>;
@@ -83,7 +84,6 @@ class Operation {
     return outcome;
   }
 
-  // Whoever was refused was not started and holds no seq.
   std::string Describe(char group, const ftar::Outcome& outcome) {
     const std::vector<ftarMemberInfo> members =
         outcome.ok() ? op_.Participants() : std::vector<ftarMemberInfo>();
@@ -101,7 +101,8 @@ class Operation {
              NowNs(), group, shard_, seq_, ftarResultString(outcome.status), outcome.epoch,
              outcome.weight_sum, outcome.ok() ? Digest() : 0, Wrong(outcome.ok(), members),
              outcome.attempts, outcome.start_ns, outcome.delivered_ns);
-    return line + names;
+    const std::string wrong = std::exchange(wrong_, "");
+    return line + names + (wrong.empty() ? "" : "\n") + wrong;
   }
 
  private:
@@ -138,7 +139,7 @@ class Operation {
     double sum = 0, weights = 0, most = -1;
     for (const ftarMemberInfo& member : members) {
       const double weight = WeightOf(member.replica, seq_);
-      if (weight == 0) continue;
+      if (weight == 0 || member.weight == 0) continue;  // 0: one that was leaving counts no more
       const double value = Input(member.replica, shard_, seq_, i);
       sum += ShapeOf(seq_) == Shape::kWeighted ? weight * value : value;
       weights += weight;
@@ -152,24 +153,33 @@ class Operation {
     }
   }
   // Elements of the result that are not what the participants make, and of the input that changed.
-  size_t Wrong(bool ok, const std::vector<ftarMemberInfo>& members) const {
+  size_t Wrong(bool ok, const std::vector<ftarMemberInfo>& members) {
     const bool in_place = ShapeOf(seq_) == Shape::kInPlace;
     double expected[5] = {};
     for (size_t i = 0; ok && i < 5; ++i) expected[i] = Expected(members, i);
     size_t wrong = 0;
     for (size_t i = 0; i < send_.size(); ++i) {
+      const size_t before = wrong;
       if (ok) {
         const double far = std::fabs(Value(Result()[i]) - expected[i % 5]);
         wrong += far <= 1e-6 * expected[i % 5] ? 0 : 1;
       }
       if (!ok || !in_place) wrong += send_[i] == Word(Input(replica_, shard_, seq_, i)) ? 0 : 1;
+      if (wrong > before && before == 0) wrong_ = Explain(i, ok ? expected[i % 5] : -1);
     }
     return wrong;
+  }
+  std::string Explain(size_t i, double expected) const {
+    char text[160];
+    snprintf(text, sizeof text, "W\t%zu\tinput %d\tsend %g\trecv %g\texpected %g", i,
+             Input(replica_, shard_, seq_, i), Value(send_[i]), Value(recv_[i]), expected);
+    return text;
   }
 
   int32_t replica_, shard_;
   std::vector<uint32_t> send_, recv_;
   uint64_t seq_ = 0;
+  std::string wrong_;  // the first wrong element in words
   ftar::Op op_{nullptr};
 };
 
@@ -203,8 +213,10 @@ class Life {
     // Without step marks a newcomer may enter the groups far apart, and then waiting for both in
     // one thread is a deadlock of the program's own.
     if (steps && !Open(job, "b", self, 1, "large", &lanes)) return;
-    while (!stop && !renew) {
+    for (;;) {
+      page_->step = static_cast<int64_t>(lanes[0].group.Info().next_seq);
       if (steps && !Step(job)) return;
+      if (page_->leave_at > 0 && page_->step >= page_->leave_at) break;
       if (!Batch(&lanes)) return;
       if (const int64_t pause = Number(options_, "pause_us", 0); pause > 0)
         std::this_thread::sleep_for(std::chrono::microseconds(pause));
@@ -233,9 +245,10 @@ class Life {
   }
 
   bool Step(const ftar::Job& job) {
-    const auto step = job.BeginStep();
-    if (!step.ok()) record_->Failure("step", step.code(), step.Text());
-    return step.ok();
+    auto step = job.BeginStep();
+    if (!step.ok()) return record_->Failure("step", step.code(), step.Text()), false;
+    page_->step = step->step;
+    return true;
   }
 
   bool Batch(std::deque<Lane>* lanes) {
@@ -253,8 +266,7 @@ class Life {
         const ftar::Outcome outcome = slot.Wait();
         lines += (lines.empty() ? "" : "\n") + slot.Describe(lane.name, outcome);
         page_->progress_ns = NowNs();
-        ++page_->ops;
-        in = in && outcome.ok();
+        in = in && (outcome.ok() || outcome.status == FTAR_ERR_ABSENT);
         if (!outcome.ok()) lines += "\nF\t" + std::to_string(NowNs()) + "\top\t" + outcome.Text();
       }
     }
@@ -278,19 +290,17 @@ void OneLife(const Options& options, Record* record, Page* page) {
     return;
   }
   current = joined->get();
-  renew = false;
   Life(options, record, page).Run(*joined);
   current = nullptr;
+  page->leave_at = 0;
   page->state = kOut;
 }
 
 // Signals come to this thread alone.
 void Listen(const sigset_t& signals, const std::string& dump) {
   for (int signal = 0; sigwait(&signals, &signal) == 0;) {
-    if (signal == SIGTERM) stop = true;
-    if (signal == SIGUSR1) renew = true;
     const ftarJob_t job = current;
-    if (signal == SIGUSR2 && job != nullptr) ftarJobDump(job, dump.c_str());
+    if (job != nullptr) ftarJobDump(job, dump.c_str());
   }
 }
 
@@ -298,7 +308,7 @@ int Main(const Options& options) {
   Record record;
   Page* page = MapPage(options.at("page"));
   if (page == nullptr || !record.Open(options.at("record"))) return 2;
-  while (!stop) {
+  while (page->end == 0) {
     try {
       OneLife(options, &record, page);
     } catch (const std::bad_alloc&) {  // this program's own: the run takes its memory away
@@ -322,7 +332,7 @@ int main(int argc, char** argv) {
   }
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  sigaddset(&signals, SIGUSR2);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([signals, dump = options["dump"]] { chaos::Listen(signals, dump); }).detach();
   return chaos::Main(options);

@@ -31,9 +31,11 @@ class Record {
 
 enum State : int64_t { kJoining = 1, kIn = 2, kLeaving = 3, kOut = 4 };
 
-// Shared with the master, which only reads. Plain 64-bit words.
+// Shared with the master: what the member says of itself, and what it is asked to do. The processes
+// of a replica must leave at the same step, so the master names one.
 struct Page {
-  std::atomic<int64_t> progress_ns, state, incarnations, ops;
+  std::atomic<int64_t> progress_ns, state, incarnations, step;
+  std::atomic<int64_t> leave_at, end;  // 0: not; `end`: and do not come back
 };
 Page* MapPage(const std::string& path);
 
