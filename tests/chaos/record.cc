@@ -18,7 +18,8 @@ int64_t NowNs() {
 
 std::string Name(ftarId id) {
   char text[33];
-  snprintf(text, sizeof text, "%012" PRIx64, static_cast<uint64_t>((id.lo ^ id.hi * 31) & 0xffff'ffff'ffff));
+  snprintf(text, sizeof text, "%012" PRIx64,
+           static_cast<uint64_t>((id.lo ^ id.hi * 31) & 0xffff'ffff'ffff));
   return text;
 }
 
@@ -35,9 +36,8 @@ void Record::Line(const std::string& text) {
 
 void Record::Event(const ftarEvent& event) {
   char line[900];
-  snprintf(line, sizeof line,
-           "E\t%" PRId64 "\t%d\t%d\t%" PRIx64 "\t%d\t%d\t%s\t%s\t%s", event.time_ns, event.type,
-           event.cause, event.epoch, event.who.replica, event.who.shard,
+  snprintf(line, sizeof line, "E\t%" PRId64 "\t%d\t%d\t%" PRIx64 "\t%d\t%d\t%s\t%s\t%s",
+           event.time_ns, event.type, event.cause, event.epoch, event.who.replica, event.who.shard,
            Name(event.who.member).c_str(), event.who.stage, event.who.text);
   Line(line);
 }
