@@ -112,7 +112,8 @@ class Checker:
             self.lost[replica].append(when)
 
     def participants(self):
-        """Everybody named in a result had joined, and had started that operation, before anybody had the result."""
+        """Everybody who counts in a result had joined, and had started that operation, before anybody had the result. Who
+        leaves as planned stands in for its caller with weight 0."""
         for (group, seq), (verdict, where, when) in self.verdicts.items():
             weights, replicas = 0.0, []
             for part in filter(None, verdict[4].split(",")):
@@ -120,7 +121,7 @@ class Checker:
                 who = self.incarnations.get(name)
                 weights += float(weight)
                 begin, end = who.started.get(group, (0, 0)) if who else (0, 0)
-                if not begin <= seq < end or who.joined > when:
+                if float(weight) > 0 and not begin <= seq < end or not who or who.joined > when:
                     self.say("participant", f"{where}: {name} ({who.place if who else 'unknown'}) never started it")
                 replicas.append(who.replica if who else -1)
             if len(set(replicas)) != len(replicas) or verdict[0] == "FTAR_OK" and weights != float(verdict[2]):
@@ -139,7 +140,7 @@ def after(times, begin):
 
 
 def times_of(checker, struck):
-    """Per kind of those that evict: ms to detect (anybody), decide and finish (the replica that is never struck)."""
+    """Per kind of those that evict: all ms to detect (anybody), decide and finish (the replica that is never struck)."""
     out = collections.defaultdict(lambda: ([], [], []))
     deliveries = sorted(sum(checker.deliveries.values(), []))
     for times in list(checker.lost.values()) + list(checker.noticed.values()):
@@ -154,7 +155,7 @@ def times_of(checker, struck):
             for sample, value in zip(out[fault["kind"]], (detect, decide, finish)):
                 if value is not None:
                     sample.append((value - fault["begin"]) / 1e6)
-    return {kind: [[quantile(sample, p) for p in (0.5, 0.95, 1.0)] for sample in samples] for kind, samples in out.items()}
+    return out
 
 
 def stalls(checker):
@@ -166,7 +167,7 @@ def stalls(checker):
 def flat(samples):
     """Medians of the second and of the last quarter of descriptors and KiB of the processes that live longest."""
     out, quarter = [], len(samples) // 4
-    if quarter < 5:
+    if quarter < 15:  # too short to tell
         return out
     for process in range(len(samples[0])):
         for what in (0, 1):
@@ -194,13 +195,44 @@ def check(folder):
             "footprints": footprints}
 
 
+def merge(results):
+    """One report of several runs."""
+    out = results[0]
+    for more in results[1:]:
+        for key in ("faults", "operations", "outcomes", "compared", "incarnations", "seconds"):
+            out[key] += more[key]
+        for key in ("errors", "footprints"):
+            out[key] += more[key]
+        for key in ("kinds", "statuses", "refusals"):
+            out[key] = collections.Counter(out[key]) + collections.Counter(more[key])
+        for kind, samples in more["times"].items():
+            have = out["times"].setdefault(kind, [[], [], []])
+            out["times"][kind] = [a + b for a, b in zip(have, samples)]
+        out["stalls_ms"] = sorted(out["stalls_ms"] + more["stalls_ms"])[-5:][::-1]
+    return out
+
+
+def count(result, kind):
+    return sum(error.startswith(kind + ":") for error in result["errors"])
+
+
+def line(result):
+    return (f"{result['faults']} faults in {result.get('seconds', 0):.0f} s, {result['compared']} comparisons, "
+            f"{count(result, 'disagreement')} disagreements, {count(result, 'wrong')} wrong, {count(result, 'hang')} hangs, "
+            f"{count(result, 'crash')} crashes, {count(result, 'leak')} leaks, {len(result['errors'])} errors in all")
+
+
 def tell(result):
-    lines = ["", f"{'kind':<26}{'faults':>7}   detect p50/p95/max      decide p50/p95/max      finish p50/p95/max (ms)"]
-    for kind, count in sorted(result["kinds"].items(), key=lambda item: -item[1]):
-        figures = "".join("   " + "/".join(f"{v:.1f}" if v < 100 else f"{v:.0f}" for v in three).ljust(21)
-                          for three in result["times"].get(kind, []))
-        lines.append(f"{kind:<26}{count:>7}{figures}".rstrip())
-    counts = collections.Counter(error.split(":")[0] for error in result["errors"])
+    def figures(three):
+        if not three:
+            return "-"
+        return "/".join(f"{v:.1f}" if v < 100 else f"{v:.0f}" for v in (quantile(three, p) for p in (0.5, 0.95, 1.0)))
+
+    lines = ["", f"{'':<26}{'':>7}   ms, median/p95/max, of those that lost a replica its place",
+             f"{'kind':<26}{'faults':>7}   {'detect':<21}{'decide':<21}finish"]
+    for kind, number in sorted(result["kinds"].items(), key=lambda item: -item[1]):
+        columns = "".join(f"{figures(three):<21}" for three in result["times"].get(kind, []))
+        lines.append(f"{kind:<26}{number:>7}   {columns}".rstrip())
     lines += ["", f"operations {result['operations']}, outcomes {result['outcomes']}, compared {result['compared']}, "
                   f"incarnations {result['incarnations']}",
               "outcomes by status: " + ", ".join(f"{k} {v}" for k, v in sorted(result["statuses"].items())),
@@ -208,11 +240,7 @@ def tell(result):
               "longest pauses of the replica that is never struck: " + ", ".join(f"{v:.0f}" for v in result["stalls_ms"]) + " ms",
               "descriptors and KiB of its processes, second and last quarter: " +
               ", ".join(f"{a} to {b}" for a, b in result["footprints"])]
-    lines += result["errors"][:ERRORS_SHOWN]
-    lines.append(f"chaos: {result['faults']} faults in {result.get('seconds', 0):.0f} s, {result['compared']} comparisons, "
-                 f"{counts['disagreement']} disagreements, {counts['wrong']} wrong, {counts['hang']} hangs, "
-                 f"{counts['crash']} crashes, {counts['leak']} leaks, {len(result['errors'])} errors in all")
-    return "\n".join(lines)
+    return "\n".join(lines + result["errors"][:ERRORS_SHOWN] + ["chaos: " + line(result)])
 
 
 if __name__ == "__main__":
