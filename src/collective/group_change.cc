@@ -235,6 +235,17 @@ void GroupMachine::RestoreShadow(Op& op) {
   Push(Todo::Kind::kWork).work = std::move(work);
 }
 
+// This member is out: nothing of its operations goes on, but their inputs are the caller's again
+// (contract 3). What was decided before is still carried out; only nobody is told.
+std::vector<Todo> GroupMachine::GiveInputsBack() {
+  for (Op& op : ops_) {
+    Undo(op);
+    RestoreShadow(op);
+  }
+  std::erase_if(todo_, [](const Todo& todo) { return todo.kind == Todo::Kind::kSend; });
+  return std::exchange(todo_, {});
+}
+
 void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
   if (!FTAR_MUTANT(kFailKeepsOutput)) Undo(op);
   if (!FTAR_MUTANT(kFailKeepsShadow)) RestoreShadow(op);

@@ -76,6 +76,7 @@ class GroupMachine {
 
   // ---- results
   std::vector<Todo> TakeTodo(TimeNs now);
+  std::vector<Todo> GiveInputsBack();  // the last call, when this member is out
   struct WantTo {
     MemberId to;
     wire::Want want;

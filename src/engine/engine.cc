@@ -79,8 +79,8 @@ Ready Engine::Impl::TakeReady() {
     CheckDeadlines();
     Beat();
   }
-  // What a leaving or evicted member still has in its groups goes to nobody; the runtime ends those
-  // operations.
+  // What a member that is out still has in its groups goes to nobody (Become gave the inputs back);
+  // the runtime ends those operations.
   ready_.next_deadline = NextDeadline();
   return std::exchange(ready_, {});
 }
@@ -96,6 +96,11 @@ void Engine::Impl::Become(Phase phase, Status status) {
     return;
   phase_ = phase;
   phase_status_ = std::move(status);
+  if (phase != Phase::kLeft && phase != Phase::kAborted && phase != Phase::kEvicted) return;
+  for (auto& [key, group] : groups_) {
+    for (collective::Todo& todo : group->GiveInputsBack())
+      ready_.todo.push_back({key, std::move(todo)});
+  }
 }
 
 // ---- joining

@@ -12,6 +12,9 @@
 namespace ftar::membership {
 namespace {
 
+// How long a coordinator that nobody reaches takes that for a fault of its own.
+constexpr int kAloneTimeouts = 10;
+
 std::string With(std::string text, const std::string& detail) {
   return detail.empty() ? text : std::move(text) + ": " + detail;
 }
@@ -110,7 +113,7 @@ void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
   loss.cause = Code::kPeer;
   loss.stage = "control connection";
   loss.text = With("its connection to the coordinator closed", text);
-  suspects_[id] = {now_ + config_.cluster_ns, std::move(loss), false};
+  suspects_[id] = {now_, now_ + config_.cluster_ns, std::move(loss), false};
 }
 
 void CoordinatorMachine::JudgeSuspects() {
@@ -120,20 +123,24 @@ void CoordinatorMachine::JudgeSuspects() {
   }
   if (due.empty()) return;
   size_t members = 0, away = 0;
+  bool alone = true;
   for (const auto& [id, peer] : peers_) {
+    alone = alone && peer.conn == 0;
     if (peer.state != State::kMember || !Alive(id)) continue;
     ++members;
     if (peer.conn == 0) ++away;
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first.
+  // While nobody at all can reach it, there is also nobody who would wait for a decision.
   const bool self_suspect = 2 * away > members && !FTAR_MUTANT(kTrustsItself);
+  alone = alone && members > 1;
   bool told = false;
   for (MemberId id : due) {
     Suspicion& suspicion = suspects_[id];
-    if (self_suspect && !suspicion.extended) {
-      suspicion.extended = true;
+    const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
+    if (self_suspect && (!suspicion.extended || patient)) {
       suspicion.act_at = now_ + timeout_ns_ / 4;
-      if (std::exchange(told, true)) continue;
+      if (std::exchange(suspicion.extended, true) || std::exchange(told, true)) continue;
       Tell(LogLevel::kWarn, std::to_string(away) + " of " + std::to_string(members) +
                                 " connections closed at once; waiting whether they come back");
       continue;
@@ -219,7 +226,8 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
       if (Leaving(subject) && Find(subject) && Find(subject)->conn != 0) {
         // A released leaver exits right behind its Goodbye, which travels on another connection.
         suspects_.insert({subject,
-                          {now_ + timeout_ns_ / 4,
+                          {now_,
+                           now_ + timeout_ns_ / 4,
                            {{}, -1, -1, {}, Code::kPeer, "process watch", 0, text},
                            true}});
         return;

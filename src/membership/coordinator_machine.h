@@ -140,7 +140,7 @@ class CoordinatorMachine {
     TimeNs deadline_ns = 0;
   };
   struct Suspicion {  // evidence that waits for a better one
-    TimeNs act_at = 0;
+    TimeNs since = 0, act_at = 0;
     wire::Loss loss;
     bool extended = false;
   };

@@ -4,7 +4,8 @@
 // for `timeout` is *silent*. Who has all pieces in hand and does not lay one for `timeout` is
 // *stuck*. Who has not come to the table while others wait is *late*: that is shown, but nobody is
 // sent home for it unless `late_timeout` says so. And when the teacher herself dozed off, she does
-// not punish the class for what she has not seen: time that she slept through counts for nobody.
+// not punish the class for what she has not seen: time that she slept through counts for nobody. Nor
+// does time in which she hears nobody at all: then it is her ears, unless that lasts very long.
 //
 // Pure: time is an argument of every call, and calls come at least once a heartbeat interval (see
 // Advance). Single-threaded.
@@ -94,7 +95,9 @@ class FailureDetector {
   bool enabled_ = true;
   bool advanced_ = false;
   TimeNs last_now_ = 0;
-  TimeNs awake_ = 0;  // time this process was awake
+  TimeNs awake_ = 0;  // time this process was awake and heard somebody
+  TimeNs quiet_ = 0;  // since anybody was heard
+  bool deaf_ = false;
   TimeNs next_check_ = 0;
   bool beats_changed_ = false;
   std::map<MemberId, Watched> members_;

@@ -9,7 +9,6 @@ namespace {
 using State = coordinator::MessageStream::State;
 
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
-constexpr TimeNs kPauseMax = 1 * kSecond;
 // A job that starts finds its coordinator starting too; long pauses there would only delay the
 // first step.
 constexpr TimeNs kEagerNs = 5 * kSecond;
@@ -56,8 +55,9 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   }
   last_error_ = std::move(why);
   const bool eager = !ever_up_ && now - first_try_ns_ < kEagerNs;
-  pause_ns_ =
-      was_up ? kPauseMin : std::clamp(pause_ns_ * 2, kPauseMin, eager ? kEagerPauseMax : kPauseMax);
+  const TimeNs pause_max = std::max(
+      kPauseMin, eager ? std::min(kEagerPauseMax, settings_.pause_max_ns) : settings_.pause_max_ns);
+  pause_ns_ = was_up ? kPauseMin : std::clamp(pause_ns_ * 2, kPauseMin, pause_max);
   next_try_ns_ = now + pause_ns_;
   // A name may lead elsewhere by now: ask again once all addresses have been tried.
   if (!addresses_.empty() && next_address_ >= addresses_.size()) {

@@ -25,6 +25,9 @@ class ControlConnection {
     std::string shown_address;  // "host:port", for people
     std::string token;
     MemberId self;
+    // Between two attempts, and for one. A restarted coordinator waits one timeout for all who were
+    // there, so both are less than that.
+    TimeNs pause_max_ns = 1 * kSecond;
     TimeNs handshake_timeout_ns = 5 * kSecond;
     TimeNs silence_ns = 10 * kSecond;  // a coordinator that says nothing for so long counts as gone
   };

@@ -30,7 +30,7 @@ EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* h
 
 EngineDriver::~EngineDriver() {
   // The pool owns only what it was given back.
-  for (auto& [id, staging] : staging_) pool_.Give(staging.block, 0);
+  for (auto& [key, staging] : staging_) pool_.Give(staging.block, 0);
   for (auto& [id, inbound] : inbound_) pool_.Give(inbound.own, 0);
 }
 
@@ -192,13 +192,29 @@ bool EngineDriver::GatherSources(GroupKey group, const Work& work) {
   return true;
 }
 
+// For the report of a defect: which of a work's buffers is not there.
+std::string EngineDriver::OutsideText(GroupKey group, const Work& work) {
+  const auto describe = [&](const BufferRef& ref, bool write) {
+    static constexpr const char* kNames[] = {"none", "send", "recv", "staging", "inbound"};
+    return std::string(Resolve(group, ref, write) == nullptr ? "absent " : "") +
+           kNames[static_cast<size_t>(ref.kind)] + " " + std::to_string(ref.id) + " [" +
+           std::to_string(ref.offset) + ", +" + std::to_string(ref.bytes) + "]";
+  };
+  std::string text = "a work of operation " + std::to_string(work.seq) +
+                     " reaches outside of its buffers: " + describe(work.dst, true) + " from";
+  for (const collective::SourceRef& source : work.sources)
+    text += " " + describe(source.buffer, false);
+  return text;
+}
+
 void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   const bool reduces =
       work.kind == Work::Kind::kReduceFinal || work.kind == Work::Kind::kReducePartial;
   if (hook_.armed() && (reduces || work.kind == Work::Kind::kCopy)) {
     Strike(reduces ? FaultStage::kReducing : FaultStage::kGathering, work.seq, -1);
   }
-  if (failed_) return;
+  // Whoever gives up still saves what it must restore, and restores it; nobody waits for those.
+  if (failed_ && work.id != 0) return;
   std::byte* const dst = Resolve(group, work.dst, true);
   bool good = dst != nullptr;
   if (good && reduces) {
@@ -221,7 +237,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   } else if (good) {
     std::memset(dst, 0, work.dst.bytes);
   }
-  if (!good) return Fail(now, Code::kInternal, "a work reaches outside of its buffers");
+  if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
   if (work.id != 0) engine_->Step(now, engine::WorkDone{group, work.id});
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -146,6 +147,7 @@ class EngineDriver {
   void DisturbLinks(transport::Device::Disturbance what, MemberId peer);
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
+  std::string OutsideText(GroupKey group, const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
   bool GatherSources(GroupKey group, const collective::Work& work);
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
@@ -179,7 +181,8 @@ class EngineDriver {
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;
   std::unordered_map<uint64_t, Inbound> inbound_;
-  std::map<std::pair<GroupKey, uint64_t>, Staging> staging_;  // each group counts its own
+  using StagingKey = std::pair<GroupKey, uint64_t>;  // each group counts its own
+  std::map<StagingKey, Staging> staging_;
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;
   size_t flights_used_ = 0;

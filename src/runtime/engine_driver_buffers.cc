@@ -111,7 +111,7 @@ uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const B
   flight.seq = seq;
   flight.payload = payload;
   ++flights_used_;
-  if (payload.kind == BufferRef::Kind::kStaging) ++staging_.find({group, payload.id})->second.flights;
+  if (payload.kind == BufferRef::Kind::kStaging) ++staging_.at({group, payload.id}).flights;
   if (payload.kind == BufferRef::Kind::kInbound) ++inbound_.find(payload.id)->second.flights;
   return uint64_t{flight.generation} << 32 | (slot + 1);
 }

@@ -91,6 +91,7 @@ class Member {
     std::advance(at, input_->Below(static_cast<uint32_t>(works_.size())));
     const uint64_t id = *at;
     works_.erase(at);
+    memory_.WorkIsDone(id);
     Feed(WorkDone{kGroup, id});
   }
 
@@ -128,9 +129,11 @@ class Member {
     if ((change & 128) != 0) Damage(&frame);
     if (header.kind == ftar::wire::FrameKind::kAck) header.payload_bytes = 0;
     header.payload_bytes -= header.payload_bytes % ftar::sim::kElementBytes;
-    if (header.payload_bytes > 0)
+    if (header.payload_bytes > 0) {
       frame.inbound =
-          memory_.AddInbound(ftar::sim::Buffer(header.payload_bytes / ftar::sim::kElementBytes));
+          memory_.AddInbound(ftar::sim::Buffer(header.payload_bytes / ftar::sim::kElementBytes),
+                             {header.kind, header.era, header.seq});
+    }
     Feed(FrameArrived{std::move(frame)});
   }
 
@@ -160,7 +163,7 @@ class Member {
   void Open(const Started& started) {
     if (started.seq == ftar::kNoSeq) return;
     const auto& spec = calls_[started.handle];
-    ftar::sim::Memory::OpBuffers& buffers = memory_.Open(kGroup, started.seq);
+    ftar::sim::Memory::OpBuffers& buffers = memory_.Open(started.seq);
     buffers.in_place = spec.in_place;
     buffers.send.resize(spec.count);
     buffers.recv.resize(spec.count);
@@ -169,18 +172,18 @@ class Member {
   void Carry(Todo& todo) {
     ftar::sim::Buffer payload;
     switch (todo.kind) {
-      case Todo::Kind::kAllocate: return memory_.Allocate(kGroup, todo.id, todo.bytes);
-      case Todo::Kind::kFree: return memory_.Free(kGroup, todo.id);
-      case Todo::Kind::kReleaseInbound: return memory_.ReleaseInbound(todo.id);
-      case Todo::Kind::kDeliver: return memory_.Close(kGroup, todo.outcome.seq);
+      case Todo::Kind::kAllocate: return memory_.Allocate(todo.id, todo.bytes);
+      case Todo::Kind::kFree: return memory_.Free(todo.id);
+      case Todo::Kind::kReleaseInbound: return Require(memory_.ReleaseInbound(todo.id).empty());
+      case Todo::Kind::kDeliver: return memory_.Close(todo.outcome.seq);
       case Todo::Kind::kCancelSends:
       case Todo::Kind::kFinishSends: return;
       case Todo::Kind::kWork:
-        Require(memory_.Run(kGroup, todo.work));
+        Require(memory_.Run(todo.work, engine().view()->era).empty());
         if (todo.work.id != 0) works_.insert(todo.work.id);
         return;
       case Todo::Kind::kSend:
-        Require(memory_.Read(kGroup, todo.frame.payload, &payload));
+        Require(memory_.Read(todo.frame.payload, &payload).empty());
         todo.frame.header.payload_bytes =
             static_cast<uint32_t>(payload.size() * ftar::sim::kElementBytes);
         todo.frame.header.ext_bytes = static_cast<uint32_t>(todo.frame.ext.size());

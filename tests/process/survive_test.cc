@@ -133,6 +133,8 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
       const bool out = !victim.LinesWith("out").empty();
       EXPECT_NE(out, LastOpHas(replica)) << "out or in, not both";
     }
+    for (const std::string& line : victim.LinesWith("op "))
+      EXPECT_EQ(Field(line, "wrong"), "0") << line << ": a wrong result, or its input is not back";
     ExpectAgrees(victim);
   }
 };

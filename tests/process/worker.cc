@@ -150,6 +150,9 @@ class Runner {
         for (const ftarMemberInfo& member : members) sum += Input(member.replica, one.seq, i);
         wrong += sum != result[i] ? 1 : 0;
       }
+    } else {  // the input is as it was
+      for (size_t i = 0; i < one.send.size(); ++i)
+        wrong += one.send[i] != Input(replica_, one.seq, i) ? 1 : 0;
     }
     char tail[160];
     snprintf(tail, sizeof tail, " digest=%016" PRIx64 " wrong=%zu attempts=%d epoch=%" PRIx64,

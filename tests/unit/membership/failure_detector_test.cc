@@ -132,6 +132,19 @@ TEST_F(FailureDetectorTest, TimeSleptThroughCountsForNobody) {
   ASSERT_EQ(Run(kSecond, {kA, kB}).size(), 1u) << "the detector must still work afterwards";
 }
 
+TEST_F(FailureDetectorTest, TimeInWhichNobodyIsHeardCountsForNobody) {
+  Run(kSecond, {kA, kB, kC});
+  EXPECT_TRUE(Run(5 * kSecond, {}).empty()) << "its own network";
+  EXPECT_TRUE(Run(900 * kMillisecond, {kA}).empty()) << "the others may come back";
+  const std::vector<Finding> found = Run(kSecond, {kA, kC});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].member, kB);
+}
+
+TEST_F(FailureDetectorTest, NobodyIsHeardForTooLong) {
+  EXPECT_EQ(Run(12 * kSecond, {}).size(), 3u);
+}
+
 TEST_F(FailureDetectorTest, AClockThatGoesBackStandsStill) {
   Run(kSecond, {kA, kB, kC});
   now_ -= 100 * kSecond;

@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""Chaos on real processes: members of one job in network namespaces, struck by faults that a seed draws, and every record
+compared at the end. Needs root for the namespaces; without it says so and ends with 77.
+
+    chaos.py TOOLS [--faults N] [--seed S] [--transport tcp|shm|mixed] [--steps 0|1] [--report FILE] [--only KIND,..] [--keep]
+
+The master is process 1 of its own namespaces (processes, mounts, network): whatever ends it ends all the others.
+"""
+import argparse
+import contextlib
+import heapq
+import json
+import mmap
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import arena
+import check
+import faults
+
+SKIP = 77
+SHARDS, REPLICAS = 2, 6
+HOST_OF = {"shm": [0] * REPLICAS}
+SPREAD = [0, 0, 1, 1, 2, 3]  # replica -> host
+HANG_S = 10.0  # of healthy time without an outcome
+SETTLE_S, LEAVE_S = 30.0, 20.0
+JOINING, IN = 1, 2
+
+
+class Member:
+    """A place in the job, and the process that has it."""
+
+    def __init__(self, run, replica, shard, host):
+        self.run, self.replica, self.shard, self.host = run, replica, shard, host
+        self.number, self.process, self.page = 0, None, None
+        self.stopped = self.may_die = False
+        self.quiet_s, self.seen = 0.0, 0
+        self.name = f"r{replica}s{shard}"
+        self.restart()
+
+    def path(self, what):
+        return os.path.join(self.run.folder, f"{self.name}.{self.number}.{what}")
+
+    def restart(self, more=None):
+        self.number += 1
+        variables = self.run.variables | {"FTAR_REPLICA": str(self.replica), "FTAR_SHARD": str(self.shard),
+                                          "FTAR_LOG_FILE": f"{self.run.disk.folder}/{self.name}.{self.number}.log"} | (more or {})
+        arguments = [f"{k}={v}" for k, v in self.run.work.items()]
+        with open(self.path("page"), "wb") as file:
+            file.truncate(4096)
+        with open(self.path("page"), "r+b") as file:
+            self.page = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        command = [self.run.program, f"record={self.path('record')}", f"page={self.path('page')}",
+                   f"dump={self.run.disk.folder}/{self.name}.{self.number}.dump"] + arguments
+        self.process = arena.Process(self.host, command, variables, self.path("out"))
+        self.stopped, self.quiet_s, self.may_die = False, 0.0, False
+
+    def progress(self):
+        """When it last got on, and its state."""
+        return struct.unpack_from("qq", self.page)
+
+    def step(self):
+        return struct.unpack_from("q", self.page, 24)[0]
+
+    def leave(self, step, end):
+        struct.pack_into("qq", self.page, 32, step, end)
+
+    def joined(self):
+        return self.process.alive() and not self.stopped and self.progress()[1] == IN
+
+    def stop(self):
+        self.process.signal(signal.SIGSTOP)
+        self.stopped = True
+
+    def go_on(self):
+        self.process.signal(signal.SIGCONT)
+        self.stopped = False
+
+
+class Coordinator:
+    def __init__(self, run, host):
+        self.run, self.host, self.troubled, self.process = run, host, False, None
+        self.restart()
+
+    def restart(self):
+        self.process = arena.Process(self.host, [self.run.tools + "/ftar-coordinator", "--listen", f"{self.host.address}:7000"],
+                                     {"FTAR_TOKEN": "chaos", "FTAR_LOG": "info"}, self.run.folder + "/coordinator.out")
+
+
+class Disk:
+    """A small disk of its own for logs and dumps, which can be filled up."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        os.mkdir(folder)
+        arena.run("mount", "-t", "tmpfs", "-o", "size=600m", "chaos", folder)
+
+    def full(self):
+        return os.path.exists(self.folder + "/ballast")
+
+    def fill(self):
+        with open(self.folder + "/ballast", "wb") as file, contextlib.suppress(OSError):
+            for block in (1 << 24, 1 << 12):  # others write at the same time
+                while True:
+                    left = os.statvfs(self.folder)
+                    if left.f_bavail * left.f_frsize < block:
+                        break
+                    os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), block)
+
+    def clear(self):
+        os.unlink(self.folder + "/ballast")
+
+
+class Run:
+    def __init__(self, options, folder):
+        self.options, self.folder, self.tools = options, folder, options.tools
+        self.program = self.tools + "/tests/ftar_chaos_member"
+        weather = self.tools + "/tests/libftar_weather.so"
+        self.weather = weather if os.path.exists(weather) else None
+        self.dice = random.Random(options.seed)
+        self.timeout = options.timeout / 1e3
+        self.disk = Disk(folder + "/disk")
+        places = [0] * REPLICAS if options.transport == "shm" else SPREAD
+        *self.hosts, home = arena.build(max(places) + 1)
+        self.variables = {"FTAR_COORDINATOR": f"{home.address}:7000", "FTAR_REPLICAS": str(REPLICAS), "FTAR_SHARDS": str(SHARDS),
+                          "FTAR_TOKEN": "chaos", "FTAR_TIMEOUT": f"{options.timeout}ms", "FTAR_LOG": options.log,
+                          "FTAR_TRANSPORT": "auto" if options.transport == "mixed" else options.transport,
+                          "FTAR_JOIN_TIMEOUT": "5s"}
+        self.work = {"steps": options.steps, "window": 4, "small": 600, "large": 40000, "pause_us": 5000}
+        self.events, self.faults, self.samples, self.errors = [], [], [], []
+        self.trouble, self.troubled_hosts = {}, set()
+        self.coordinator = Coordinator(self, home)
+        self.members = [Member(self, r, s, self.hosts[h]) for r, h in enumerate(places) for s in range(SHARDS)]
+        self.journal = open(folder + "/faults", "w", encoding="ascii")  # pylint: disable=consider-using-with
+        self.stop = False
+
+    # ---- what the faults ask
+
+    def replica(self, replica):
+        return [m for m in self.members if m.replica == replica]
+
+    def healthy(self, replica):
+        return self.trouble.get(replica, 0) == 0 and all(m.joined() for m in self.replica(replica))
+
+    def may_trouble(self, replicas):
+        """Two replicas at least go on undisturbed; the first one is never struck."""
+        return 0 not in replicas and sum(self.healthy(r) for r in range(REPLICAS) if r not in replicas) >= 2
+
+    def victim(self):
+        replicas = [r for r in range(1, REPLICAS) if self.healthy(r) and self.may_trouble([r])]
+        if not replicas:
+            return None
+        replica = self.dice.choice(replicas)
+        self.trouble[replica] = self.trouble.get(replica, 0) + 1
+        return replica
+
+    def on(self, host):
+        return sorted({m.replica for m in self.members if m.host is host})
+
+    def victim_host(self):
+        hosts = [h for h in self.hosts if h not in self.troubled_hosts and all(self.healthy(r) for r in self.on(h)) and
+                 self.may_trouble(self.on(h))]
+        return self.dice.choice(hosts) if hosts else None
+
+    def troubled_host(self, host, seconds, undo, evicts):
+        self.troubled_hosts.add(host)
+        for replica in self.on(host):
+            self.trouble[replica] = self.trouble.get(replica, 0) + 1
+        return faults.Strike(self.on(host), seconds, lambda: (undo(), self.troubled_hosts.discard(host)), host.name, evicts)
+
+    def bystanders(self, host, strike):
+        """Replicas of this host may also lose their place by it; those at rest are not struck meanwhile."""
+        more = [r for r in self.on(host) if r not in strike.replicas]
+        for replica in more:
+            self.trouble[replica] = self.trouble.get(replica, 0) + 1
+        strike.replicas = strike.replicas + more
+
+    def step_ahead(self):
+        """One that nobody is at yet."""
+        return max(m.step() for m in self.members if m.joined()) + 60
+
+    def after(self, seconds, action):
+        heapq.heappush(self.events, (time.monotonic() + seconds, len(self.faults), id(action), action))
+
+    # ---- the loop
+
+    def strike(self):
+        kinds = {k: v for k, v in faults.KINDS.items() if (len(self.hosts) > 1 or k not in faults.HOSTS) and
+                 (not self.options.only or k in self.options.only)}
+        kind = self.dice.choices(list(kinds), [share for share, _ in kinds.values()])[0]
+        began = time.monotonic_ns()
+        strike = kinds[kind][1](self)
+        if strike is None:
+            return
+        if strike.coordinator:
+            self.coordinator.troubled = True
+        self.faults.append(strike)
+        self.journal.write(json.dumps({"n": len(self.faults), "kind": kind, "begin": began, "replicas": strike.replicas, "seconds":
+                                       strike.seconds, "evicts": strike.evicts, "detail": strike.detail}) + "\n")
+        self.journal.flush()
+        self.after(strike.seconds, lambda: self.undo(strike))
+
+    def undo(self, strike):
+        if strike.undo:
+            strike.undo()
+        if strike.coordinator:
+            self.coordinator.troubled = False
+        for replica in strike.replicas:
+            self.trouble[replica] -= 1
+
+    def due(self):
+        while self.events and self.events[0][0] <= time.monotonic():
+            heapq.heappop(self.events)[3]()
+
+    def watch(self, seconds):
+        """Counts the healthy time of those who do not get on, and finds processes that ended unasked."""
+        for member in self.members:
+            progress = member.progress()[0]
+            calm = (self.trouble.get(member.replica, 0) == 0 and not self.coordinator.troubled and not member.stopped)
+            if progress != member.seen:
+                member.seen, member.quiet_s = progress, 0.0
+            elif calm:
+                member.quiet_s += seconds
+            if not member.process.alive() and calm:
+                self.errors.append(f"crash: {member.name}.{member.number} ended by itself with {member.process.child.returncode}")
+                member.restart()
+            if member.quiet_s > HANG_S:
+                self.errors.append(f"hang: {member.name}.{member.number} (pid {member.process.pid}) in state "
+                                   f"{member.progress()[1]} for {HANG_S:.0f} s")
+        if not self.coordinator.process.alive() and not self.coordinator.troubled:
+            self.errors.append("crash: the coordinator ended by itself")
+            self.coordinator.restart()
+
+    def hung(self):
+        return any(error.startswith("hang") for error in self.errors)
+
+    def sample(self):
+        self.samples.append([m.process.footprint() for m in self.replica(0)])
+
+    def turn(self, until, strikes):
+        """Time passes until a condition holds; strikes on the way or not. False: hung, or told to stop."""
+        last = sampled = told = time.monotonic()
+        following = last
+        while not until() and not self.stop and not self.hung():
+            time.sleep(0.004)
+            now = time.monotonic()
+            self.due()
+            self.watch(now - last)
+            last = now
+            if strikes and now >= following:
+                self.strike()
+                following = now + self.dice.uniform(0.05, 0.4)
+            if now - sampled > 1:
+                self.sample()
+                sampled = now
+            if now - told > 20:
+                told = now
+                print(f"  {len(self.faults)} faults", flush=True)
+        return not self.stop and not self.hung()
+
+    def whole(self):
+        return all(m.joined() for m in self.members)
+
+    def run(self):
+        deadline = time.monotonic() + SETTLE_S
+        self.turn(lambda: self.whole() or time.monotonic() > deadline, False)
+        if not self.whole():
+            self.errors.append("hang: not all joined at the start")
+        began = time.monotonic()
+        if not self.hung():
+            self.turn(lambda: len(self.faults) >= self.options.faults, True)
+        seconds = time.monotonic() - began
+        if not self.hung() and not self.stop:
+            self.finish()
+        if self.hung():
+            self.show_hang()
+        return seconds
+
+    def finish(self):
+        """All come to rest and together, then all leave at once."""
+        deadline = time.monotonic() + SETTLE_S
+        self.turn(lambda: not self.events and self.whole() or time.monotonic() > deadline, False)
+        if not self.whole():
+            self.errors.append("hang: not all are together again after the last fault: " +
+                               ", ".join(m.name for m in self.members if not m.joined()))
+            return
+        last = self.step_ahead()
+        for member in self.members:
+            member.leave(last, 1)
+        deadline = time.monotonic() + LEAVE_S
+        while any(m.process.alive() for m in self.members) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for member in self.members:
+            if member.process.alive():
+                self.errors.append(f"hang: {member.name} does not come to its end after leaving")
+            elif member.process.child.returncode != 0:
+                self.errors.append(f"crash: {member.name} ended with {member.process.child.returncode}")
+
+    def show_hang(self):
+        for member in self.members:
+            member.process.signal(signal.SIGUSR2)
+        time.sleep(0.5)
+        if shutil.which("gdb"):
+            for member in self.members:
+                with open(member.path("stacks"), "w", encoding="ascii") as file:
+                    subprocess.run(["gdb", "-p", str(member.process.pid), "-batch", "-ex", "thread apply all bt 14"], stdout=file,
+                                   stderr=subprocess.DEVNULL, check=False, timeout=60)
+
+    def end(self):
+        for member in self.members:
+            member.process.bury()
+        self.coordinator.process.bury()
+
+
+def inside(options):
+    folder = os.path.join(options.folder, "run")
+    os.mkdir(folder)
+    run = Run(options, folder)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: setattr(run, "stop", True))
+    seconds = run.run()
+    run.end()
+    arena.run("cp", "-r", run.disk.folder, options.folder + "/logs")
+    with open(folder + "/samples", "w", encoding="ascii") as file:
+        json.dump(run.samples, file)
+    result = check.check(folder)
+    result["errors"] = run.errors + result["errors"] + (["stopped by a signal"] if run.stop else [])
+    result["seconds"], result["options"] = seconds, vars(options)
+    text = check.tell(result)
+    print(text, flush=True)
+    if options.report:
+        with open(options.report, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+    return 0 if not result["errors"] else 1
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="Chaos on real processes")
+    parser.add_argument("tools")
+    parser.add_argument("--faults", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--transport", choices=("tcp", "shm", "mixed"), default="mixed")
+    parser.add_argument("--steps", type=int, choices=(0, 1), default=1)
+    parser.add_argument("--timeout", type=int, default=300, help="of the members, in ms")
+    parser.add_argument("--log", default="info")
+    parser.add_argument("--only", type=lambda text: text.split(";"), default=[], help="kinds of fault, by semicolons")
+    parser.add_argument("--report", help="a JSON file to write")
+    parser.add_argument("--keep", action="store_true", help="keep the records of a good run, too")
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def outside(options):
+    """Makes the namespaces and runs this program in them."""
+    own = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    missing = [tool for tool in ("unshare", "ip", "nft", "tc", "mount") if shutil.which(tool) is None]
+    probe = subprocess.run(own + ["true"], capture_output=True, text=True, check=False) if not missing else None
+    if missing or probe.returncode != 0:
+        print(f"SKIP: chaos needs {', '.join(missing)}" if missing else f"SKIP: no namespaces for us: {probe.stderr.strip()}")
+        return SKIP
+    folder = tempfile.mkdtemp(prefix="ftar-chaos-")
+    command = own + [sys.executable, os.path.abspath(__file__)] + sys.argv[1:] + ["--folder", folder]
+    with subprocess.Popen(command) as child:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda n, _: subprocess.run(["pkill", f"-{n}", "-P", str(child.pid)], check=False))
+        code = child.wait()
+    if code == 0 and not options.keep:
+        shutil.rmtree(folder)
+    else:
+        print(f"records: {folder}")
+    return code
+
+
+def main():
+    options = parse()
+    options.tools = os.path.abspath(options.tools)
+    sys.exit(inside(options) if options.folder else outside(options))
+
+
+main()
