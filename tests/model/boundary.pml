@@ -22,8 +22,8 @@
  *   LATE_ANN     an announcement is obeyed after a Prepare was promised
  *   LOWFIRST     join by Prepare: first_seq = highest delivered + 1
  *   NOSTANDIN    nobody calls for the leaver     EXITEARLY   it goes when it has delivered b-1 itself
- *   ANYTOKEN     a second plan rides on a token of an op before the first plan's b
- *   REUSEB       after a failure view the root announces the old plan again
+ *   ANYTOKEN     a second plan rides on a token of an op before the first plan's b (no case: does not fail in these bounds)
+ *   REUSEB       after a failure view the root announces the old plan again (no case: not searched to its end)
  *   JALONE       a joiner that never was in forms a view alone
  */
 #ifndef N
