@@ -26,6 +26,7 @@
   X(kAskOnlyOnce, "V5", "does not ask a restarted coordinator again for a verdict") \
   X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
+  X(kVerdictUntold, "V6", "forgets a failure that it has been told of and that others have installed") \
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
   X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
   X(kWeightForgotten, "V7", "keeps a piece for the retry, but not the weight that came with it") \
@@ -38,6 +39,7 @@
   X(kHeardEpochForgotten, "Q1", "begins below epochs that members have told it of") \
   X(kOldPrepareObeyed, "Q2", "promises an epoch below the one promised last") \
   X(kNewcomerSurvives, "Q3", "counts who came by a planned view among the survivors of a Prepare") \
+  X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \

@@ -186,7 +186,7 @@ bool World::MayEnter(const Node& newcomer) const {
 bool World::HasQuorum() const {
   std::set<int> replicas;
   for (const auto& node : nodes_) {
-    if (node->alive && !node->over && !node->hung && MayEnter(*node))
+    if (node->alive && !node->over && !node->struck && MayEnter(*node))
       replicas.insert(node->card.replica);
   }
   return static_cast<int>(replicas.size()) >= weather_.min_replicas;

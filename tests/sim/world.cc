@@ -269,7 +269,8 @@ bool World::IsForgotten(Epoch epoch) const {
   if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
   return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
     const auto view = node->engine->view();
-    return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_;
+    return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_ &&
+           EpochIncarnation(view->epoch) == EpochIncarnation(newest_);
   });
 }
 
