@@ -35,7 +35,6 @@
   X(kStatusOutlivesPrepare, "V10", "decides from statuses that were given for an older Prepare") \
   X(kVerdictsOutlivePrepare, "V10", "installs with the verdicts of an older Prepare") \
   X(kInstallOfAnyEpoch, "V10", "obeys an Install of an epoch other than the one last promised") \
-  X(kEpochWithoutIncarnation, "Q1", "numbers views without the coordinator's incarnation") \
   X(kHeardEpochForgotten, "Q1", "begins below epochs that members have told it of") \
   X(kOldPrepareObeyed, "Q2", "promises an epoch below the one promised last") \
   X(kNewcomerSurvives, "Q3", "counts who came by a planned view among the survivors of a Prepare") \
@@ -79,7 +78,7 @@
   X(kAckOnlyRides, "J6", "waits for a later operation to carry an ack") \
   X(kAckRepeated, "J6", "says the same ack again and again") \
   X(kOldEraRead, "F2", "reads frames of an older era") \
-  X(kNewEraDropped, "F2", "drops frames of an era that it has not installed yet") \
+  X(kNewWordDropped, "F2", "drops words of an era that it has not installed yet") \
   X(kAckOutlivesEra, "F2", "lets acks of the old era count in the new one") \
   X(kCreditOutlivesEra, "F2", "sends on the credit of the old era") \
   X(kOldWordObeyed, "F2", "obeys words of an older era") \
