@@ -26,6 +26,7 @@
   X(kAskOnlyOnce, "V5", "does not ask a restarted coordinator again for a verdict") \
   X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
+  X(kVerdictUntold, "V6", "forgets a failure that it has been told of and that others have installed") \
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
   X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
   X(kWeightForgotten, "V7", "keeps a piece for the retry, but not the weight that came with it") \
@@ -34,10 +35,10 @@
   X(kStatusOutlivesPrepare, "V10", "decides from statuses that were given for an older Prepare") \
   X(kVerdictsOutlivePrepare, "V10", "installs with the verdicts of an older Prepare") \
   X(kInstallOfAnyEpoch, "V10", "obeys an Install of an epoch other than the one last promised") \
-  X(kEpochWithoutIncarnation, "Q1", "numbers views without the coordinator's incarnation") \
   X(kHeardEpochForgotten, "Q1", "begins below epochs that members have told it of") \
   X(kOldPrepareObeyed, "Q2", "promises an epoch below the one promised last") \
   X(kNewcomerSurvives, "Q3", "counts who came by a planned view among the survivors of a Prepare") \
+  X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
@@ -77,7 +78,7 @@
   X(kAckOnlyRides, "J6", "waits for a later operation to carry an ack") \
   X(kAckRepeated, "J6", "says the same ack again and again") \
   X(kOldEraRead, "F2", "reads frames of an older era") \
-  X(kNewEraDropped, "F2", "drops frames of an era that it has not installed yet") \
+  X(kNewWordDropped, "F2", "drops words of an era that it has not installed yet") \
   X(kAckOutlivesEra, "F2", "lets acks of the old era count in the new one") \
   X(kCreditOutlivesEra, "F2", "sends on the credit of the old era") \
   X(kOldWordObeyed, "F2", "obeys words of an older era") \

@@ -48,7 +48,6 @@ void GroupMachine::ReplayEarly(TimeNs now, Seq seq) {
 
 void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   const wire::FrameHeader& header = frame.header;
-  if (header.era > era_ && FTAR_MUTANT(kNewEraDropped)) return Drop(frame);
   if (header.era > era_ || !current_) {  // F2: data of a later era is held
     future_.push_back(std::move(frame));
     return;

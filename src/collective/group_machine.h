@@ -52,6 +52,8 @@ class GroupMachine {
   wire::GroupStatus Freeze(TimeNs now);  // rule V2
   void InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts,
                   std::span<const ViewPtr> attempt_views);
+  // A failure that is decided, and that somebody may have delivered: to be told with every status.
+  void NoteFailure(const wire::Verdict& verdict) { failed_.insert({verdict.seq, verdict}); }
   // Newcomer by step: the root has begun `step` at `start`.
   void LearnFirstAt(TimeNs now, Seq start);
   std::vector<ViewPtr> AttemptViews() const;  // for ColumnStatus.views

@@ -326,7 +326,7 @@ void Engine::Impl::DispatchPeer(MemberId from, const wire::Message& message) {
 // F2: what belongs to an era not installed here waits for it; what belongs to an older one is void.
 bool Engine::Impl::HoldForEra(MemberId from, Epoch era, const wire::Message& message) {
   if (era > era_ || !view_) {
-    held_.push_back({from, message});
+    if (!FTAR_MUTANT(kNewWordDropped)) held_.push_back({from, message});
     return true;
   }
   return era < era_ && !FTAR_MUTANT(kOldWordObeyed);

@@ -116,6 +116,7 @@ class Engine::Impl {
   wire::ColumnStatus MakeStatus();
   MemberId LeaderOf(const wire::Prepare& prepare) const;
   std::vector<MemberId> ColumnOf(const std::vector<wire::ViewEntry>& entries) const;
+  void KeepFailures();
   void Promise(const wire::Prepare& prepare);
   void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
   void LeadIfAll();

@@ -75,8 +75,13 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
     if (heard_of && current_->Find(id)) prepare.survivors.push_back(id);
   }
   if (prepare.survivors.empty() && current_) {
+    // All have come since. Whoever came later knows of those who came first.
+    Epoch oldest = prepare.epoch;
+    for (const wire::ViewEntry& entry : prepare.members)
+      oldest = std::min(oldest, entry.joined_epoch);
     for (const wire::ViewEntry& entry : prepare.members) {
-      if (current_->Find(entry.card.id)) prepare.survivors.push_back(entry.card.id);
+      const bool first = entry.joined_epoch == oldest || FTAR_MUTANT(kLatestSurvives);
+      if (first && current_->Find(entry.card.id)) prepare.survivors.push_back(entry.card.id);
     }
   }
   for (const auto& [id, loss] : lost_) prepare.lost.push_back(loss);

@@ -237,8 +237,6 @@ void CoordinatorMachine::HearEpoch(Epoch epoch) {
 }
 
 // Q1: above everything made here or heard of, and distinct from what any other incarnation makes.
-Epoch CoordinatorMachine::NextEpoch() {
-  return MakeEpoch(++counter_, FTAR_MUTANT(kEpochWithoutIncarnation) ? 0 : config_.incarnation);
-}
+Epoch CoordinatorMachine::NextEpoch() { return MakeEpoch(++counter_, config_.incarnation); }
 
 }  // namespace ftar::membership

@@ -28,6 +28,7 @@ void World::FeedCoordinator(const membership::CoordinatorEvent& event) {
 
 void World::DrainCoordinator() {
   membership::CoordinatorReady ready = coordinator_->TakeReady();
+  if (ready.ended && !ended_) CheckEnd();
   ended_ = ended_ || ready.ended;
   look_again_ = look_again_ || ready.ended;
   if (trace_) {

@@ -122,12 +122,16 @@ void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, Tim
   Unquiet(now_ + back_after);
 }
 
-// Every member that is in holds a view with it.
-bool World::KnownToAll(MemberId id) const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [id](const auto& node) {
-    const auto view = node->engine->view();
-    return !node->alive || node->over || !view || view->Find(id);
-  });
+// Somebody else who is in and runs holds a view with it; or there is nobody else.
+bool World::KnownToOthers(const Node& node) const {
+  bool others = false;
+  for (const auto& other : nodes_) {
+    const auto view = other->engine->view();
+    if (other.get() == &node || !other->alive || other->over || other->stopped || !view) continue;
+    if (view->Find(node.card.id)) return true;
+    others = true;
+  }
+  return !others;
 }
 
 void World::RestartCoordinator() {
@@ -139,7 +143,7 @@ void World::RestartCoordinator() {
     const engine::Phase phase = node->engine->phase();
     const bool in = phase == engine::Phase::kMember || phase == engine::Phase::kLeaving;
     anybody = anybody || (in && node->alive && !node->stopped);
-    if (!in || !KnownToAll(node->card.id)) node->struck = true;  // the new one may not know it
+    if (!in || !KnownToOthers(*node)) node->struck = true;  // the new one may not know it
     if (node->connection == 0) continue;
     node->connection = 0;
     Node* member = node.get();
@@ -289,16 +293,16 @@ void World::Ambush(const wire::Message& message) {
   if ((!prepare && !end) || calm_ || !begun_ || !later_.Chance(0.3)) return;
   --ambushes_left_;
   const TimeNs delay = later_.Between(0, 3 * weather_.delay_max_us * kMicrosecond);
-  const uint64_t what = later_.Below(10);
+  const uint64_t what = later_.Below(10);  // the leader, anybody, a stop, the coordinator
   Node* leader = prepare && !prepare->members.empty() && what < 3
                      ? Find(prepare->members.front().card.id)
                      : nullptr;
   Unquiet(now_ + delay + kMillisecond);
   After(delay, [this, leader, what] {
-    if (what == 9) return RestartCoordinator();
+    if (what >= 8) return RestartCoordinator();
     if (!Victim(true)) return;  // nobody may be struck any more
     if (leader && leader->alive && !leader->over && !leader->stopped) return Kill(*leader);
-    if (what >= 7) return StopOne();
+    if (what == 7) return StopOne();
     KillOne();
   });
 }

@@ -75,7 +75,7 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
   FailIf(fencing_.Delivered(node.card.id, outcome));
   const auto found = node.specs.find(outcome.seq);
   if (found == node.specs.end())  // a stand-in: the leaver's caller is gone
-    return FailIf(agreement_.Delivered(node.card.shard, outcome, nullptr));
+    return CheckAgreement(node, outcome, nullptr);
   const collective::OpSpec& spec = found->second;
   Memory::OpBuffers& buffers = *node.memory.Find(outcome.seq);
   FailIf(CheckInput(kGroup, spec, node.card.replica, outcome, buffers));
@@ -84,10 +84,35 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
   const uint64_t offset =
       scattered ? static_cast<uint64_t>(own - spec.layout_members.begin()) * spec.count : 0;
   buffers.recv.resize(OutputElements(spec));
-  FailIf(agreement_.Delivered(node.card.shard, outcome, scattered ? nullptr : &buffers.recv));
+  CheckAgreement(node, outcome, scattered ? nullptr : &buffers.recv);
   FailIf(CheckResult(kGroup, spec, offset, outcome, buffers.recv));
   node.specs.erase(found);
   node.memory.Close(outcome.seq);
+}
+
+// All agree, the dead included. One thing is beyond them: a failure that the leader has delivered
+// and died before anybody else heard of its verdict. The others may do better then; what failed has
+// left no trace.
+void World::CheckAgreement(const Node& node, const collective::Outcome& outcome,
+                           const Buffer* result) {
+  const std::string wrong = agreement_.Delivered(node.card.shard, outcome, result);
+  if (wrong.empty()) return;
+  const auto knowers = failure_knowers_.find(FailureKey(node.card.shard, outcome.seq));
+  const bool forgotten =
+      knowers != failure_knowers_.end() &&
+      std::none_of(knowers->second.begin(), knowers->second.end(),
+                   [](const Node* knower) { return knower->alive && !knower->over; });
+  if (!forgotten) Fail(wrong);
+}
+
+// Who has heard or made verdicts knows of the failures among them.
+void World::NoteFailures(Node& knower, const wire::ColumnVerdicts& verdicts) {
+  for (const wire::GroupVerdicts& group : verdicts.groups) {
+    for (const wire::Verdict& verdict : group.verdicts) {
+      if (verdict.kind == wire::VerdictKind::kFail)
+        failure_knowers_[FailureKey(knower.card.shard, verdict.seq)].insert(&knower);
+    }
+  }
 }
 
 void World::Program(Node& node) {
@@ -99,6 +124,19 @@ void World::Program(Node& node) {
     return NoteEnd(node, phase);
   }
   if (phase == engine::Phase::kMember) CallOrStep(node);
+}
+
+// Somebody who has been in from the start and whom nothing has befallen is still there.
+void World::CheckEnd() {
+  if (weather_.min_replicas > 1) return;  // the lost wait for a quorum, and may be waiting still
+  for (const auto& node : nodes_) {
+    const auto view = node->engine->view();
+    const bool in = node->alive && !node->struck && !node->leaving && view &&
+                    node->engine->phase() == engine::Phase::kMember;
+    const wire::ViewEntry* self = in ? view->Find(node->card.id) : nullptr;
+    if (self && self->first.kind == wire::Bound::Kind::kAlways)
+      Fail("innocence: the job ends, and nothing has befallen " + ToString(node->card.id));
+  }
 }
 
 // Nobody goes without an occasion: who leaves has seen to the end what it called, and who is
@@ -132,8 +170,8 @@ void World::CallOrStep(Node& node) {
   if (under_way == 0) FailIf(node.memory.CheckIdle(info->delivered_end));
   if (under_way >= static_cast<size_t>(weather_.window) + 2) return;
   const bool steps = weather_.ops_per_step > 0;
-  if (steps && node.in_step && info->next_seq >= node.step_end && under_way == 0)
-    node.in_step = false;
+  const bool step_over = under_way == 0 || weather_.eager;
+  if (steps && node.in_step && info->next_seq >= node.step_end && step_over) node.in_step = false;
   if (steps && !node.in_step) {
     if (std::exchange(node.step_pending, true)) return;
     node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
@@ -186,7 +224,7 @@ bool World::MayEnter(const Node& newcomer) const {
 bool World::HasQuorum() const {
   std::set<int> replicas;
   for (const auto& node : nodes_) {
-    if (node->alive && !node->over && !node->hung && MayEnter(*node))
+    if (node->alive && !node->over && !node->struck && MayEnter(*node))
       replicas.insert(node->card.replica);
   }
   return static_cast<int>(replicas.size()) >= weather_.min_replicas;

@@ -22,6 +22,8 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->min_replicas = one_in(6) ? std::min(2, weather->replicas) : 1;
   if (one_in(8)) weather->work_delay_max_us = 20'000;
   if (one_in(8)) weather->coordinator_restarts += 1;
+  weather->skew = one_in(3) ? 1 : 0;
+  weather->eager = one_in(3) ? 1 : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -73,6 +75,8 @@ const std::vector<WeatherField>& WeatherFields() {
       {"mismatch", &Weather::mismatch, 0},
       {"weights", &Weather::weights, 0},
       {"acks_pass", &Weather::acks_pass, 0},
+      {"skew", &Weather::skew, 0},
+      {"eager", &Weather::eager, 0},
       {"kills", &Weather::kills, 0},
       {"stops", &Weather::stops, 0},
       {"hangs", &Weather::hangs, 0},

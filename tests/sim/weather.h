@@ -26,6 +26,8 @@ struct Weather {
   int mismatch = 0;  // somebody calls something else once
   int weights = 0;
   int acks_pass = 0;
+  int skew = 0;   // some links are much slower than others
+  int eager = 0;  // users begin a step while operations of the one before are under way
   // What befalls it, and how often.
   int kills = 0;
   int stops = 0;  // a process stands still for a while

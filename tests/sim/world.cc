@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kEventsMax = 400'000;
 constexpr TimeNs kTimeMax = 20 * kSecond;
 constexpr int kRoundsMax = 1000;
+constexpr TimeNs kSlowMax = 6 * kMillisecond;  // of a link in skewed weather
 constexpr TimeNs kHeartbeat = 10 * kMillisecond;
 }  // namespace
 
@@ -128,11 +129,14 @@ bool World::RunNext() {
 // First in, first out per direction; but where data waits to be sent, an ack passes it.
 TimeNs World::WireTime(uint64_t from, uint64_t to, Carries carries) {
   Wire& wire = WireOf(from, to);
+  TimeNs delay = Delay();
+  const bool slow = weather_.skew && (seed_ * 31 + from * 7 + to * 3) % 4 == 0;
+  if (slow) delay = std::min(8 * delay, kSlowMax);
   if (carries == Carries::kAck && weather_.acks_pass) {
-    wire.word_free = std::max(wire.word_free + 1, now_ + Delay());
+    wire.word_free = std::max(wire.word_free + 1, now_ + delay);
     return wire.word_free;
   }
-  wire.free = std::max(std::max(wire.free, wire.word_free) + 1, now_ + Delay());
+  wire.free = std::max(std::max(wire.free, wire.word_free) + 1, now_ + delay);
   if (carries != Carries::kData) wire.word_free = wire.free;
   return wire.free;
 }
@@ -269,7 +273,8 @@ bool World::IsForgotten(Epoch epoch) const {
   if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
   return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
     const auto view = node->engine->view();
-    return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_;
+    return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_ &&
+           EpochIncarnation(view->epoch) == EpochIncarnation(newest_);
   });
 }
 
@@ -279,8 +284,10 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
   if (trace_) TraceMessage(from, message.to, message.message);
   if (std::holds_alternative<wire::ColumnStatus>(message.message))
     FailIf(node.conduct.TellsStatus(node.engine->view().get(), from, node.revoked));
-  if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&message.message))
+  if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&message.message)) {
     FailIf(CheckStrict(*verdicts, weather_.strict && weather_.ops_per_step > 0));
+    NoteFailures(node, *verdicts);
+  }
   Node* target = Find(message.to);
   if (!target || !node.Holds(*target)) return;
   const TimeNs arrival = WireTime(node.index, target->index, Carries::kWord);
@@ -291,6 +298,8 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
              if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
              if (const auto* credit = std::get_if<wire::Credit>(&*decoded))
                target->conduct.HearsCredit(from, credit->era);
+             if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&*decoded))
+               NoteFailures(*target, *verdicts);
              Feed(*target, engine::FromPeer{from, std::move(*decoded)});
            });
 }

@@ -105,11 +105,15 @@ class World {
   void Program(Node& node);
   void CallOrStep(Node& node);
   void NoteEnd(Node& node, engine::Phase phase);
+  void CheckEnd();
   collective::OpSpec SpecOf(const Node& node, Seq seq) const;
   void StartNext(Node& node);
   TimeNs RestAfter(Seq seq) const;
   void OnStarted(Node& node, Seq seq);
   void OnDelivered(Node& node, const collective::Outcome& outcome);
+  void CheckAgreement(const Node& node, const collective::Outcome& outcome, const Buffer* result);
+  void NoteFailures(Node& knower, const wire::ColumnVerdicts& verdicts);
+  static uint64_t FailureKey(int shard, Seq seq) { return uint64_t(shard) << 48 | seq; }
   bool Finished() const;
   bool JobIsOver() const;
   bool MayEnter(const Node& newcomer) const;
@@ -135,7 +139,7 @@ class World {
   void CutLink(Node& a, Node& b);
   void LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after);
   void RestartCoordinator();
-  bool KnownToAll(MemberId id) const;
+  bool KnownToOthers(const Node& node) const;
   void Strike(Node& node);
   void Unquiet(TimeNs until) { quiet_at_ = std::max(quiet_at_, until); }
   void CalmDown();
@@ -161,6 +165,7 @@ class World {
   uint64_t coordinator_life_ = 0;
   TimeNs coordinator_wake_ = kNever;
   Agreement agreement_;
+  std::unordered_map<uint64_t, std::set<const Node*>> failure_knowers_;
   Fencing fencing_;
   Views views_;
   std::string failure_;
@@ -168,7 +173,7 @@ class World {
   std::vector<std::pair<Node*, Node*>> flapping_;
   TimeNs flapping_until_ = 0, blackout_until_ = 0;
   TimeNs quiet_at_ = 0;  // the last fault has shown by then
-  Epoch newest_ = 0;  // of all views that anybody has installed
+  Epoch newest_ = 0;     // of all views that anybody has installed
   bool calm_ = false;
   bool look_again_ = false;             // something happened that may end the run
   bool begun_ = false, ended_ = false;  // somebody was in a view; the coordinator saw the last go
