@@ -65,3 +65,8 @@ elseif(FTAR_SANITIZE STREQUAL "thread")
 elseif(NOT FTAR_SANITIZE STREQUAL "")
   message(FATAL_ERROR "FTAR_SANITIZE is '${FTAR_SANITIZE}'; it must be empty, address or thread")
 endif()
+
+option(FTAR_LIBFUZZER "Build the fuzz targets as libFuzzer programs too (needs clang)" OFF)
+if(FTAR_LIBFUZZER)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # the fuzzer follows the branches of everything
+endif()

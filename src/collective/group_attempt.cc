@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/mutant.h"
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
@@ -57,7 +58,9 @@ int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
   switch (op.spec.kind) {
     case plan::Kind::kBroadcast: return position_of(op.spec.root);
     case plan::Kind::kReduceScatter:
-    case plan::Kind::kAllGather: return position_of(op.spec.layout_members[chunk.segment]);
+    case plan::Kind::kAllGather:
+      if (FTAR_MUTANT(kLayoutOfToday)) return chunk.segment % static_cast<int>(op.members.size());
+      return position_of(op.spec.layout_members[chunk.segment]);
     case plan::Kind::kAllReduce:
     case plan::Kind::kBarrier: break;
   }
@@ -68,7 +71,7 @@ int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
 // first. Segments land on other segments' input; in a one-shot exchange my own result may be here
 // before my input has reached everybody.
 bool GroupMachine::NeedsInputShadow(const Op& op) const {
-  if (!op.spec.in_place || op.stand_in) return false;
+  if (!op.spec.in_place || op.stand_in || FTAR_MUTANT(kNoShadow)) return false;
   return op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather ||
          (op.plan == plan::PlanKind::kOneShot && op.members.size() > 1);
 }
@@ -139,7 +142,7 @@ void GroupMachine::ReattachRaws(Op& op, std::vector<KeptRaw> kept) {
     }
     chunk.raws[position] = raw.piece;
     --chunk.raws_missing;
-    op.weights[position] = raw.weight;
+    if (!FTAR_MUTANT(kWeightForgotten)) op.weights[position] = raw.weight;
   }
 }
 
@@ -170,7 +173,7 @@ void GroupMachine::PlaceInAttempt(Op& op) {
     const int owner = OwnerOfChunk(op, chunk.geometry);
     chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me);
     if (owner < 0 && op.spec.kind == plan::Kind::kBroadcast) op.rootless = true;
-    if (owner < 0 && op.spec.kind == plan::Kind::kAllGather)
+    if (owner < 0 && op.spec.kind == plan::Kind::kAllGather && !FTAR_MUTANT(kGoneSegmentsKept))
       chunk.role.lands = true;  // a gone member's segment: zeros
     if (chunk.role.reduces) chunk.raws.resize(members);
     chunk.raws_missing = static_cast<uint32_t>(chunk.role.raw_from.size());
@@ -380,7 +383,8 @@ std::vector<wire::KeptOp> GroupMachine::KeptFrom(MemberId peer) const {
     wire::KeptOp entry{config_.key, op.seq, {}};
     for (uint32_t c = 0; c < op.chunks.size(); ++c) {
       const auto& raws = op.chunks[c].raws;
-      if (position < raws.size() && raws[position].present) entry.chunks.push_back(c);
+      if (position < raws.size() && (raws[position].present || FTAR_MUTANT(kKeptOverstated)))
+        entry.chunks.push_back(c);
     }
     if (!entry.chunks.empty()) kept.push_back(std::move(entry));
   }

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/mutant.h"
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
@@ -78,7 +79,8 @@ void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
 // run without gaps.
 bool GroupMachine::MayActivate(const Queued& queued) const {
   if (!current_ || frozen_ || !first_known_ || queued.seq != called_end_) return false;
-  if (queued.seq >= delivered_end_ + config_.window || queued.seq >= held_boundary_) return false;
+  if (queued.seq >= delivered_end_ + config_.window && !FTAR_MUTANT(kNoWindow)) return false;
+  if (queued.seq >= held_boundary_ && !FTAR_MUTANT(kHeldBoundaryStarted)) return false;
   return IsMember(config_.self, queued.seq, queued.step);
 }
 
@@ -120,7 +122,7 @@ bool GroupMachine::StandInForNext(TimeNs now) {
     spec.layout_members = notice->second.layout_members;
     spec.scale = call.scale;
     spec.strict = call.flags & wire::kSignatureStrict;
-    spec.weight = 0;
+    spec.weight = FTAR_MUTANT(kLeaverCounts) ? 1 : 0;
     if (!MayActivate(queued)) return false;
     notices_.erase(notice);
   } else if (NobodyElseCalls(called_end_)) {
@@ -166,7 +168,7 @@ void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
   ++called_end_;
   ++progress_;
   Op& placed = ops_.back();
-  if (!leavers_.empty()) call_notices_.push_back(NoticeOf(placed));
+  if (!leavers_.empty() && !FTAR_MUTANT(kLeaverNotTold)) call_notices_.push_back(NoticeOf(placed));
   if (stand_in) {
     const uint64_t segments = std::max<uint64_t>(placed.spec.layout_members.size(), 1);
     placed.stand_in_buffer = Allocate(
@@ -221,12 +223,13 @@ Seq GroupMachine::ReserveBoundary() const {
                      [this](const wire::SeqBound& bound) { return bound.group == config_.key; });
     from = std::max(from, listed == entry.first.seqs.end() ? entry.first.default_seq : listed->seq);
   }
-  return from + 2 * config_.window;
+  return from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * config_.window);
 }
 
 void GroupMachine::HoldAcksFor(Seq boundary) {
   held_boundary_ = boundary;
   ack_cap_ = boundary >= config_.window ? boundary - config_.window : 0;
+  if (FTAR_MUTANT(kAcksNotHeld)) ack_cap_ = kNoSeq;
   assert(ack_cap_ >= complete_end_ || boundary == kNoSeq);
 }
 

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/mutant.h"
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
@@ -49,11 +50,12 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     held_boundary_ = called_end_;
     return status;
   }
-  frozen_ = true;
+  frozen_ = !FTAR_MUTANT(kSkipFreeze);
   for (const auto& [id, ref] : works_) {
+    if (FTAR_MUTANT(kSlotReusedEarly)) ReleaseInbound(ref.inbound);
     if (ref.inbound != 0) abandoned_[id] = ref.inbound;
   }
-  works_.clear();
+  if (!FTAR_MUTANT(kWorkOutlivesFreeze)) works_.clear();
   for (Op& op : ops_) {
     wire::OpStatus entry;
     entry.seq = op.seq;
@@ -70,10 +72,13 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     entry.origin = op.origin;
     status.ops.push_back(std::move(entry));
   }
-  for (const auto& [seq, verdict] : failed_) status.failed.push_back(verdict);
+  for (const auto& [seq, verdict] : failed_) {
+    if (!FTAR_MUTANT(kFailureUntold)) status.failed.push_back(verdict);
+  }
   // V6: somebody who is lost by now may have delivered a failure of what is not called here yet.
   for (const auto& [seq, verdict] : verdicts_) {
-    if (verdict.kind == wire::VerdictKind::kFail) status.failed.push_back(verdict);
+    if (verdict.kind == wire::VerdictKind::kFail && !FTAR_MUTANT(kKeptFailureUntold))
+      status.failed.push_back(verdict);
   }
   return status;
 }
@@ -119,11 +124,11 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
 // What was said and granted in the era before counts no more (F2).
 void GroupMachine::ForgetEra() {
   frozen_ = false;
-  acks_.clear();
+  if (!FTAR_MUTANT(kAckOutlivesEra)) acks_.clear();
   acks_sent_.clear();
-  ready_.clear();
+  if (!FTAR_MUTANT(kCreditOutlivesEra)) ready_.clear();
   kept_.clear();
-  verdicts_.clear();
+  if (!FTAR_MUTANT(kVerdictOutlivesEra)) verdicts_.clear();
   complete_end_ = delivered_end_;
   for (auto& [seq, frames] : early_) {
     for (const InboundFrame& frame : frames) Drop(frame);
@@ -146,7 +151,8 @@ void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts
   }
   if (verdicts) {
     for (const wire::Verdict& verdict : verdicts->verdicts) {
-      if (verdict.seq >= called_end_) verdicts_[verdict.seq] = verdict;  // V6
+      if (verdict.seq >= called_end_ && !FTAR_MUTANT(kVerdictNotKept))
+        verdicts_[verdict.seq] = verdict;  // V6
     }
   }
   AdvanceComplete();
@@ -191,7 +197,7 @@ void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict
     case wire::VerdictKind::kFail: return ApplyFail(now, op, verdict);
     case wire::VerdictKind::kRetry: break;
   }
-  Undo(op);
+  if (!FTAR_MUTANT(kRetryWithoutUndo)) Undo(op);
   op.complete = op.committed = op.salvage = false;
   const ViewPtr view = ViewFor(op.seq, op.step);
   BeginAttempt(now, op, view,
@@ -241,8 +247,8 @@ std::vector<Todo> GroupMachine::GiveInputsBack() {
 }
 
 void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
-  Undo(op);
-  RestoreShadow(op);
+  if (!FTAR_MUTANT(kFailKeepsOutput)) Undo(op);
+  if (!FTAR_MUTANT(kFailKeepsShadow)) RestoreShadow(op);
   if (!op.view) {
     op.view = current_;
     op.members = MembersOf(*current_, op.seq, op.step);
@@ -275,14 +281,14 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
     Undo(op);
     for (const KeptRaw& raw : DetachRaws(op)) ReleaseInbound(raw.piece.inbound);
     op.view = attempt;
-    op.members = MembersOf(*attempt, op.seq, op.step);
+    op.members = MembersOf(FTAR_MUTANT(kSalvageInNewView) ? *current_ : *attempt, op.seq, op.step);
     if (op.origin.empty()) op.origin = op.members;
     op.complete = op.absent = false;
     PlaceInAttempt(op);
   }
   Push(Todo::Kind::kCancelSends).id = op.seq;
   op.salvage = true;
-  op.committed = false;
+  op.committed = FTAR_MUTANT(kSalvageCommits);
   op.unheard.clear();
   ++op.attempts;
   std::map<MemberId, std::vector<uint32_t>> missing;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/mutant.h"
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
@@ -19,6 +20,7 @@ void GroupMachine::CheckComplete(TimeNs now, Op& op) {
   op.complete = true;
   op.complete_ns = now;
   ++progress_;
+  if (FTAR_MUTANT(kUndoReleasedEarly) && op.undo != 0) Push(Todo::Kind::kFree).id = op.undo;
   AdvanceComplete();
 }
 
@@ -33,13 +35,13 @@ void GroupMachine::AdvanceComplete() {
 
 // J6: an ack goes out at once, unless a frame made meanwhile has carried it.
 void GroupMachine::SendAcks() {
-  if (frozen_ || !current_ || !config_.fault_tolerant) return;
+  if (frozen_ || !current_ || !config_.fault_tolerant || FTAR_MUTANT(kAckOnlyRides)) return;
   const Seq published = std::min(complete_end_, ack_cap_);
   for (const wire::ViewEntry& entry : current_->entries) {
     const MemberId to = entry.card.id;
     if (to == config_.self || entry.card.shard != config_.shard || !ready_.contains(to)) continue;
     Seq& sent = acks_sent_[to];
-    if (sent >= published) continue;
+    if (sent >= published && !FTAR_MUTANT(kAckRepeated)) continue;
     sent = published;
     wire::FrameHeader header;
     header.kind = wire::FrameKind::kAck;
@@ -54,11 +56,16 @@ void GroupMachine::SendAcks() {
 
 // V1: this member knows that every member of the attempt, whatever its weight, is complete.
 bool GroupMachine::IsStable(const Op& op) const {
-  if (op.committed) return true;
-  for (const MemberId member : op.salvage ? MembersOf(*current_, op.seq, op.step) : op.members) {
-    if (member == config_.self) continue;
-    const auto ack = acks_.find(member);
-    if (ack == acks_.end() || ack->second <= op.seq) return false;
+  if (op.committed || FTAR_MUTANT(kDeliverWhenComplete)) return true;
+  const bool anew = op.salvage && !FTAR_MUTANT(kSalvageAwaitsTheDead);
+  std::vector<MemberId> of_today;
+  if (anew) of_today = MembersOf(*current_, op.seq, op.step);
+  const std::vector<MemberId>& members = anew ? of_today : op.members;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i] == config_.self) continue;
+    if (FTAR_MUTANT(kWeightlessNotAwaited) && !anew && op.weights[i] == 0) continue;
+    const auto ack = acks_.find(members[i]);
+    if (ack == acks_.end() || ack->second + FTAR_MUTANT(kAckOffByOne) <= op.seq) return false;
   }
   return true;
 }
@@ -93,7 +100,9 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   Outcome outcome = OutcomeOf(op, now);
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
   for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);
-  for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
+  if (!FTAR_MUTANT(kStagingKept)) {
+    for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
+  }
   Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
   ops_.pop_front();
   ++delivered_end_;

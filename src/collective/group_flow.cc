@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/mutant.h"
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
@@ -47,12 +48,13 @@ void GroupMachine::ReplayEarly(TimeNs now, Seq seq) {
 
 void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   const wire::FrameHeader& header = frame.header;
+  if (header.era > era_ && FTAR_MUTANT(kNewEraDropped)) return Drop(frame);
   if (header.era > era_ || !current_) {  // F2: data of a later era is held
     future_.push_back(std::move(frame));
     return;
   }
   // F2: of an earlier one dropped. Without fault tolerance a change ends nothing.
-  if (header.era < era_ && config_.fault_tolerant) return Drop(frame);
+  if (header.era < era_ && config_.fault_tolerant && !FTAR_MUTANT(kOldEraRead)) return Drop(frame);
   // V2: an ack that arrives after the freeze may still be used, since it says that its sender was
   // complete before.
   Seq& ack = acks_[frame.from];
@@ -113,7 +115,7 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
     return Drop(frame);
   }
   if (header.signature != op.digest) {  // V5, also if this member has all that it needs
-    mismatch_ = op.seq;
+    if (!FTAR_MUTANT(kMismatchIgnored)) mismatch_ = op.seq;
     return Drop(frame);
   }
   if (op.complete) return Drop(frame);
@@ -198,7 +200,8 @@ void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int positi
 // before somebody disagrees, or its root is gone. And whoever has weight 0 may hold sums of others
 // who are gone before they are stable, with nobody left who counts.
 bool GroupMachine::NeedsUndo(const Op& op) const {
-  if (op.stand_in || op.shadow != 0 || !config_.fault_tolerant) return false;
+  if (op.stand_in || op.shadow != 0 || !config_.fault_tolerant || FTAR_MUTANT(kNoUndoLog))
+    return false;
   return op.spec.in_place || op.spec.weight == 0 || op.spec.kind == plan::Kind::kBroadcast ||
          op.spec.kind == plan::Kind::kAllGather;
 }
@@ -271,12 +274,14 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
   }
   // Contract 10: additions run in member order; a weight of 0 means that the input is not read
   // (V7).
-  for (int i = 0; i < static_cast<int>(op.members.size()); ++i) {
+  for (int turn = 0; turn < static_cast<int>(op.members.size()); ++turn) {
+    const int from = FTAR_MUTANT(kOwnInputFirst) ? op.me + turn : turn;
+    const int i = from % static_cast<int>(op.members.size());
     const bool mine = i == op.me;
     if (!mine &&
         (i >= static_cast<int>(chunk.raws.size()) || !chunk.raws[i].present || chunk.raws[i].empty))
       continue;
-    if (op.weights[i] == 0) continue;
+    if (op.weights[i] == 0 && !FTAR_MUTANT(kWeightlessInputRead)) continue;
     const BufferRef buffer =
         mine ? InputOf(op, chunk.geometry)
              : BufferRef{BufferRef::Kind::kInbound, chunk.raws[i].inbound, 0, chunk.raws[i].bytes};

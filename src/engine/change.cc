@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/mutant.h"
 #include "engine/impl.h"
 
 namespace ftar::engine {
@@ -49,7 +50,7 @@ void Engine::Impl::On(const wire::Prepare& message) {
   const bool included = std::any_of(
       message.members.begin(), message.members.end(),
       [this](const wire::ViewEntry& entry) { return entry.card.id == config_.self.id; });
-  if (!included || message.epoch <= promised_) {
+  if (!included || (message.epoch <= promised_ && !FTAR_MUTANT(kOldPrepareObeyed))) {
     if (included && message.epoch < promised_)
       SendCoordinator(wire::Refuse{message.epoch, MakeReport()});  // Q2
     return;
@@ -83,7 +84,7 @@ void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
     }
   }
   for (const MemberId id : gone) {
-    ready_.revoke.push_back(id);
+    if (!FTAR_MUTANT(kRevokeForgotten)) ready_.revoke.push_back(id);
     links_.erase(id);
     wanted_.erase(id);
     evidence_.erase(id);
@@ -96,8 +97,8 @@ void Engine::Impl::Promise(const wire::Prepare& message) {
   promised_members_.clear();
   for (const wire::ViewEntry& entry : message.members) promised_members_.push_back(entry.card.id);
   prepare_ = message;
-  statuses_.clear();
-  verdicts_.reset();
+  if (!FTAR_MUTANT(kStatusOutlivesPrepare)) statuses_.clear();
+  if (!FTAR_MUTANT(kVerdictsOutlivePrepare)) verdicts_.reset();
   install_.reset();
   decided_ = false;
   proposed_.reset();
@@ -158,6 +159,7 @@ void Engine::Impl::LeadIfAll() {
   if (!prepare_ || decided_ || LeaderOf(*prepare_) != config_.self.id) return;
   const std::vector<MemberId> column = ColumnOf(prepare_->members);
   for (MemberId id : column) {
+    if (FTAR_MUTANT(kDecideWithoutLast) && id == column.back()) continue;
     if (!statuses_.contains(id)) return;
   }
   std::erase_if(statuses_, [&column](const auto& entry) {
@@ -196,7 +198,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::AskVerdicts& message) {
 
 void Engine::Impl::On(const wire::Install& message) {
   // V10: obeyed only if its epoch id is exactly the one last promised; idempotent.
-  if (message.view.epoch != promised_ || !prepare_) return;
+  if ((message.view.epoch != promised_ && !FTAR_MUTANT(kInstallOfAnyEpoch)) || !prepare_) return;
   install_ = message;
   TryInstall();
 }
@@ -237,6 +239,8 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
       if (candidate.group == key) mine = &candidate;
     }
     group->InstallEra(now_, view_, mine, attempt_views);
+    if (!FTAR_MUTANT(kOldMarkForgotten))
+      EnterAtMark(key, *group);  // the bound may be an earlier one
   }
   EnterAsRoot(verdicts);
   SendCoordinator(wire::Installed{view_->epoch});

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/mutant.h"
 #include "engine/impl.h"
 
 namespace ftar::engine {
@@ -128,7 +129,9 @@ void Engine::Impl::Introduce() {
     welcomed_ = false;
   }
   for (const auto& [peer, evidence] : evidence_) SendCoordinator(evidence);
-  for (const wire::AskPrepare& asked : asked_) SendCoordinator(asked);
+  for (const wire::AskPrepare& asked : asked_) {
+    if (!FTAR_MUTANT(kAskOnlyOnce)) SendCoordinator(asked);
+  }
   if (leave_requested_) SendCoordinator(wire::LeaveRequest{});
   leave_ready_told_ = false;
 }
@@ -265,6 +268,7 @@ void Engine::Impl::On(const AbortSelf& event) {
   // A newcomer that is tired of waiting wants to hear what it has waited for: the coordinator
   // answers with Rejected, which names the holder of its place.
   if (event.code == Code::kTimeout && phase_ == Phase::kJoining) return;
+  if (FTAR_MUTANT(kAbortedGoesOn)) return;
   Become(Phase::kAborted, Status(event.code, event.text));
 }
 
@@ -325,7 +329,7 @@ bool Engine::Impl::HoldForEra(MemberId from, Epoch era, const wire::Message& mes
     held_.push_back({from, message});
     return true;
   }
-  return era < era_;
+  return era < era_ && !FTAR_MUTANT(kOldWordObeyed);
 }
 
 void Engine::Impl::ReplayHeld() {
@@ -362,13 +366,7 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
   if (!view_ || phase_ == Phase::kJoining) return *slot;
   slot->SetPlannedView(now_, view_, base_);
   for (const auto& [peer, credit] : credits_) slot->OnCredit(now_, peer, credit.kept);
-  if (const wire::ViewEntry* self = view_->Find(config_.self.id);
-      self && self->first.kind == wire::Bound::Kind::kStep) {
-    for (const wire::StepMark& mark : marks_) {
-      if (mark.step >= self->first.step && !slot->knows_first())
-        slot->LearnFirstAt(now_, FirstStepSeq(key, mark.step));
-    }
-  }
+  EnterAtMark(key, *slot);
   if (phase_ == Phase::kLeaving) slot->StandIn();
   // V2: opened between Prepare and Install it is frozen like the others; its Status said nothing.
   if (frozen_) static_cast<void>(slot->Freeze(now_));

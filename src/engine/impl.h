@@ -109,6 +109,7 @@ class Engine::Impl {
   TimeNs NextDeadline() const;
   collective::GroupMachine& Group(GroupKey key, Seq window);
   Seq FirstStepSeq(GroupKey group, uint64_t step) const;
+  void EnterAtMark(GroupKey key, collective::GroupMachine& group);
 
   // change.cc
   wire::Report MakeReport() const;

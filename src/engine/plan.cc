@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/mutant.h"
 #include "engine/impl.h"
 #include "membership/bounds.h"
 
@@ -18,7 +19,8 @@ MemberId Engine::Impl::RootOf(const wire::View& view) const {
 // goes before the root's next mark. Without: by the window.
 void Engine::Impl::On(const wire::Propose& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !IsRoot()) return;
-  if (view_->planned && !PassedBound(view_->boundary)) {  // one planned view at a time (J3)
+  if (view_->planned && !PassedBound(view_->boundary) && !FTAR_MUTANT(kPlanOnPlan)) {
+    // One planned view at a time (J3).
     early_proposal_ = message;
     return;
   }
@@ -32,6 +34,7 @@ void Engine::Impl::On(const wire::Propose& message) {
     reserved.earliest.kind = wire::Bound::Kind::kStep;
     // A root that has just entered may be behind those who heard its predecessor's marks.
     reserved.earliest.step = std::max(std::max(step_, root_step_) + 3, era_step_ + 2);
+    if (FTAR_MUTANT(kStepTooNear)) reserved.earliest.step = step_ + 1;
     if (step_ == 0) {
       const wire::Bound& first = view_->Find(config_.self.id)->first;
       reserved.earliest.step = std::max(reserved.earliest.step, first.step + 3);
@@ -74,6 +77,7 @@ void Engine::Impl::On(const wire::Confirm& message) {
     promised_members_.push_back(entry.card.id);
   confirmed_ = message.view;
   SendCoordinator(wire::Confirmed{message.view.epoch});
+  if (FTAR_MUTANT(kStartsOnConfirm)) InstallPlanned(message.view);
 }
 
 // Coordinator to root: put it on the links. Links are first in, first out, so everybody has it
@@ -94,7 +98,8 @@ void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
   if (!entered) return;
   proposed_.reset();
   reserved_step_ = 0;
-  for (MemberId id : ColumnOf(message.view.entries)) {
+  const wire::View& told = FTAR_MUTANT(kNewcomerNotTold) ? *view_ : message.view;
+  for (MemberId id : ColumnOf(told.entries)) {
     if (id != config_.self.id) SendPeer(id, message);
   }
   SendCoordinator(wire::Announced{message.view.epoch, config_.self.shard});
@@ -103,7 +108,8 @@ void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
 
 void Engine::Impl::OnPeer(MemberId, const wire::Announce& message) {
   // After promising a Prepare no announcement of an older epoch is obeyed (J1).
-  if (frozen_ || message.view.epoch < promised_) return;
+  const bool late = frozen_ || message.view.epoch < promised_;
+  if (late && !FTAR_MUTANT(kLateAnnouncement)) return;
   const bool next = view_ && message.view.base == view_->epoch;
   const bool entering = !view_ && confirmed_ && confirmed_->epoch == message.view.epoch;
   if (next || entering) return InstallPlanned(message.view);
@@ -148,7 +154,9 @@ void Engine::Impl::BecomeMember() {
 
 void Engine::Impl::BeginLeaving() {
   Become(Phase::kLeaving, {});
-  for (auto& [key, group] : groups_) group->StandIn();
+  for (auto& [key, group] : groups_) {
+    if (!FTAR_MUTANT(kNoStandIn)) group->StandIn();
+  }
   if (!config_.solo) SendCoordinator(wire::LeaveRequest{});
 }
 
@@ -211,7 +219,7 @@ void Engine::Impl::TendLeaving() {
     // newcomers do where all others leave, that says nothing of those who leave and may need each
     // other; but whoever has passed its bound knows the same of them, and has told them all it has
     // to (J5).
-    if (released_ && PassedBound(self->last)) Go();
+    if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) Go();
     return;
   }
   // One word for all who leave: it is given at the latest of their bounds.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "engine/impl.h"
 
 namespace ftar::engine {
@@ -25,6 +26,17 @@ Seq Engine::Impl::FirstStepSeq(GroupKey group, uint64_t step) const {
     }
   }
   return 0;
+}
+
+// A newcomer's first operation is the first one of the step it enters at, which may have begun
+// already when it learns of its bound.
+void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  if (!self || self->first.kind != wire::Bound::Kind::kStep) return;
+  for (const wire::StepMark& mark : marks_) {
+    if (mark.step >= self->first.step && !group.knows_first())
+      group.LearnFirstAt(now_, FirstStepSeq(key, mark.step));
+  }
 }
 
 void Engine::Impl::TryBeginStep() {
@@ -58,10 +70,12 @@ void Engine::Impl::TryBeginStep() {
     }
     target = asked;
   }
-  if (reserved_step_ > 0 && target + 1 >= reserved_step_) return;  // J3: first the announcement
+  if (reserved_step_ > 0 && target + 1 >= reserved_step_ && !FTAR_MUTANT(kReservedStepBegun))
+    return;  // J3: first the announcement
   const bool alone = ColumnOf(view_->entries).size() == 1;
   const bool first_of_all = step_ == 0 && !entering;
-  if (!alone && !IsRoot() && !entering && !first_of_all && root_step_ + 1 < target) return;
+  const bool follows = !alone && !IsRoot() && !entering && !first_of_all;
+  if (follows && root_step_ + 1 < target && !FTAR_MUTANT(kRunsAheadOfRoot)) return;
   FinishBeginStep(target);
 }
 

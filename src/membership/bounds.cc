@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/mutant.h"
+
 namespace ftar::membership {
 namespace {
 
@@ -58,9 +60,11 @@ const wire::ViewEntry* ColumnRoot(const wire::View& view, int32_t shard) {
 void LatestBound::Add(const Bound& bound) {
   switch (bound.kind) {
     case Bound::Kind::kStep:
-      if (!step_ || step_->step < bound.step) step_ = bound;
+      if (!step_ || (step_->step < bound.step && !FTAR_MUTANT(kColumnsApart))) step_ = bound;
       return;
-    case Bound::Kind::kSeq: seq_ = seq_ ? LaterSeq(*seq_, bound) : bound; return;
+    case Bound::Kind::kSeq:
+      seq_ = seq_ && !FTAR_MUTANT(kColumnsApart) ? LaterSeq(*seq_, bound) : bound;
+      return;
     case Bound::Kind::kNone:
     case Bound::Kind::kAlways: other_ = true; return;
   }

@@ -164,6 +164,9 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   if (peer.departed)
     return TurnAway(event.conn, wire::Rejected{Code::kLeft, "", "this member has left"},
                     Describe(peer.card) + " came back after it had left");
+  if (peer.state == State::kReporting && !event.hello.report.installed_view)
+    return TurnAway(event.conn, wire::Rejected{Code::kPeer, "", "it had reported a view before"},
+                    Describe(peer.card) + " came back without the view that it had reported");
   peer.conn = event.conn;
   peer.report = event.hello.report;
   peer.installed = std::max(peer.installed, peer.report.installed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "membership/bounds.h"
 #include "membership/coordinator_machine.h"
 #include "membership/quorum.h"
@@ -51,7 +52,8 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
     wire::ViewEntry entry;
     entry.card = peer->card;
     entry.first = {};  // the leader's to fill
-    entries.push_back(std::move(entry));
+    entries.insert(FTAR_MUTANT(kNewcomersFirst) ? entries.begin() : entries.end(),
+                   std::move(entry));
   }
   return entries;
 }
@@ -68,8 +70,9 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
       entry.last.kind = wire::Bound::Kind::kAlways;  // asks to leave
     // Q3: survivors nest in what each was promised last, and a planned view is no promise that
     // everybody has heard of: who came by one since the last Install is a member, not a survivor.
-    if (current_ && current_->Find(id) && entry.joined_epoch <= current_->era)
-      prepare.survivors.push_back(id);
+    const bool heard_of =
+        current_ && (entry.joined_epoch <= current_->era || FTAR_MUTANT(kNewcomerSurvives));
+    if (heard_of && current_->Find(id)) prepare.survivors.push_back(id);
   }
   if (prepare.survivors.empty() && current_) {
     for (const wire::ViewEntry& entry : prepare.members) {
@@ -136,14 +139,13 @@ void CoordinatorMachine::StartChange() {
 }
 
 void CoordinatorMachine::SendPrepare(wire::Prepare prepare) {
-  const TimeNs wait = change_ ? change_->wait_ns : change_wait_ns();
-  const int timeouts = change_ ? change_->timeouts : 0;
-  prepare.leader_turn = static_cast<uint32_t>(timeouts);
-  change_.emplace();
-  change_->prepare = std::move(prepare);
-  change_->wait_ns = wait;
-  change_->timeouts = timeouts;
-  change_->deadline_ns = now_ + wait;
+  Change change;
+  change.wait_ns = change_ ? change_->wait_ns : change_wait_ns();
+  change.timeouts = change_ ? change_->timeouts : 0;
+  change.deadline_ns = now_ + change.wait_ns;
+  change.prepare = std::move(prepare);
+  change.prepare.leader_turn = static_cast<uint32_t>(change.timeouts);
+  change_ = std::move(change);
   const wire::Prepare& sent = change_->prepare;
   std::vector<MemberId> all;
   for (const wire::ViewEntry& entry : sent.members) {
@@ -213,6 +215,7 @@ void CoordinatorMachine::RejectNewcomer(MemberId id, const std::string& why) {
 void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
   HearEpoch(message.report.promised);
   HearEpoch(message.report.installed);
+  if (from.state == State::kReporting) return;  // it answers nothing that was asked here
   from.report = message.report;
   if (!change_ || message.epoch != change_->prepare.epoch) return;
   change_due_ = true;
@@ -252,7 +255,8 @@ void CoordinatorMachine::OnDecided(Peer& from, const wire::Decided& message) {
   });
   if (!member) return;
   change_->decided.insert({message.shard, message});
-  if (change_->decided.size() == change_->columns.size()) InstallChange();
+  if (change_->decided.size() == change_->columns.size() || FTAR_MUTANT(kInstallAtFirstColumn))
+    InstallChange();
 }
 
 // J1, J4: bounds are the leaders'; one that was chosen now becomes the latest that any column
@@ -304,13 +308,13 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
 // that shard nothing is left, whatever there is of the others.
 bool CoordinatorMachine::NobodyHasBegun() const {
   bool nobody = true;
-  for (const auto& [column, decided] : change_->decided) {
+  for (const auto& [shard, decided] : change_->decided) {
     const bool only_newcomers =
         std::all_of(decided.bounds.begin(), decided.bounds.end(),
                     [](const wire::BoundOf& bound) { return bound.fresh_first; });
-    const bool has_lost = std::any_of(lost_.begin(), lost_.end(), [&](const auto& entry) {
-      return entry.second.shard == column;
-    });
+    const bool has_lost =
+        std::any_of(lost_.begin(), lost_.end(),
+                    [column = shard](const auto& entry) { return entry.second.shard == column; });
     if (only_newcomers && has_lost) return true;
     nobody = nobody && only_newcomers;
   }

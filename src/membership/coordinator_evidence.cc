@@ -7,6 +7,7 @@
 #include "membership/coordinator_machine.h"
 
 #include "base/knob_value.h"
+#include "base/mutant.h"
 
 namespace ftar::membership {
 namespace {
@@ -41,6 +42,10 @@ bool CoordinatorMachine::Entering(MemberId id) const {
 
 bool CoordinatorMachine::Leaving(MemberId id) const {
   const wire::ViewEntry* entry = EntryOf(id);
+  // A column may have been told of its end, and have released it, before the others have.
+  const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
+  if (announced && plan_->view.Find(id) && !FTAR_MUTANT(kEarlyLeaverLost))
+    entry = plan_->view.Find(id);
   return entry && entry->last.kind != wire::Bound::Kind::kNone;
 }
 
@@ -61,7 +66,8 @@ void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) 
   suspects_.erase(entry.card.id);
   Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
   lost_.insert({entry.card.id, std::move(loss)});
-  change_due_ = true;
+  // Its place is free, and newcomers may bring a lost quorum back.
+  change_due_ = roster_changed_ = true;
 }
 
 // Whole replicas leave, in all groups at once: a model copy with a hole is of no use.
@@ -80,6 +86,7 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
   loss.last_progress_ns = age_ns;
   const wire::MemberCard card = culprit->card;
   LoseOne(*culprit, loss);
+  if (FTAR_MUTANT(kHalfReplicaStays)) return true;
   for (const wire::View* view : {current_ ? &*current_ : nullptr, plan_ ? &plan_->view : nullptr}) {
     if (!view) continue;
     for (const wire::ViewEntry& entry : view->entries) {
@@ -124,9 +131,9 @@ void CoordinatorMachine::JudgeSuspects() {
     if (peer.conn == 0) ++away;
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first: they
-  // have time to come back. While nobody at all can reach
-  // it, there is also nobody who would wait for a decision.
-  const bool self_suspect = 2 * away > members;
+  // have time to come back. While nobody at all can reach it, there is also nobody who would wait
+  // for a decision.
+  const bool self_suspect = 2 * away > members && !FTAR_MUTANT(kTrustsItself);
   alone = alone && members > 1;
   bool told = false;
   for (MemberId id : due) {
@@ -188,7 +195,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     return;
   }
   if (message.kind == wire::EvidenceKind::kLinkRestored) {
-    edges_.Remove(reporter, subject);
+    if (!FTAR_MUTANT(kRestoredLinkCounts)) edges_.Remove(reporter, subject);
     from.links.insert(subject);
     roster_changed_ = true;  // a newcomer may have waited for this link
     return;
@@ -253,12 +260,19 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
 // that cover all edges, first one that the coordinator cannot reach, then the higher rank; one at a
 // time, since each eviction may explain the other edges.
 void CoordinatorMachine::JudgeLinks() {
-  if (edges_.empty() || edges_.oldest_ns() + timeout_ns_ / 10 > now_ || !current_) return;
+  const TimeNs stands = timeout_ns_ / 10;
+  if (edges_.empty() || edges_.oldest_ns() + stands > now_ || !current_) return;
+  bool younger = false;
   std::set<std::pair<int32_t, int32_t>> broken;
   for (const LinkEdges::Edge& edge : edges_.edges()) {
     if (!Alive(edge.reporter) || !Alive(edge.subject)) {
       if (!Entering(edge.reporter) && !Entering(edge.subject))
         edges_.Remove(edge.reporter, edge.subject);
+      continue;
+    }
+    // It may be up again in a moment, and counts when it has stood as long as others have.
+    if (now_ - edge.since_ns < stands && !FTAR_MUTANT(kFreshEdgeCounts)) {
+      younger = true;
       continue;
     }
     // Who has its end goes soon, and its links close with it; but until then it is needed.
@@ -267,6 +281,8 @@ void CoordinatorMachine::JudgeLinks() {
     broken.insert(
         std::minmax(EntryOf(edge.reporter)->card.replica, EntryOf(edge.subject)->card.replica));
   }
+  // The younger ones may show who is at the middle of this: they are waited for, once.
+  if (younger && edges_.oldest_ns() + 2 * stands > now_) return;
   const auto preference = [this](int32_t replica) {
     int64_t rank = 0, unreachable = 0, goes = 0;
     for (size_t i = 0; i < current_->entries.size(); ++i) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
+
 namespace ftar::membership {
 
 std::string Describe(const wire::MemberCard& card) {
@@ -107,7 +109,7 @@ void CoordinatorMachine::On(const Connected& event) {
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
   const auto grave = graveyard_.find(card.id);
   const bool foreign = current_ && event.hello.report.installed_view && !Alive(card.id);
-  if (grave != graveyard_.end() || foreign) {
+  if ((grave != graveyard_.end() || foreign) && !FTAR_MUTANT(kEvictedMayReturn)) {
     wire::Loss reason = grave != graveyard_.end() ? grave->second : wire::Loss{};
     if (grave == graveyard_.end()) {
       reason.member = card.id;
@@ -163,6 +165,10 @@ void CoordinatorMachine::On(const Received& event) {
   Peer* peer = Find(found->second);
   if (!peer) return;
   detector_.Heard(peer->card.id);
+  // Silent, but no Prepare without it has gone out for want of a quorum: as in Reconnect.
+  if (const auto lost = lost_.find(peer->card.id);
+      lost != lost_.end() && !change_ && lost->second.stage == "silence")
+    TakeBack(peer->card.replica);
   const wire::Message& message = event.message;
   if (const auto* m = std::get_if<wire::LinksUp>(&message)) return OnLinksUp(*peer, *m);
   if (const auto* m = std::get_if<wire::Heartbeat>(&message)) return OnHeartbeat(*peer, *m);
@@ -227,10 +233,12 @@ void CoordinatorMachine::Close(Peer& peer) {
 }
 
 void CoordinatorMachine::HearEpoch(Epoch epoch) {
-  counter_ = std::max(counter_, EpochCounter(epoch));
+  if (!FTAR_MUTANT(kHeardEpochForgotten)) counter_ = std::max(counter_, EpochCounter(epoch));
 }
 
 // Q1: above everything made here or heard of, and distinct from what any other incarnation makes.
-Epoch CoordinatorMachine::NextEpoch() { return MakeEpoch(++counter_, config_.incarnation); }
+Epoch CoordinatorMachine::NextEpoch() {
+  return MakeEpoch(++counter_, FTAR_MUTANT(kEpochWithoutIncarnation) ? 0 : config_.incarnation);
+}
 
 }  // namespace ftar::membership

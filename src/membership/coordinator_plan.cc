@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "membership/bounds.h"
 #include "membership/coordinator_machine.h"
 
@@ -29,7 +30,8 @@ std::set<MemberId> CoordinatorMachine::ReadyNewcomers() const {
   if (static_cast<int32_t>(columns.size()) < reference_->shards) return {};
   std::map<int32_t, std::set<MemberId>> replicas;
   for (const auto& [id, peer] : peers_) {
-    if (peer.state == State::kNewcomer && peer.linked && peer.conn != 0 && !lost_.contains(id))
+    const bool linked = peer.linked || FTAR_MUTANT(kUnlinkedEnters);
+    if (peer.state == State::kNewcomer && linked && peer.conn != 0 && !lost_.contains(id))
       replicas[peer.card.replica].insert(id);
   }
   std::set<MemberId> ready;
@@ -95,7 +97,8 @@ bool CoordinatorMachine::ReleaseAll() {
     const MemberId id = entry.card.id;
     if (!Alive(id)) continue;
     const Peer* peer = Find(id);
-    if (!peer || !peer->leave_ready) return false;
+    if (!peer || !(FTAR_MUTANT(kReleasedUnready) ? peer->leave_requested : peer->leave_ready))
+      return false;
     released = released || peer->released;
     if (!peer->released) all.push_back(id);
   }
@@ -184,6 +187,7 @@ void CoordinatorMachine::VoidPlan() {
     std::vector<MemberId> all(plan_->newcomers.begin(), plan_->newcomers.end());
     for (const auto& [column, root] : plan_->roots) all.push_back(root);
     Multicast(all, wire::VoidPlan{plan_->view.epoch});
+    if (FTAR_MUTANT(kVoidNumberReused)) --counter_;
   }
   plan_.reset();
   plan_due_ = true;
@@ -224,7 +228,7 @@ bool CoordinatorMachine::BoundPlan() {
 
 // J3: announced only when the newcomers have confirmed the boundary.
 void CoordinatorMachine::ConfirmOrAnnounce() {
-  if (!plan_->unconfirmed.empty()) {
+  if (!plan_->unconfirmed.empty() && !FTAR_MUTANT(kAnnouncedUnconfirmed)) {
     plan_->stage = Plan::Stage::kConfirming;
     Multicast({plan_->newcomers.begin(), plan_->newcomers.end()}, wire::Confirm{plan_->view});
     return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "membership/coordinator_machine.h"
 
 namespace ftar::membership {
@@ -46,8 +47,9 @@ void CoordinatorMachine::TryRecover() {
   const Peer* highest = nullptr;
   for (const auto& [id, peer] : peers_) {
     if (peer.state != State::kReporting) continue;
-    if (!highest || peer.report.installed_view->epoch > highest->report.installed_view->epoch)
-      highest = &peer;
+    const bool higher =
+        !highest || peer.report.installed_view->epoch > highest->report.installed_view->epoch;
+    if (higher || FTAR_MUTANT(kAnyBase)) highest = &peer;
   }
   if (!highest) {  // all reporters are gone again
     recovering_ = false;
@@ -63,7 +65,7 @@ void CoordinatorMachine::TryRecover() {
         const MemberId id = entry.card.id;
         return Find(id) || proven_dead_.contains(id) || left_out.contains(id);
       });
-  if (complete || now_ >= recover_at_) FinishRecovery(base);
+  if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce)) FinishRecovery(base);
 }
 
 void CoordinatorMachine::FinishRecovery(wire::View base) {
@@ -96,17 +98,19 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
     const MemberId id = entry.card.id;
     const auto proof = proven_dead_.find(id);
     const auto out = left_out.find(id);
+    // Had been given its end, and has very likely gone as planned.
+    const bool gone = !Find(id) && entry.last.kind != wire::Bound::Kind::kNone;
     if (proof != proven_dead_.end()) {
       Lose(id, Code::kPeer, "process watch", proof->second);
-    } else if (out != left_out.end()) {
+    } else if (out != left_out.end() && (!gone || FTAR_MUTANT(kGoneLeaverLost))) {
       Lose(id, Code::kEvicted, "earlier change",
            "was left out of epoch " + std::to_string(EpochCounter(out->second)) +
                ", which others have promised");
-    } else if (!Find(id) && entry.last.kind != wire::Bound::Kind::kNone) {
-      Peer& gone = peers_[id];  // had been given its end, and has very likely gone as planned
-      gone.card = entry.card;
-      gone.state = State::kMember;
-      gone.departed = true;
+    } else if (gone) {
+      Peer& peer = peers_[id];
+      peer.card = entry.card;
+      peer.state = State::kMember;
+      peer.departed = true;
     } else if (!Find(id)) {
       Lose(id, Code::kPeer, "control connection",
            "it did not come back to the restarted coordinator");

@@ -1,5 +1,7 @@
 #include "membership/quorum.h"
 
+#include "base/mutant.h"
+
 namespace ftar::membership {
 namespace {
 
@@ -27,7 +29,7 @@ QuorumAnswer HasQuorum(const QuorumQuestion& question) {
   for (int32_t replica : question.survivors) {
     if (!question.proven_dead.contains(replica)) ++surviving;
   }
-  if (surviving < static_cast<size_t>(question.min_replicas)) {
+  if (surviving < static_cast<size_t>(question.min_replicas) && !FTAR_MUTANT(kMinReplicasIgnored)) {
     return {false, std::to_string(surviving) + " of at least " +
                        std::to_string(question.min_replicas) + " replicas (min_replicas) are here"};
   }

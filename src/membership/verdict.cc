@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "base/mutant.h"
+
 namespace ftar::membership {
 namespace {
 
@@ -34,7 +36,8 @@ const OpStatus* OpOf(const GroupStatus* group, Seq seq) {
 
 // J2: delivered-through counts only from the reporter's first operation on.
 bool Delivered(const GroupStatus* group, Seq seq) {
-  return group && seq >= group->first_seq && seq < group->delivered_end;
+  const bool own = group && (seq >= group->first_seq || FTAR_MUTANT(kDeliveredFromZero));
+  return own && seq < group->delivered_end;
 }
 
 bool HasCalled(const ColumnStatus& status) {
@@ -47,7 +50,8 @@ std::map<GroupKey, Seq> CalledEnds(const StatusMap& statuses) {
   for (const auto& [id, status] : statuses) {
     for (const GroupStatus& group : status.groups) {
       Seq& end = ends[group.group];
-      end = std::max(end, group.called_end);
+      end =
+          std::max(end, FTAR_MUTANT(kFreshBoundDelivered) ? group.delivered_end : group.called_end);
       // A failure uses its seq up even if all who have called it are gone since (V6).
       for (const Verdict& failed : group.failed) end = std::max(end, failed.seq + 1);
     }
@@ -87,7 +91,9 @@ bool HasBegun(MemberId id, const ColumnStatus& status) {
 // J1: does this report bind the first bound that its view gives to `member`? A newcomer's own word
 // of a planned view does not, unless it has acted on it: nobody else may know the announcement.
 bool BindsFirst(MemberId reporter, const ColumnStatus& status, MemberId member) {
-  return reporter != member || !status.report.installed_view->planned || HasCalled(status);
+  if (FTAR_MUTANT(kUnheardPlanBinds)) return true;
+  const bool acted = HasCalled(status) && !FTAR_MUTANT(kActedNewcomerVoid);
+  return reporter != member || !status.report.installed_view->planned || acted;
 }
 
 // Everything the table needs to know of one operation.
@@ -198,11 +204,13 @@ class Table {
     std::optional<Epoch> attempt;
     size_t complete = 0;
     for (const auto& [id, op] : facts.called) {
-      if (!op->complete || (attempt && *attempt != op->attempt)) return std::nullopt;
+      if (!op->complete && !FTAR_MUTANT(kCommitIncomplete)) return std::nullopt;
+      if (attempt && *attempt != op->attempt) return std::nullopt;
       attempt = op->attempt;
       ++complete;
     }
     for (MemberId id : facts.delivered) {
+      if (FTAR_MUTANT(kDeliveredNotComplete)) break;
       if (std::find(facts.members.begin(), facts.members.end(), id) != facts.members.end())
         ++complete;
     }
@@ -247,8 +255,8 @@ class Table {
   // V8: a strict step's operations are not salvaged.
   bool Salvage(const OpFacts& facts, Verdict* verdict) const {
     const wire::Signature& signature = facts.sample->signature;
-    if (signature.kind == kReduceScatter || (signature.flags & wire::kSignatureStrict))
-      return false;
+    const bool strict = (signature.flags & wire::kSignatureStrict) && !FTAR_MUTANT(kStrictSalvaged);
+    if (signature.kind == kReduceScatter || strict) return false;
     std::set<Epoch, std::greater<>> attempts;
     for (const auto& [id, op] : facts.called) attempts.insert(op->attempt);
     for (Epoch attempt : attempts) {
@@ -259,13 +267,15 @@ class Table {
       if (chunks == 0) continue;
       std::vector<int32_t> holders(chunks, -1);
       for (const auto& [id, op] : facts.called) {
-        if (op->attempt != attempt || op->chunks != chunks) continue;
+        const bool other = op->attempt != attempt && !FTAR_MUTANT(kSalvageMixesAttempts);
+        if (other || op->chunks != chunks) continue;
         for (uint32_t c = 0; c < chunks && c / 64 < op->final_chunks.size(); ++c) {
           if (holders[c] < 0 && (op->final_chunks[c / 64] >> (c % 64) & 1))
             holders[c] = ranks_.at(id);
         }
       }
-      if (std::find(holders.begin(), holders.end(), -1) != holders.end()) continue;
+      const bool holes = std::find(holders.begin(), holders.end(), -1) != holders.end();
+      if (holes && !FTAR_MUTANT(kSalvageWithHoles)) continue;
       verdict->kind = VerdictKind::kSalvage;
       verdict->attempt = attempt;
       verdict->holders = std::move(holders);
@@ -305,7 +315,7 @@ class Table {
 
   bool RootGone(const OpFacts& facts, Verdict* verdict) const {
     const wire::Signature& signature = facts.sample->signature;
-    if (signature.kind != kBroadcast) return false;
+    if (signature.kind != kBroadcast || FTAR_MUTANT(kRootGoneRetries)) return false;
     if (std::find(facts.members.begin(), facts.members.end(), signature.root) !=
         facts.members.end())
       return false;
@@ -353,7 +363,8 @@ std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
       }
       // A leave boundary that any survivor knows is kept, or its operations would change members
       // (J1).
-      if (entry->last.kind != Bound::Kind::kNone && view.epoch >= last_epoch) {
+      const bool leaves = entry->last.kind != Bound::Kind::kNone && view.epoch >= last_epoch;
+      if (leaves && !FTAR_MUTANT(kLeaveBoundForgotten)) {
         last_epoch = view.epoch;
         out.last = entry->last;
       }

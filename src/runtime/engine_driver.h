@@ -200,8 +200,7 @@ class EngineDriver {
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;
   std::unordered_map<uint64_t, Inbound> inbound_;
-  using StagingKey = std::pair<GroupKey, uint64_t>;  // each group counts its own
-  std::map<StagingKey, Staging> staging_;
+  std::map<std::pair<GroupKey, uint64_t>, Staging> staging_;  // each group counts its own
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;
   size_t flights_used_ = 0;

@@ -152,7 +152,7 @@ TEST_P(HandshakeTest, AThousandIdleStrangersKeepNobodyOut) {
 
 TEST_P(HandshakeTest, RunningOutOfDescriptorsDoesNotHurtWhatIsThere) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UBSan opens a pipe to look at an object, and takes it for a bad one if it cannot";
+  GTEST_SKIP() << "UBSan needs descriptors to tell a good object from a bad one";
 #endif
   Node a(GetParam(), 1), b(GetParam(), 2), c(GetParam(), 3);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));

@@ -1,5 +1,9 @@
 // The coordinator's end of the simulated control connections: what src/coordinator's server does on
 // real sockets.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "node.h"
 #include "wire/codec.h"
 #include "world.h"
@@ -25,36 +29,19 @@ void World::FeedCoordinator(const membership::CoordinatorEvent& event) {
 void World::DrainCoordinator() {
   membership::CoordinatorReady ready = coordinator_->TakeReady();
   ended_ = ended_ || ready.ended;
-  for (const membership::Note& note : ready.notes) Trace("coordinator: " + note.text);
-  for (const membership::Outgoing& outgoing : ready.messages) {
+  look_again_ = look_again_ || ready.ended;
+  if (trace_) {
+    for (const membership::Note& note : ready.notes) Trace("coordinator: " + note.text);
+  }
+  for (membership::Outgoing& outgoing : ready.messages) {
+    const auto message = std::make_shared<const wire::Message>(std::move(outgoing.message));
     for (const membership::ConnId conn : outgoing.to) {
-      Node* node = NodeOf(conn);
-      if (!node) continue;
-      if (trace_ && !std::holds_alternative<wire::CoordinatorBeat>(outgoing.message)) {
-        Trace("coordinator -> " + ToString(node->card.id) + " " +
-              wire::MessageName(outgoing.message));
-      }
-      At(WireTime(0, conn + 1000), [this, node, conn, message = outgoing.message] {
-        node->Do([this, node, conn, message] {
-          if (node->connection == conn) Feed(*node, engine::FromCoordinator{message});
-        });
-      });
+      if (Node* node = NodeOf(conn)) CarryOrder(*node, conn, message);
     }
+    if (ambushes_left_ > 0) Ambush(*message);
   }
   for (const membership::ConnId conn : ready.close) {
-    Node* node = NodeOf(conn);
-    if (!node) continue;
-    At(WireTime(0, conn + 1000), [this, node, conn] {
-      node->Do([this, node, conn] {
-        if (node->connection != conn) return;
-        node->connection = 0;
-        Feed(*node, engine::CoordinatorDown{});
-        After(5 * kMillisecond, [this, node] {
-          if (node->alive && !node->over && node->connection == 0) Attach(*node);
-        });
-      });
-    });
-    FeedCoordinator(membership::Disconnected{conn, ""});
+    CloseFromCoordinator(conn);
     if (!coordinator_) return;
   }
   if (ready.next_deadline < coordinator_wake_) {
@@ -68,6 +55,38 @@ void World::DrainCoordinator() {
   }
 }
 
+void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Message> message) {
+  if (trace_ && !std::holds_alternative<wire::CoordinatorBeat>(*message))
+    Trace("coordinator -> " + ToString(node.card.id) + " " + wire::MessageName(*message));
+  const auto hear = [this, &node, message] {
+    if (const auto* prepare = std::get_if<wire::Prepare>(message.get()))
+      node.conduct.HearsPrepare(*prepare);
+    Feed(node, engine::FromCoordinator{*message});
+  };
+  const auto arrive = [&node, conn, hear] {
+    if (node.connection == conn) hear();
+  };
+  AtNode(node, WireTime(0, conn + 1000), arrive);
+  const bool repeatable = std::holds_alternative<wire::Prepare>(*message) ||
+                          std::holds_alternative<wire::Install>(*message);
+  if (weather_.echoes && repeatable && !calm_ && later_.Chance(0.25))
+    AtNode(node, now_ + later_.Between(kMillisecond, 60 * kMillisecond), arrive);
+}
+
+void World::CloseFromCoordinator(uint64_t conn) {
+  Node* node = NodeOf(conn);
+  if (!node) return;
+  AtNode(*node, WireTime(0, conn + 1000), [this, node, conn] {
+    if (node->connection != conn) return;
+    node->connection = 0;
+    Feed(*node, engine::CoordinatorDown{});
+    After(5 * kMillisecond, [this, node] {
+      if (node->alive && !node->over && node->connection == 0) Attach(*node);
+    });
+  });
+  FeedCoordinator(membership::Disconnected{conn, ""});
+}
+
 World::Node* World::NodeOf(uint64_t conn) {
   const auto found = connections_.find(conn);
   return found == connections_.end() ? nullptr : found->second;
@@ -78,6 +97,7 @@ void World::Attach(Node& node) {
     if (node.alive) After(5 * kMillisecond, [this, &node] { Attach(node); });
     return;
   }
+  if (node.connection != 0) return;
   node.connection = ++next_connection_;
   connections_[node.connection] = &node;
   Feed(node, engine::CoordinatorUp{});
@@ -90,12 +110,13 @@ void World::ToCoordinator(Node& node, wire::Message message) {
     Trace(ToString(node.card.id) + " -> coordinator " + wire::MessageName(message));
   }
   const uint64_t life = coordinator_life_;
-  At(WireTime(conn + 1000, 0), [this, conn, life, message = std::move(message)] {
+  auto held = std::make_unique<wire::Message>(std::move(message));
+  At(WireTime(conn + 1000, 0), [this, conn, life, held = std::move(held)] {
     if (life != coordinator_life_) return;
-    if (const auto* hello = std::get_if<wire::Hello>(&message)) {
-      FeedCoordinator(membership::Connected{conn, *hello});
+    if (auto* hello = std::get_if<wire::Hello>(held.get())) {
+      FeedCoordinator(membership::Connected{conn, std::move(*hello)});
     } else {
-      FeedCoordinator(membership::Received{conn, message});
+      FeedCoordinator(membership::Received{conn, std::move(*held)});
     }
   });
 }

@@ -1,6 +1,7 @@
-// The weather, and the faults it brings. Each fault strikes at a drawn time; members and links are
-// drawn when it strikes.
+// The faults that the weather brings. Each strikes at a drawn time; members and links are drawn
+// when it strikes.
 #include <algorithm>
+#include <utility>
 
 #include "node.h"
 #include "world.h"
@@ -9,44 +10,6 @@ namespace ftar::sim {
 
 namespace {
 constexpr TimeNs kFaultSpan = 120 * kMillisecond;
-}
-
-Weather DrawWeather(uint64_t seed) {
-  Random dice(seed * 2654435761u + 17);
-  Weather weather;
-  weather.replicas = static_cast<int>(dice.Between(1, 5));
-  weather.shards = dice.Below(5) == 0 ? 2 : 1;
-  weather.ops = static_cast<int>(dice.Between(3, 12));
-  weather.ops_per_step = dice.Below(2) == 0 ? 0 : static_cast<int>(dice.Between(1, 6));
-  weather.window = static_cast<Seq>(dice.Between(1, 6));
-  weather.delay_max = dice.Below(3) == 0 ? 5 * kMillisecond : dice.Between(20, 1000) * kMicrosecond;
-  weather.work_delay_max = dice.Below(2) == 0 ? 0 : dice.Between(1, 500) * kMicrosecond;
-  const auto some = [&dice](int most) {
-    return dice.Below(2) == 0 ? 0 : static_cast<int>(dice.Between(1, most));
-  };
-  weather.kills = some(3);
-  weather.stops = some(2);
-  weather.joins = some(3);
-  weather.leaves = some(2);
-  weather.cuts = some(2);
-  weather.coordinator_restarts = dice.Below(4) == 0 ? 1 : 0;
-  weather.in_place = dice.Below(2) == 0;
-  weather.mismatch = dice.Below(8) == 0;
-  weather.weights = dice.Below(3) == 0;
-  weather.aborts = dice.Below(6) == 0 ? 1 : 0;
-  weather.acks_pass = dice.Below(2) == 0;
-  return weather;
-}
-
-std::string Describe(const Weather& w) {
-  return std::to_string(w.replicas) + "x" + std::to_string(w.shards) + " members, window " +
-         std::to_string(w.window) + ", " + std::to_string(w.ops_per_step) + " ops a step, delay " +
-         std::to_string(w.delay_max / 1000) + " us, kills " + std::to_string(w.kills) + ", stops " +
-         std::to_string(w.stops) + ", joins " + std::to_string(w.joins) + ", leaves " +
-         std::to_string(w.leaves) + ", cuts " + std::to_string(w.cuts) + ", coordinator restarts " +
-         std::to_string(w.coordinator_restarts) + (w.in_place ? ", in place" : "") +
-         (w.mismatch ? ", a mismatch" : "") + (w.weights ? ", weights" : "") +
-         (w.aborts > 0 ? ", an abort" : "") + (w.acks_pass ? ", acks pass data" : "");
 }
 
 // Somebody who is in and may be struck without ending the job: one replica must remain.
@@ -62,27 +25,40 @@ World::Node* World::Victim(bool spare_last) {
   return in[rng_.Below(in.size())];
 }
 
-void World::Kill(Node& node) {
-  Trace("kill   " + ToString(node.card.id));
+// It and its replica may be evicted from now on, and nobody wonders.
+void World::Strike(Node& node) {
   ++faults_;
+  for (auto& mate : nodes_) {
+    if (mate->alive && mate->card.replica == node.card.replica) mate->struck = true;
+  }
+  // It may not come to say that a link is up again.
+  for (const auto& [a, b] : flapping_) {
+    if (now_ < flapping_until_ && (a->struck || b->struck)) a->struck = b->struck = true;
+  }
+}
+
+void World::Kill(Node& node) {
+  if (trace_) Trace("kill   " + ToString(node.card.id));
+  Strike(node);
+  Unquiet(now_ + 20 * kMillisecond);
+  look_again_ = true;
   node.alive = false;
   const MemberId dead = node.card.id;
-  const uint64_t connection = node.connection;
-  node.connection = 0;
+  const uint64_t connection = std::exchange(node.connection, 0);
   if (connection != 0) {
     // A connection ends behind what was sent on it, a Hello above all.
     const TimeNs closed = now_ + rng_.Between(100'000, 20 * kMillisecond);
-    At(std::max(closed, wires_[{connection + 1000, 0}].free + 1), [this, connection] {
+    At(std::max(closed, WireOf(connection + 1000, 0).free + 1), [this, connection] {
       FeedCoordinator(membership::Disconnected{connection, ""});
     });
   }
   for (auto& other : nodes_) {
-    if (!other->alive || !other->links.contains(dead)) continue;
+    if (!other->alive || !other->Holds(node)) continue;
     Node* watcher = other.get();
     const bool proof = rng_.Chance(0.5);
-    After(rng_.Between(50'000, 10 * kMillisecond), [this, watcher, dead, proof] {
+    After(rng_.Between(50'000, 10 * kMillisecond), [this, watcher, &node, dead, proof] {
       if (watcher->revoked.contains(dead)) return;
-      watcher->links.erase(dead);
+      watcher->SetLink(node, false);
       if (proof) {
         Feed(*watcher, engine::PeerExited{dead});
       } else {
@@ -93,41 +69,77 @@ void World::Kill(Node& node) {
 }
 
 void World::Stop(Node& node, TimeNs duration) {
-  Trace("stop   " + ToString(node.card.id) + " for " + std::to_string(duration / 1'000'000) +
-        " ms");
-  ++faults_;
+  if (trace_)
+    Trace("stop   " + ToString(node.card.id) + " for " + std::to_string(duration / 1'000'000) +
+          " ms");
+  Strike(node);
   node.stopped = true;
+  Unquiet(now_ + duration);
   After(duration, [this, &node] {
-    Trace("cont   " + ToString(node.card.id));
+    if (trace_) Trace("cont   " + ToString(node.card.id));
     node.stopped = false;
     while (!node.backlog.empty() && node.alive && !node.stopped) {
-      auto action = std::move(node.backlog.front());
+      Action action = std::move(node.backlog.front());
       node.backlog.pop_front();
       action();
     }
   });
 }
 
-// Both sides lose the link for good; both live and reach the coordinator (rule Q7).
+// The link is lost for good, in one direction or in both; both ends live and reach the coordinator
+// (rule Q7).
 void World::CutLink(Node& a, Node& b) {
-  Trace("cut    " + ToString(a.card.id) + " - " + ToString(b.card.id));
-  ++faults_;
+  if (trace_) Trace("cut    " + ToString(a.card.id) + " - " + ToString(b.card.id));
+  Strike(a);
+  Strike(b);
+  --faults_;  // one, at two ends
+  Unquiet(now_ + 5 * kMillisecond);
   cut_.insert({a.index, b.index});
-  cut_.insert({b.index, a.index});
+  if (!weather_.one_way) cut_.insert({b.index, a.index});
   for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
     Node* self = from;
     const MemberId peer = to->card.id;
-    After(rng_.Between(1, 5) * kMillisecond, [this, self, peer] {
+    // Cut one way, the receiver closes it, and the sender hears of that.
+    const bool hears = cut_.contains({to->index, from->index});
+    const TimeNs later = hears ? 0 : 5 * kMillisecond;
+    After(later + rng_.Between(1, 5) * kMillisecond, [this, self, peer] {
       if (!self->revoked.contains(peer))
         Feed(*self, engine::LinkIsDown{peer, Code::kLink, "reset"});
     });
   }
 }
 
+// The member's connection closes; the coordinator sees that at `closed_at`.
+void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after) {
+  const uint64_t connection = std::exchange(node.connection, 0);
+  At(closed_at, [this, connection] {
+    FeedCoordinator(membership::Disconnected{connection, "reset"});
+  });
+  After(down_after, [this, &node] { Feed(node, engine::CoordinatorDown{}); });
+  After(back_after, [this, &node] {
+    if (!node.over) Attach(node);
+  });
+  Unquiet(now_ + back_after);
+}
+
+// Every member that is in holds a view with it.
+bool World::KnownToAll(MemberId id) const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [id](const auto& node) {
+    const auto view = node->engine->view();
+    return !node->alive || node->over || !view || view->Find(id);
+  });
+}
+
 void World::RestartCoordinator() {
-  Trace("restart of the coordinator");
+  if (!coordinator_) return;
+  if (trace_) Trace("restart of the coordinator");
   ++faults_;
+  bool anybody = false;
   for (auto& node : nodes_) {
+    const engine::Phase phase = node->engine->phase();
+    const bool in = phase == engine::Phase::kMember || phase == engine::Phase::kLeaving;
+    anybody = anybody || (in && node->alive && !node->stopped);
+    if (!in || !KnownToAll(node->card.id)) node->struck = true;  // the new one may not know it
     if (node->connection == 0) continue;
     node->connection = 0;
     Node* member = node.get();
@@ -139,59 +151,200 @@ void World::RestartCoordinator() {
   }
   coordinator_.reset();
   After(rng_.Between(2, 10) * kMillisecond, [this] { StartCoordinator(); });
+  Unquiet(now_ + 30 * kMillisecond);
+  // Nobody is there to tell the new one of the job, so it begins another.
+  if (begun_ && !anybody) ended_ = look_again_ = true;
+}
+
+void World::KillOne() {
+  if (Node* node = Victim(true)) Kill(*node);
+}
+
+void World::StopOne() {
+  if (Node* node = Victim(true)) Stop(*node, rng_.Between(1, 250) * kMillisecond);
+}
+
+void World::HangOne() {
+  Node* node = Victim(true);
+  if (!node) return;
+  if (trace_) Trace("hang   " + ToString(node->card.id));
+  Strike(*node);
+  node->stopped = node->hung = look_again_ = true;
+}
+
+void World::JoinOne() {
+  std::set<int> live;
+  for (auto& node : nodes_) {
+    if (node->alive && !node->over) live.insert(node->card.replica);
+  }
+  int replica = 0;
+  while (live.contains(replica)) ++replica;
+  ++faults_;
+  for (int shard = 0; shard < weather_.shards; ++shard) AddNode(replica % 8, shard);
+}
+
+void World::LeaveOne() {
+  Node* node = Victim(true);
+  if (!node || node->engine->phase() != engine::Phase::kMember) return;
+  ++faults_;
+  for (auto& mate : nodes_) {  // a replica leaves as a whole
+    if (!mate->alive || mate->over || mate->card.replica != node->card.replica) continue;
+    if (trace_) Trace("leave  " + ToString(mate->card.id));
+    mate->leaving = true;
+    Feed(*mate, engine::RequestLeave{});
+  }
+}
+
+void World::CutOne() {
+  Node* a = Victim(true);
+  Node* b = Victim(true);
+  if (a && b && a != b && a->card.shard == b->card.shard) CutLink(*a, *b);
+}
+
+// A link fails and is back before anybody is evicted for it: what was sent meanwhile comes later.
+void World::FlapOne() {
+  Node* a = Victim(true);
+  Node* b = Victim(true);
+  if (!a || !b || !a->Holds(*b) || !b->Holds(*a) || !cut_.empty()) return;
+  if (trace_) Trace("flap   " + ToString(a->card.id) + " - " + ToString(b->card.id));
+  ++faults_;
+  if (now_ < blackout_until_) a->struck = b->struck = true;
+  flapping_.push_back({a, b});
+  flapping_until_ = now_ + 20 * kMillisecond;
+  const TimeNs back = now_ + later_.Between(kMillisecond / 2, 4 * kMillisecond);
+  for (auto [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+    Node* self = from;
+    Node* peer = to;
+    Wire& wire = WireOf(self->index, peer->index);
+    wire.free = std::max(wire.free, back);
+    wire.word_free = std::max(wire.word_free, back);
+    const auto holds = [self, peer] {
+      return peer->alive && !self->revoked.contains(peer->card.id) && self->Holds(*peer);
+    };
+    Feed(*self, engine::LinkIsDown{peer->card.id, Code::kLink, "reset"});
+    At(back, [this, self, peer, holds] {
+      if (holds()) Feed(*self, engine::LinkIsUp{peer->card.id});
+    });
+  }
+  Unquiet(back);
+}
+
+void World::HiccupOne() {
+  Node* node = Victim(true);
+  if (!node || node->connection == 0) return;
+  if (trace_) Trace("hiccup " + ToString(node->card.id));
+  Strike(*node);
+  const TimeNs sent = WireOf(node->connection + 1000, 0).free + 1;
+  const TimeNs closed = now_ + later_.Between(100'000, 5 * kMillisecond);
+  LoseCoordinator(*node, std::max(closed, sent), kMillisecond / 10,
+                  later_.Between(kMillisecond / 5, 150 * kMillisecond));
+}
+
+// All connections close at once, and all come back soon: it is the coordinator's side that was
+// struck, and nobody may be evicted for it (rule Q7).
+void World::Blackout() {
+  if (!coordinator_) return;
+  if (trace_) Trace("blackout");
+  ++faults_;
+  TimeNs closed = now_ + kMillisecond;
+  // With others away for reasons of their own the coordinator cannot tell; a newcomer has no place
+  // to come back to; and that a link is up again must be told in time.
+  bool whole = now_ > flapping_until_;
+  for (const auto& node : nodes_) {
+    closed = std::max(closed, WireOf(node->connection + 1000, 0).free + 1);
+    const bool known = coordinator_->view() && coordinator_->view()->Find(node->card.id);
+    const bool away = !node->alive || node->stopped || node->over || node->connection == 0;
+    whole = whole && !(known && away);
+  }
+  blackout_until_ = closed + 20 * kMillisecond;
+  for (const auto& node : nodes_) {
+    if (!node->alive || node->connection == 0) continue;
+    const wire::View* view = coordinator_->view();
+    if (!whole || !view || !view->Find(node->card.id)) node->struck = true;
+    LoseCoordinator(*node, closed, kMillisecond / 2,
+                    closed - now_ + later_.Between(3 * kMillisecond, 12 * kMillisecond));
+  }
+}
+
+void World::AbortOne() {
+  Node* node = Victim(true);
+  if (!node) return;
+  Strike(*node);
+  Feed(*node, engine::AbortSelf{Code::kMemory, "out of memory"});
+  node->conduct.GivesUp();
+  if (weather_.ambushes == 0) return Kill(*node);
+  // It takes a while to go: its links and its connection stay up meanwhile.
+  const TimeNs lag = later_.Between(kMillisecond, 30 * kMillisecond);
+  Unquiet(now_ + lag);
+  AtNode(*node, now_ + lag, [this, node] { Kill(*node); });
+}
+
+// Right behind a word of the coordinator that begins, ends or announces a change: deaths of leaders
+// and roots, deaths of anybody, restarts of the coordinator itself, also one after the other.
+void World::Ambush(const wire::Message& message) {
+  const auto* prepare = std::get_if<wire::Prepare>(&message);
+  const bool end = std::holds_alternative<wire::Install>(message) ||
+                   std::holds_alternative<wire::Announce>(message) ||
+                   std::holds_alternative<wire::Confirm>(message);
+  if ((!prepare && !end) || calm_ || !begun_ || !later_.Chance(0.3)) return;
+  --ambushes_left_;
+  const TimeNs delay = later_.Between(0, 3 * weather_.delay_max_us * kMicrosecond);
+  const uint64_t what = later_.Below(10);
+  Node* leader = prepare && !prepare->members.empty() && what < 3
+                     ? Find(prepare->members.front().card.id)
+                     : nullptr;
+  Unquiet(now_ + delay + kMillisecond);
+  After(delay, [this, leader, what] {
+    if (what == 9) return RestartCoordinator();
+    if (!Victim(true)) return;  // nobody may be struck any more
+    if (leader && leader->alive && !leader->over && !leader->stopped) return Kill(*leader);
+    if (what >= 7) return StopOne();
+    KillOne();
+  });
+}
+
+void World::StrikeAtRandom(int times, void (World::*strike)()) {
+  for (int i = 0; i < times; ++i) {
+    const TimeNs at = rng_.Between(2 * kMillisecond, kFaultSpan);
+    Unquiet(now_ + at);
+    After(at, [this, strike] { (this->*strike)(); });
+  }
+}
+
+void World::StrikeLater(int times, void (World::*strike)()) {
+  for (int i = 0; i < times; ++i) {
+    const TimeNs at = later_.Between(2 * kMillisecond, kFaultSpan);
+    Unquiet(now_ + at);
+    After(at, [this, strike] { (this->*strike)(); });
+  }
 }
 
 void World::ScheduleFaults() {
-  const auto at_random = [this](int times, std::function<void()> strike) {
-    for (int i = 0; i < times; ++i) After(rng_.Between(2 * kMillisecond, kFaultSpan), strike);
-  };
-  at_random(weather_.kills, [this] {
-    if (Node* node = Victim(true)) Kill(*node);
-  });
-  at_random(weather_.stops, [this] {
-    if (Node* node = Victim(true)) Stop(*node, rng_.Between(1, 250) * kMillisecond);
-  });
-  at_random(weather_.joins, [this] {
-    std::set<int> live;
-    for (auto& node : nodes_) {
-      if (node->alive && !node->over) live.insert(node->card.replica);
-    }
-    int replica = 0;
-    while (live.contains(replica)) ++replica;
-    ++faults_;
-    for (int shard = 0; shard < weather_.shards; ++shard) AddNode(replica % 8, shard);
-  });
-  at_random(weather_.leaves, [this] {
-    Node* node = Victim(true);
-    if (!node || node->engine->phase() != engine::Phase::kMember) return;
-    ++faults_;
-    for (auto& mate : nodes_) {  // a replica leaves as a whole
-      if (!mate->alive || mate->over || mate->card.replica != node->card.replica) continue;
-      Trace("leave  " + ToString(mate->card.id));
-      mate->leaving = true;
-      Feed(*mate, engine::RequestLeave{});
-    }
-  });
-  at_random(weather_.cuts, [this] {
-    Node* a = Victim(true);
-    Node* b = Victim(true);
-    if (a && b && a != b && a->card.shard == b->card.shard) CutLink(*a, *b);
-  });
-  at_random(weather_.coordinator_restarts, [this] { RestartCoordinator(); });
+  StrikeAtRandom(weather_.kills, &World::KillOne);
+  StrikeAtRandom(weather_.stops, &World::StopOne);
+  StrikeAtRandom(weather_.joins, &World::JoinOne);
+  StrikeAtRandom(weather_.leaves, &World::LeaveOne);
+  StrikeAtRandom(weather_.cuts, &World::CutOne);
+  StrikeAtRandom(weather_.coordinator_restarts, &World::RestartCoordinator);
   if (weather_.aborts > 0) {
-    After(rng_.Between(15, 40) * kMillisecond, [this] {
-      Node* node = Victim(true);
-      if (!node) return;
-      Feed(*node, engine::AbortSelf{Code::kMemory, "out of memory"});
-      Kill(*node);
-    });
+    After(rng_.Between(15, 40) * kMillisecond, [this] { AbortOne(); });
+    Unquiet(40 * kMillisecond);
   }
-  After(kFaultSpan + 350 * kMillisecond, [this] {
-    calm_ = true;
-    for (const auto& node : nodes_) goal_ = std::max(goal_, node->delivered_end);
-    goal_ += weather_.ops;
-    Trace("calm: everybody must reach " + std::to_string(goal_));
-  });
+  StrikeLater(weather_.hangs, &World::HangOne);
+  StrikeLater(weather_.flaps, &World::FlapOne);
+  StrikeLater(weather_.hiccups, &World::HiccupOne);
+  StrikeLater(weather_.blackouts, &World::Blackout);
+  ambushes_left_ = weather_.ambushes;
+  CalmDown();
+}
+
+// When the last fault has shown. Whoever is left has to deliver some more, newcomers included.
+void World::CalmDown() {
+  if (quiet_at_ > now_) return After(quiet_at_ - now_, [this] { CalmDown(); });
+  calm_ = look_again_ = true;
+  for (const auto& node : nodes_) goal_ = std::max(goal_, node->delivered_end);
+  goal_ += static_cast<Seq>(weather_.ops);
+  if (trace_) Trace("calm: everybody must reach " + std::to_string(goal_));
 }
 
 }  // namespace ftar::sim

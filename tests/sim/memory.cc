@@ -3,43 +3,70 @@
 #include <algorithm>
 
 namespace ftar::sim {
+namespace {
 
-Element Contribution(int replica, GroupKey group, Seq seq, uint64_t position) {
-  uint64_t tag = (seq + 1) * 0x9e3779b97f4a7c15ull ^ (position + 1) * 0xbf58476d1ce4e5b9ull ^ group;
+constexpr uint64_t kChainBase = 0x9e3779b97f4a7c15ull;
+
+uint64_t Mix(uint64_t tag) {
   tag ^= tag >> 29;
   tag *= 0x94d049bb133111ebull;
-  return {uint64_t{1} << (8 * (replica % 8)), tag ^ tag >> 32};
+  return tag ^ tag >> 32;
 }
 
-Memory::OpBuffers* Memory::Find(GroupKey group, Seq seq) {
-  const auto found = ops_.find({group, seq});
+}  // namespace
+
+void Element::Add(const Element& other) {
+  if (other.who == 0) return;
+  uint64_t count = (other.who * 0x0101010101010101ull) >> 56;  // contributions: the sum of bytes
+  for (; count > 0; --count) chain *= kChainBase;
+  who += other.who;
+  where += other.where;
+  chain += other.chain;
+}
+
+Element Contribution(int replica, GroupKey group, Seq seq, uint64_t position) {
+  const uint64_t tag =
+      Mix((seq + 1) * 0x9e3779b97f4a7c15ull ^ (position + 1) * 0xbf58476d1ce4e5b9ull ^ group);
+  const unsigned place = static_cast<unsigned>(replica % 8);
+  return {uint64_t{1} << (8 * place), tag, Mix(tag + place + 1)};
+}
+
+Memory::OpBuffers* Memory::Find(Seq seq) {
+  const auto found = ops_.find(seq);
   return found == ops_.end() ? nullptr : &found->second;
 }
 
-void Memory::Allocate(GroupKey group, uint64_t id, uint64_t bytes) {
-  staging_[{group, id}].resize((bytes + kElementBytes - 1) / kElementBytes);
+void Memory::Allocate(uint64_t id, uint64_t bytes) {
+  staging_[id].resize((bytes + kElementBytes - 1) / kElementBytes);
 }
 
-uint64_t Memory::AddInbound(Buffer payload) {
-  inbound_[next_inbound_] = std::move(payload);
+uint64_t Memory::AddInbound(Buffer payload, InboundTag tag) {
+  inbound_[next_inbound_] = {std::move(payload), tag, 0};
   return next_inbound_++;
 }
 
-void Memory::ReleaseInbound(uint64_t id) { inbound_.erase(id); }
+std::string Memory::ReleaseInbound(uint64_t id) {
+  const auto found = inbound_.find(id);
+  if (found == inbound_.end()) return "memory: a frame is given back that is not there";
+  if (found->second.readers > 0)
+    return "memory: a frame of op " + std::to_string(found->second.tag.seq) +
+           " is given back while work reads it";
+  inbound_.erase(found);
+  return "";
+}
 
-Element* Memory::Resolve(GroupKey group, const collective::BufferRef& ref, uint64_t* count) {
+Element* Memory::Resolve(const collective::BufferRef& ref, uint64_t* count) {
   using Kind = collective::BufferRef::Kind;
   Buffer* buffer = nullptr;
-  OpBuffers* op =
-      ref.kind == Kind::kSend || ref.kind == Kind::kRecv ? Find(group, ref.id) : nullptr;
-  if (op) buffer = ref.kind == Kind::kSend && !op->in_place ? &op->send : &op->recv;
-  if (ref.kind == Kind::kStaging) {
-    const auto found = staging_.find({group, ref.id});
+  if (ref.kind == Kind::kSend || ref.kind == Kind::kRecv) {
+    OpBuffers* op = Find(ref.id);
+    if (op) buffer = ref.kind == Kind::kSend && !op->in_place ? &op->send : &op->recv;
+  } else if (ref.kind == Kind::kStaging) {
+    const auto found = staging_.find(ref.id);
     if (found != staging_.end()) buffer = &found->second;
-  }
-  if (ref.kind == Kind::kInbound) {
+  } else if (ref.kind == Kind::kInbound) {
     const auto found = inbound_.find(ref.id);
-    if (found != inbound_.end()) buffer = &found->second;
+    if (found != inbound_.end()) buffer = &found->second.payload;
   }
   const uint64_t first = ref.offset / kElementBytes;
   *count = ref.bytes / kElementBytes;
@@ -47,32 +74,70 @@ Element* Memory::Resolve(GroupKey group, const collective::BufferRef& ref, uint6
   return buffer->data() + first;
 }
 
-bool Memory::Read(GroupKey group, const collective::BufferRef& ref, Buffer* out) {
-  if (ref.bytes == 0) return true;
+std::string Memory::Read(const collective::BufferRef& ref, Buffer* out) {
+  if (ref.bytes == 0) return "";
   uint64_t count = 0;
-  const Element* from = Resolve(group, ref, &count);
-  if (!from) return false;
+  const Element* from = Resolve(ref, &count);
+  if (!from) return "memory: a frame of op " + std::to_string(ref.id) + " sends what is not there";
   out->assign(from, from + count);
-  return true;
+  return "";
 }
 
-bool Memory::Run(GroupKey group, const collective::Work& work) {
-  if (work.dst.bytes == 0) return true;
+std::string Memory::Run(const collective::Work& work, Epoch era) {
+  if (work.dst.bytes == 0) return "";
+  const auto wrong = [&work](const char* what) {
+    return "memory: a work of op " + std::to_string(work.seq) + what;
+  };
   uint64_t count = 0;
-  Element* dst = Resolve(group, work.dst, &count);
-  if (!dst) return false;
+  Element* dst = Resolve(work.dst, &count);
+  if (!dst) return wrong(" writes what is not there");
   Buffer sum(count);
   for (const collective::SourceRef& source : work.sources) {
     uint64_t available = 0;
-    const Element* from = Resolve(group, source.buffer, &available);
-    if (!from || available < count) return false;
+    const Element* from = Resolve(source.buffer, &available);
+    if (!from || available < count) return wrong(" reads what is not there");
     for (uint64_t i = 0; i < count; ++i) {
-      sum[i].who += from[i].who;
-      sum[i].where += from[i].where;
+      if (work.kind == collective::Work::Kind::kCopy) {
+        sum[i] = from[i];
+      } else {
+        sum[i].Add(from[i]);
+      }
     }
+    if (source.buffer.kind != collective::BufferRef::Kind::kInbound) continue;
+    Inbound& inbound = inbound_.at(source.buffer.id);
+    // Raw pieces are the same bytes in every attempt (rule F5); nothing else survives its era.
+    if (inbound.tag.era < era && inbound.tag.kind != wire::FrameKind::kRaw)
+      return "epoch: a work of op " + std::to_string(work.seq) + " reads a piece of an older era";
+    // Landings are tracked by their work. Reductions keep their pieces for a retry (rule F5), and a
+    // driver carries out works before what is given back behind them.
+    if (work.id == 0 || inbound.tag.kind != wire::FrameKind::kFinal) continue;
+    ++inbound.readers;
+    reading_[work.id].push_back(source.buffer.id);
   }
   std::copy(sum.begin(), sum.end(), dst);
-  return true;
+  return "";
+}
+
+void Memory::WorkIsDone(uint64_t work_id) {
+  const auto found = reading_.find(work_id);
+  if (found == reading_.end()) return;
+  for (const uint64_t id : found->second) {
+    if (const auto inbound = inbound_.find(id); inbound != inbound_.end())
+      --inbound->second.readers;
+  }
+  reading_.erase(found);
+}
+
+std::string Memory::CheckIdle(Seq delivered_end) const {
+  if (!staging_.empty())
+    return "memory: nothing is under way, and " + std::to_string(staging_.size()) +
+           " pieces of staging are held";
+  if (!reading_.empty()) return "";  // of attempts that a change has ended
+  for (const auto& [id, inbound] : inbound_) {
+    if (inbound.tag.seq < delivered_end)
+      return "memory: a frame of op " + std::to_string(inbound.tag.seq) + " is held for ever";
+  }
+  return "";
 }
 
 }  // namespace ftar::sim

@@ -1,60 +1,79 @@
-// Symbolic memory of one simulated member: every element says whose contributions it is made of and
-// where it belongs, so a sum that lacks one, has one twice, or sits at the wrong place is seen in
-// every single element.
+// Symbolic memory of one simulated member: every element says whose contributions it is made of, in
+// which order they were added and where it belongs, so a sum that lacks one, has one twice, was
+// added in another order or sits at the wrong place is seen in every single element.
 #ifndef FTAR_TESTS_SIM_MEMORY_H_
 #define FTAR_TESTS_SIM_MEMORY_H_
 
 #include <cstdint>
-#include <map>
-#include <utility>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collective/types.h"
 
 namespace ftar::sim {
 
-// Sums add both fields. `who` holds one byte a replica: how often its contribution is inside.
-// `where` adds up a tag of (group, seq, position) for each contribution.
+// `who` holds one byte a replica: how often its contribution is inside. `where` adds up a tag of
+// (group, seq, position) for each contribution. `chain` is a hash of the row of contributions, as
+// of a string: adding appends, so that partial sums can be chained too.
 struct Element {
   uint64_t who = 0;
   uint64_t where = 0;
+  uint64_t chain = 0;
   bool operator==(const Element&) const = default;
+  void Add(const Element& other);
 };
-inline constexpr uint32_t kElementBytes = sizeof(Element);
+inline constexpr uint32_t kElementBytes = 16;  // what an element pretends to measure
 
 Element Contribution(int replica, GroupKey group, Seq seq, uint64_t position);
 
 using Buffer = std::vector<Element>;
 
+// What an inbound buffer came with.
+struct InboundTag {
+  wire::FrameKind kind = wire::FrameKind::kRaw;
+  Epoch era = 0;
+  Seq seq = 0;
+};
+
+// Functions that return a text return what is wrong, empty if nothing is: a mistake of the machine
+// that names the memory.
 class Memory {
  public:
   struct OpBuffers {
     Buffer send, recv;
     bool in_place = false;
   };
-  OpBuffers& Open(GroupKey group, Seq seq) { return ops_[{group, seq}]; }
-  OpBuffers* Find(GroupKey group, Seq seq);
-  void Close(GroupKey group, Seq seq) { ops_.erase({group, seq}); }
+  OpBuffers& Open(Seq seq) { return ops_[seq]; }
+  OpBuffers* Find(Seq seq);
+  void Close(Seq seq) { ops_.erase(seq); }
 
-  void Allocate(GroupKey group, uint64_t id, uint64_t bytes);
-  void Free(GroupKey group, uint64_t id) { staging_.erase({group, id}); }
-  uint64_t AddInbound(Buffer payload);
-  void ReleaseInbound(uint64_t id);
+  void Allocate(uint64_t id, uint64_t bytes);
+  void Free(uint64_t id) { staging_.erase(id); }
+  uint64_t AddInbound(Buffer payload, InboundTag tag);
+  std::string ReleaseInbound(uint64_t id);
 
-  // Runs one work. False if it refers to memory that is not there: a bug in the machine.
-  bool Run(GroupKey group, const collective::Work& work);
-  // Copies the bytes a frame carries. False as above.
-  bool Read(GroupKey group, const collective::BufferRef& ref, Buffer* out);
+  // Runs one work of a member whose era is `era`. What it reads must stay until WorkIsDone.
+  std::string Run(const collective::Work& work, Epoch era);
+  void WorkIsDone(uint64_t work_id);
+  // Copies the bytes that a frame carries.
+  std::string Read(const collective::BufferRef& ref, Buffer* out);
 
-  size_t staging_count() const { return staging_.size(); }
-  size_t inbound_count() const { return inbound_.size(); }
+  // Bounded memory: nothing of an operation outlives it. To be asked while nothing is under way.
+  std::string CheckIdle(Seq delivered_end) const;
 
  private:
-  Element* Resolve(GroupKey group, const collective::BufferRef& ref, uint64_t* count);
+  struct Inbound {
+    Buffer payload;
+    InboundTag tag;
+    int readers = 0;  // works under way
+  };
+  Element* Resolve(const collective::BufferRef& ref, uint64_t* count);
 
-  std::map<std::pair<GroupKey, Seq>, OpBuffers> ops_;
-  std::map<std::pair<GroupKey, uint64_t>, Buffer> staging_;
-  std::map<uint64_t, Buffer> inbound_;
+  std::unordered_map<Seq, OpBuffers> ops_;
+  std::unordered_map<uint64_t, Buffer> staging_;
+  std::unordered_map<uint64_t, Inbound> inbound_;
+  std::unordered_map<uint64_t, std::vector<uint64_t>> reading_;  // work -> inbound buffers
   uint64_t next_inbound_ = 1;
 };
 

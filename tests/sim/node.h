@@ -7,27 +7,34 @@
 #include <memory>
 #include <set>
 
+#include "invariants/conduct.h"
 #include "world.h"
 
 namespace ftar::sim {
 
+inline constexpr GroupKey kGroup = 7;
+
 struct World::Node {
+  explicit Node(TimeNs heartbeat_ns) : conduct(heartbeat_ns) {}
+
   wire::MemberCard card;
-  uint64_t index = 0;
+  uint64_t index = 0;  // from 1
   std::unique_ptr<engine::Engine> engine;
   Memory memory;
+  Conduct conduct;
   bool alive = true;
   bool stopped = false;
-  std::deque<std::function<void()>> backlog;  // what arrives while stopped
+  bool hung = false;    // stopped for good
+  bool struck = false;  // something happened to it or its replica for which it may be evicted
+  std::deque<Action> backlog;  // what arrives while stopped
   std::set<MemberId> revoked;
-  std::set<MemberId> links;
+  uint64_t links = 0;       // bit i: to the node with index i
   uint64_t connection = 0;  // to the coordinator; 0 none
   TimeNs wake = kNever;
   bool draining = false;
   // the program
   std::map<Seq, collective::OpSpec> specs;
   std::deque<collective::OpSpec> unnumbered;
-  Seq next_call = 0;
   bool first_known = false;
   Seq delivered_end = 0;
   bool leaving = false, over = false;
@@ -36,13 +43,10 @@ struct World::Node {
   uint64_t step = 0;  // the user's, plus 1
   TimeNs resting_until = 0;
 
-  void Do(std::function<void()> action) {
-    if (!alive) return;
-    if (stopped) {
-      backlog.push_back(std::move(action));
-    } else {
-      action();
-    }
+  bool Holds(const Node& peer) const { return links >> peer.index & 1; }
+  void SetLink(const Node& peer, bool up) {
+    const uint64_t bit = uint64_t{1} << peer.index;
+    links = up ? links | bit : links & ~bit;
   }
 };
 

@@ -2,14 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "invariants/result.h"
 #include "node.h"
 #include "world.h"
 
 namespace ftar::sim {
-
-namespace {
-constexpr GroupKey kGroup = 7;
-}
 
 collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
   Random dice(seed_ * 1000003 + seq);
@@ -17,8 +14,9 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
   spec.element_bytes = spec.accumulator_bytes = kElementBytes;
   const uint64_t kind = dice.Below(20);
   spec.count = dice.Below(4) == 0 ? dice.Below(3) : dice.Below(24);
-  const auto view = node.engine->group_view(kGroup);
+  std::shared_ptr<const wire::View> view;
   std::vector<MemberId> members;
+  if (kind >= 1 && kind <= 3) view = node.engine->group_view(kGroup);
   if (view) {
     for (const wire::ViewEntry& entry : view->entries) members.push_back(entry.card.id);
   }
@@ -32,7 +30,7 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
     spec.layout = view->epoch;
     spec.layout_members = members;
   }
-  spec.in_place = weather_.in_place && dice.Below(2) == 0 && spec.kind != plan::Kind::kBarrier;
+  spec.in_place = weather_.in_place != 0 && dice.Below(2) == 0 && spec.kind != plan::Kind::kBarrier;
   const uint64_t forced = dice.Below(8);
   if (forced >= 1 && forced <= 3) spec.plan = static_cast<plan::PlanKind>(forced);
   if (weather_.weights) {
@@ -49,53 +47,47 @@ void World::StartNext(Node& node) {
   const Seq seq = info ? info->next_seq : 0;
   collective::OpSpec spec = SpecOf(node, seq);
   spec.tag = node.step;
-  node.unnumbered.push_back(spec);
-  node.engine->Step(now_, engine::StartOp{kGroup, spec, 0});
+  node.unnumbered.push_back(std::move(spec));
+  node.engine->Step(now_, engine::StartOp{kGroup, node.unnumbered.back(), 0});
 }
 
 // Buffers exist from the call on; the seq is known when the machine says so, before any of its work
 // comes.
 void World::OnStarted(Node& node, Seq seq) {
   if (node.unnumbered.empty()) return Fail("program: a start nobody asked for");
-  const collective::OpSpec spec = node.unnumbered.front();
+  collective::OpSpec& spec = node.specs[seq] = std::move(node.unnumbered.front());
   node.unnumbered.pop_front();
-  Memory::OpBuffers& buffers = node.memory.Open(kGroup, seq);
+  Memory::OpBuffers& buffers = node.memory.Open(seq);
   buffers.send = MakeInput(kGroup, spec, node.card.replica, seq);
   buffers.in_place = spec.in_place;
-  if (spec.in_place) {
-    buffers.recv = buffers.send;
-    buffers.recv.resize(std::max<size_t>(buffers.recv.size(), OutputElements(spec)));
-  } else {
-    buffers.recv.resize(OutputElements(spec));
-  }
-  node.specs[seq] = spec;
+  if (spec.in_place) buffers.recv = buffers.send;
+  buffers.recv.resize(std::max<size_t>(buffers.recv.size(), OutputElements(spec)), kUntouched);
 }
 
 void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
   node.delivered_end = outcome.seq + 1;
-  ++events_done_;
-  const auto spec = node.specs.find(outcome.seq);
-  std::string wrong = checkers_.Agreement(node.card.shard, outcome);
-  if (wrong.empty()) wrong = checkers_.Fencing(node.card.id, node.card.shard, outcome);
-  if (spec != node.specs.end()) {  // else a stand-in: the leaver's caller is gone
-    Memory::OpBuffers* buffers = node.memory.Find(kGroup, outcome.seq);
-    const auto& layout = spec->second.layout_members;
-    const auto own = std::find(layout.begin(), layout.end(), node.card.id);
-    const uint64_t offset = spec->second.kind == plan::Kind::kReduceScatter
-                                ? (own - layout.begin()) * spec->second.count
-                                : 0;
-    Buffer result = buffers->recv;
-    result.resize(OutputElements(spec->second));
-    if (wrong.empty()) wrong = Checkers::Result(kGroup, spec->second, offset, outcome, result);
-    if (wrong.empty())
-      wrong = Checkers::Input(kGroup, spec->second, node.card.replica, outcome, *buffers);
-    node.specs.erase(spec);
-    node.memory.Close(kGroup, outcome.seq);
-  }
-  Trace("deliver " + ToString(node.card.id) + " op " + std::to_string(outcome.seq) +
-        " participants " + std::to_string(outcome.participants) + " status " +
-        std::to_string(static_cast<int>(outcome.status)));
-  if (!wrong.empty()) Fail(wrong);
+  look_again_ = true;
+  if (trace_)
+    Trace("deliver " + ToString(node.card.id) + " op " + std::to_string(outcome.seq) +
+          " participants " + std::to_string(outcome.participants) + " status " +
+          std::to_string(static_cast<int>(outcome.status)));
+  FailIf(node.conduct.Delivers());
+  FailIf(fencing_.Delivered(node.card.id, outcome));
+  const auto found = node.specs.find(outcome.seq);
+  if (found == node.specs.end())  // a stand-in: the leaver's caller is gone
+    return FailIf(agreement_.Delivered(node.card.shard, outcome, nullptr));
+  const collective::OpSpec& spec = found->second;
+  Memory::OpBuffers& buffers = *node.memory.Find(outcome.seq);
+  FailIf(CheckInput(kGroup, spec, node.card.replica, outcome, buffers));
+  const auto own = std::find(spec.layout_members.begin(), spec.layout_members.end(), node.card.id);
+  const bool scattered = spec.kind == plan::Kind::kReduceScatter;
+  const uint64_t offset =
+      scattered ? static_cast<uint64_t>(own - spec.layout_members.begin()) * spec.count : 0;
+  buffers.recv.resize(OutputElements(spec));
+  FailIf(agreement_.Delivered(node.card.shard, outcome, scattered ? nullptr : &buffers.recv));
+  FailIf(CheckResult(kGroup, spec, offset, outcome, buffers.recv));
+  node.specs.erase(found);
+  node.memory.Close(outcome.seq);
 }
 
 void World::Program(Node& node) {
@@ -103,31 +95,55 @@ void World::Program(Node& node) {
   const engine::Phase phase = node.engine->phase();
   if (phase != engine::Phase::kMember && phase != engine::Phase::kLeaving &&
       phase != engine::Phase::kJoining) {
-    node.over = true;
-    return;
+    node.over = look_again_ = true;
+    return NoteEnd(node, phase);
   }
-  if (phase != engine::Phase::kMember) return;
+  if (phase == engine::Phase::kMember) CallOrStep(node);
+}
+
+// Nobody goes without an occasion: who leaves has seen to the end what it called, and who is
+// evicted has been struck by something (rules Q3, Q7).
+void World::NoteEnd(Node& node, engine::Phase phase) {
+  const std::string who = ToString(node.card.id);
+  if (phase == engine::Phase::kEvicted && !node.struck) {
+    const std::string why = node.engine->phase_status().ToString();
+    // A link to somebody who has died may be missed before the coordinator hears of the death.
+    const bool excused = std::any_of(nodes_.begin(), nodes_.end(), [&why](const auto& other) {
+      return !other->alive && why.find("(" + ToString(other->card.id) + ")") != std::string::npos;
+    });
+    if (!excused) Fail("innocence: " + who + " is evicted, and nothing had befallen it: " + why);
+  }
+  if (phase != engine::Phase::kLeft) return;
+  for (const auto& [seq, spec] : node.specs) {
+    const std::string stage = node.engine->OpStage(kGroup, seq);
+    if (stage != "before")
+      Fail("leaving: " + who + " goes while op " + std::to_string(seq) + " is " + stage);
+  }
+}
+
+void World::CallOrStep(Node& node) {
   if (!node.first_known) {
     node.engine->Step(now_, engine::OpenGroup{kGroup, 0});
     node.first_known = true;
   }
+  if (node.resting_until > now_) return;
   const auto info = node.engine->group_info(kGroup);
-  if (node.resting_until > now_ || info->in_flight + info->queued >= weather_.window + 2) return;
+  const size_t under_way = info->in_flight + info->queued;
+  if (under_way == 0) FailIf(node.memory.CheckIdle(info->delivered_end));
+  if (under_way >= static_cast<size_t>(weather_.window) + 2) return;
   const bool steps = weather_.ops_per_step > 0;
-  if (steps && node.in_step && info->next_seq >= node.step_end &&
-      info->in_flight + info->queued == 0)
+  if (steps && node.in_step && info->next_seq >= node.step_end && under_way == 0)
     node.in_step = false;
   if (steps && !node.in_step) {
     if (std::exchange(node.step_pending, true)) return;
-    node.engine->Step(now_, engine::BeginStep{-1, false});
+    node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
   } else if (!steps || info->next_seq < node.step_end) {
     StartNext(node);
     node.resting_until = now_ + RestAfter(info->next_seq);
   } else {
     return;
   }
-  At(std::max(node.resting_until, now_),
-     [this, &node] { node.Do([this, &node] { Drain(node); }); });
+  AtNode(node, node.resting_until, [this, &node] { Drain(node); });
 }
 
 // Bursts and pauses, the same for all: a user computes between his calls. Without pauses a run is
@@ -143,7 +159,7 @@ bool World::JobIsOver() const {
   if (ended_) return true;
   return begun_ && std::none_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
            const engine::Phase phase = node->engine->phase();
-           return node->alive &&
+           return node->alive && !node->hung &&
                   (phase == engine::Phase::kMember || phase == engine::Phase::kLeaving);
          });
 }
@@ -152,25 +168,38 @@ bool World::JobIsOver() const {
 bool World::MayEnter(const Node& newcomer) const {
   std::set<int> shards;
   for (const auto& node : nodes_) {
-    if (!node->alive || node->over) continue;
+    if (!node->alive || node->over || node->hung) continue;
     if (node->card.replica == newcomer.card.replica) shards.insert(node->card.shard);
     for (const auto& other : nodes_) {
       const bool mates =
           node->card.replica == newcomer.card.replica && other->alive && !other->over;
-      if (mates && cut_.contains({node->index, other->index})) return false;
+      const bool cut =
+          cut_.contains({node->index, other->index}) || cut_.contains({other->index, node->index});
+      if (mates && cut) return false;
     }
   }
   return static_cast<int>(shards.size()) == weather_.shards;
 }
 
+// False while losses have left fewer replicas than the job needs: it waits for newcomers then, and
+// has none to wait for in the end (rule Q4).
+bool World::HasQuorum() const {
+  std::set<int> replicas;
+  for (const auto& node : nodes_) {
+    if (node->alive && !node->over && !node->hung && MayEnter(*node))
+      replicas.insert(node->card.replica);
+  }
+  return static_cast<int>(replicas.size()) >= weather_.min_replicas;
+}
+
 bool World::Finished() const {
   for (const auto& node : nodes_) {
-    if (!node->alive || node->over) continue;
+    if (!node->alive || node->over || node->hung) continue;
     if (node->engine->phase() == engine::Phase::kLeft ||
         node->engine->phase() == engine::Phase::kEvicted)
       continue;
     if (node->engine->phase() == engine::Phase::kJoining && !MayEnter(*node)) continue;
-    if (node->delivered_end < goal_) return false;
+    if (node->delivered_end < goal_) return !HasQuorum();
   }
   return true;
 }

@@ -9,16 +9,24 @@
 namespace ftar::sim {
 
 namespace {
-constexpr GroupKey kGroup = 7;
 constexpr uint64_t kEventsMax = 400'000;
 constexpr TimeNs kTimeMax = 20 * kSecond;
+constexpr int kRoundsMax = 1000;
+constexpr TimeNs kHeartbeat = 10 * kMillisecond;
 }  // namespace
 
 World::World(uint64_t seed, Weather weather, bool trace)
-    : seed_(seed), weather_(weather), trace_(trace), rng_(seed ^ 0x5eed) {}
+    : seed_(seed),
+      weather_(weather),
+      trace_(trace),
+      rng_(seed ^ 0x5eed),
+      later_(seed ^ 0x1a7e5),
+      views_(weather.shards, weather.min_replicas) {
+  queue_.reserve(1024);
+}
 World::~World() = default;
 
-void World::Trace(const std::string& line) {
+void World::Trace(const std::string& line) const {
   if (trace_) std::printf("%10.3f ms  %s\n", static_cast<double>(now_) / 1e6, line.c_str());
 }
 
@@ -42,9 +50,21 @@ std::string DescribeView(const wire::View& view) {
   }
   return out;
 }
+
+// Rule V8: operations of a step that asked for one participant set are not salvaged.
+std::string CheckStrict(const wire::ColumnVerdicts& verdicts, bool strict) {
+  if (!strict) return "";
+  for (const wire::GroupVerdicts& group : verdicts.groups) {
+    for (const wire::Verdict& verdict : group.verdicts) {
+      if (verdict.kind == wire::VerdictKind::kSalvage)
+        return "strict: op " + std::to_string(verdict.seq) + " of a strict step is salvaged";
+    }
+  }
+  return "";
+}
 }  // namespace
 
-void World::TraceMessage(MemberId from, MemberId to, const wire::Message& message) {
+void World::TraceMessage(MemberId from, MemberId to, const wire::Message& message) const {
   std::string detail;
   if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&message)) {
     static constexpr const char* kNames[] = {"?", "commit", "salvage", "retry", "fail"};
@@ -66,17 +86,48 @@ void World::TraceMessage(MemberId from, MemberId to, const wire::Message& messag
 }
 
 void World::Fail(const std::string& what) {
+  if (ended_) return;  // what comes afterwards is another job
   if (failure_.empty()) failure_ = what;
   Trace("VIOLATION " + what);
 }
 
-void World::At(TimeNs at, std::function<void()> run) {
-  queue_.push({std::max(at, now_), order_++, std::move(run)});
+void World::Schedule(TimeNs at, Node* host, uint64_t from, Action run) {
+  uint32_t slot = 0;
+  if (free_slots_.empty()) {
+    slot = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  slots_[slot] = {std::move(run), host, from};
+  queue_.push_back({std::max(at, now_), order_++, slot});
+  std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+}
+
+bool World::RunNext() {
+  if (queue_.empty()) return false;
+  std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
+  const Turn turn = queue_.back();
+  queue_.pop_back();
+  now_ = turn.at;
+  ++events_done_;
+  Scheduled next = std::move(slots_[turn.slot]);
+  free_slots_.push_back(turn.slot);
+  Node* host = next.host;
+  if (host && !host->alive) return true;
+  if (next.from != 0 && !cut_.empty() && cut_.contains({next.from, host->index})) return true;
+  if (host && host->stopped) {
+    host->backlog.push_back(std::move(next.run));
+  } else {
+    next.run();
+  }
+  return true;
 }
 
 // First in, first out per direction; but where data waits to be sent, an ack passes it.
 TimeNs World::WireTime(uint64_t from, uint64_t to, Carries carries) {
-  Wire& wire = wires_[{from, to}];
+  Wire& wire = WireOf(from, to);
   if (carries == Carries::kAck && weather_.acks_pass) {
     wire.word_free = std::max(wire.word_free + 1, now_ + Delay());
     return wire.word_free;
@@ -87,14 +138,13 @@ TimeNs World::WireTime(uint64_t from, uint64_t to, Carries carries) {
 }
 
 World::Node* World::Find(MemberId id) {
-  for (auto& node : nodes_) {
-    if (node->card.id == id) return node.get();
-  }
-  return nullptr;
+  return id.lo == 0 || id.lo > nodes_.size() || nodes_[id.lo - 1]->card.id != id
+             ? nullptr
+             : nodes_[id.lo - 1].get();
 }
 
 World::Node& World::AddNode(int replica, int shard) {
-  auto node = std::make_unique<Node>();
+  auto node = std::make_unique<Node>(kHeartbeat);
   node->index = nodes_.size() + 1;
   node->card.id = {(uint64_t{static_cast<unsigned>(replica)} << 56) | rng_.Next() >> 8,
                    nodes_.size() + 1};
@@ -106,120 +156,171 @@ World::Node& World::AddNode(int replica, int shard) {
   config.self = node->card;
   config.replicas = weather_.replicas;
   config.shards = weather_.shards;
-  config.timeout_ns = 100 * kMillisecond;
+  config.min_replicas = weather_.min_replicas;
+  config.timeout_ns = 10 * kHeartbeat;
   config.agreed_config = {"late_timeout=off", "timeout=100ms"};
-  config.group.window = weather_.window;
-  config.group.plan = weather_.plan;
+  config.group.window = static_cast<Seq>(weather_.window);
   config.group.chunk_bytes = 64;
   node->engine = std::make_unique<engine::Engine>(config);
   nodes_.push_back(std::move(node));
   Node& placed = *nodes_.back();
-  Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) + " shard " +
-        std::to_string(shard));
+  if (trace_)
+    Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) + " shard " +
+          std::to_string(shard));
   After(Delay(), [this, &placed] { Attach(placed); });
   return placed;
 }
 
+// At once, or when the node runs again.
 void World::Feed(Node& node, engine::Event event) {
-  node.Do([this, &node, event = std::move(event)] {
+  if (!node.alive) return;
+  const bool tick = std::holds_alternative<engine::Tick>(event);
+  const bool data = std::holds_alternative<engine::FrameArrived>(event) ||
+                    std::holds_alternative<engine::WorkDone>(event);
+  if (!tick && !data) node.conduct.HasOccasion();
+  if (!node.stopped) {
     node.engine->Step(now_, event);
-    Drain(node);
-  });
+    return Drain(node);
+  }
+  auto held = std::make_unique<engine::Event>(std::move(event));
+  node.backlog.emplace_back(
+      [this, &node, held = std::move(held)] { Feed(node, std::move(*held)); });
 }
 
 void World::Drain(Node& node) {
   if (node.draining) return;
   node.draining = true;
-  for (int round = 0; round < 1000 && failure_.empty(); ++round) {
+  int round = 0;
+  for (; round < kRoundsMax && failure_.empty(); ++round) {
     engine::Ready ready = node.engine->TakeReady();
     const TimeNs deadline = ready.next_deadline;
     const bool done = ready.empty();
-    CarryOut(node, std::move(ready));
-    if (!done) continue;
+    if (!done) {
+      CarryOut(node, std::move(ready));
+      continue;
+    }
     if (deadline != kNever && deadline < node.wake) {
       node.wake = std::max(deadline, now_ + 1);
-      At(node.wake, [this, &node] {
+      AtNode(node, node.wake, [this, &node] {
         node.wake = kNever;
         if (node.engine->phase() != engine::Phase::kLeft) Feed(node, engine::Tick{});
       });
     }
     break;
   }
+  if (round == kRoundsMax) Fail("quiet: always has more to do");
   node.draining = false;
   Program(node);
 }
 
 void World::CarryOut(Node& node, engine::Ready ready) {
   for (const engine::Started& started : ready.started) {
+    if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(started.seq));
     if (started.seq != kNoSeq) OnStarted(node, started.seq);
   }
   for (MemberId id : ready.revoke) {
+    FailIf(node.conduct.Revokes(id));
     node.revoked.insert(id);
-    node.links.erase(id);
+    if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
-  for (wire::Message& message : ready.to_coordinator) ToCoordinator(node, std::move(message));
-  for (engine::PeerMessage& message : ready.to_peers) {
-    const std::vector<std::byte> bytes = wire::Encode(message.message);
-    const MemberId from = node.card.id;
-    if (trace_) TraceMessage(from, message.to, message.message);
-    SendToPeer(node, message.to, Carries::kWord, [this, bytes, from](Node& to) {
-      Expected<wire::Message> decoded = wire::Decode(bytes);
-      if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
-      Feed(to, engine::FromPeer{from, std::move(*decoded)});
-    });
+  if (ready.view_changed && node.engine->view()) NoteView(node);
+  for (wire::Message& message : ready.to_coordinator) {
+    FailIf(node.conduct.SaysToCoordinator(now_, message));
+    if (std::holds_alternative<wire::Decided>(message))
+      FailIf(node.conduct.TellsStatus(node.engine->view().get(), node.card.id, node.revoked));
+    ToCoordinator(node, std::move(message));
   }
+  for (engine::PeerMessage& message : ready.to_peers) CarryWord(node, message);
   for (const wire::MemberCard& card : ready.connect) Connect(node, card);
-  for (engine::GroupTodo& item : ready.todo) CarryTodo(node, item.group, item.todo);
+  for (engine::GroupTodo& item : ready.todo) {
+    if (failure_.empty()) CarryTodo(node, item.group, item.todo);
+  }
+  if (trace_ && ready.step)
+    Trace("step   " + ToString(node.card.id) + " " + std::to_string(ready.step->step) + " status " +
+          std::to_string(static_cast<int>(ready.step->status)));
   if (ready.step && ready.step->status == Code::kOk) {
     node.in_step = true;
     node.step = static_cast<uint64_t>(ready.step->step) + 1;
     node.step_pending = false;
     const auto info = node.engine->group_info(kGroup);
-    node.step_end = info->next_seq + weather_.ops_per_step;
+    node.step_end = info->next_seq + static_cast<Seq>(weather_.ops_per_step);
   } else if (ready.step) {
     node.step_pending = false;
   }
-  if (ready.view_changed && node.engine->view()) {
-    begun_ = true;
-    Trace("view   " + ToString(node.card.id) + " " + DescribeView(*node.engine->view()));
-    const std::string wrong = checkers_.ViewSeen(node.card.id, *node.engine->view());
-    if (!wrong.empty()) Fail(wrong);
-  }
   for (const engine::Notice& notice : ready.notices) {
     if (notice.kind == engine::Notice::Kind::kQuorum && notice.loss.cause == Code::kInternal)
-      Fail("invariant: " + notice.loss.text);
+      Fail("table: " + notice.loss.text);
   }
+}
+
+void World::NoteView(Node& node) {
+  begun_ = look_again_ = true;
+  const auto view = node.engine->view();
+  if (trace_) Trace("view   " + ToString(node.card.id) + " " + DescribeView(*view));
+  if (IsForgotten(view->epoch)) ended_ = true;
+  newest_ = std::max(newest_, view->epoch);
+  FailIf(views_.Installed(node.card.id, view));
+}
+
+// A restarted coordinator knows what it is told. If all who have installed a view are gone before
+// they could tell, those whom they had left behind begin another job: it cannot know better.
+bool World::IsForgotten(Epoch epoch) const {
+  if (EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
+  if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
+  return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
+    const auto view = node->engine->view();
+    return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_;
+  });
+}
+
+// A word from member to member. The codec is part of every run.
+void World::CarryWord(Node& node, engine::PeerMessage& message) {
+  const MemberId from = node.card.id;
+  if (trace_) TraceMessage(from, message.to, message.message);
+  if (std::holds_alternative<wire::ColumnStatus>(message.message))
+    FailIf(node.conduct.TellsStatus(node.engine->view().get(), from, node.revoked));
+  if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&message.message))
+    FailIf(CheckStrict(*verdicts, weather_.strict && weather_.ops_per_step > 0));
+  Node* target = Find(message.to);
+  if (!target || !node.Holds(*target)) return;
+  const TimeNs arrival = WireTime(node.index, target->index, Carries::kWord);
+  Schedule(arrival, target, node.index,
+           [this, target, from, bytes = wire::Encode(message.message)] {
+             if (!Reaches(*target, from)) return;
+             Expected<wire::Message> decoded = wire::Decode(bytes);
+             if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
+             if (const auto* credit = std::get_if<wire::Credit>(&*decoded))
+               target->conduct.HearsCredit(from, credit->era);
+             Feed(*target, engine::FromPeer{from, std::move(*decoded)});
+           });
 }
 
 void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
   using Kind = collective::Todo::Kind;
   switch (todo.kind) {
-    case Kind::kAllocate: return node.memory.Allocate(group, todo.id, todo.bytes);
-    case Kind::kFree: return node.memory.Free(group, todo.id);
-    case Kind::kReleaseInbound: return node.memory.ReleaseInbound(todo.id);
+    case Kind::kAllocate: return node.memory.Allocate(todo.id, todo.bytes);
+    case Kind::kFree: return node.memory.Free(todo.id);
+    case Kind::kReleaseInbound: return FailIf(node.memory.ReleaseInbound(todo.id));
     case Kind::kCancelSends:
     case Kind::kFinishSends: return;
-    case Kind::kSend: return SendFrame(node, group, todo.frame);
+    case Kind::kSend: return SendFrame(node, todo.frame);
     case Kind::kDeliver: return OnDelivered(node, todo.outcome);
     case Kind::kWork: break;
   }
-  if (!node.memory.Run(group, todo.work))
-    return Fail("memory: a work of op " + std::to_string(todo.work.seq) +
-                " reads what is not there");
+  FailIf(node.memory.Run(todo.work, node.engine->view()->era));
   if (todo.work.id == 0) return;
   const uint64_t id = todo.work.id;
-  const TimeNs delay = weather_.work_delay_max > 0 ? rng_.Between(0, weather_.work_delay_max) : 0;
-  After(delay, [this, &node, group, id] { Feed(node, engine::WorkDone{group, id}); });
+  const TimeNs most = weather_.work_delay_max_us * kMicrosecond;
+  AtNode(node, now_ + (most > 0 ? rng_.Between(0, most) : 0), [this, &node, group, id] {
+    node.memory.WorkIsDone(id);
+    Feed(node, engine::WorkDone{group, id});
+  });
 }
 
-void World::SendFrame(Node& node, GroupKey group, const collective::SendFrame& frame) {
+void World::SendFrame(Node& node, const collective::SendFrame& frame) {
+  FailIf(node.conduct.Sends(frame.to, frame.header));
   Buffer payload;
-  if (!node.memory.Read(group, frame.payload, &payload))
-    return Fail("memory: a frame sends what is not there");
-  collective::InboundFrame inbound;
-  inbound.from = node.card.id;
-  inbound.header = frame.header;
-  inbound.ext = frame.ext;
+  FailIf(node.memory.Read(frame.payload, &payload));
   const bool ack = frame.header.kind == wire::FrameKind::kAck;
   if (trace_ && !ack) {
     static constexpr const char* kNames[] = {"?", "control", "ack", "raw", "partial", "final"};
@@ -228,25 +329,25 @@ void World::SendFrame(Node& node, GroupKey group, const collective::SendFrame& f
           std::to_string(frame.header.seq) + " chunk " + std::to_string(frame.header.chunk) +
           " attempt " + std::to_string(EpochCounter(frame.header.attempt)));
   }
+  Node* target = Find(frame.to);
+  if (!target || !node.Holds(*target)) return;
   const Carries carries = ack ? Carries::kAck : Carries::kData;
-  SendToPeer(node, frame.to, carries, [this, inbound, payload](Node& to) mutable {
-    if (!payload.empty()) inbound.inbound = to.memory.AddInbound(std::move(payload));
-    Feed(to, engine::FrameArrived{std::move(inbound)});
-  });
+  const TimeNs arrival = WireTime(node.index, target->index, carries);
+  collective::InboundFrame inbound{node.card.id, frame.header, frame.ext, 0};
+  Schedule(arrival, target, node.index,
+           [this, target, inbound = std::move(inbound), payload = std::move(payload)]() mutable {
+             if (!Reaches(*target, inbound.from)) return;
+             const wire::FrameHeader& header = inbound.header;
+             if (!payload.empty())
+               inbound.inbound = target->memory.AddInbound(std::move(payload),
+                                                           {header.kind, header.era, header.seq});
+             Feed(*target, engine::FrameArrived{std::move(inbound)});
+           });
 }
 
-void World::SendToPeer(Node& from, MemberId to, Carries carries,
-                       std::function<void(Node&)> deliver) {
-  Node* target = Find(to);
-  if (!target || !from.links.contains(to)) return;
-  const MemberId sender = from.card.id;
-  const TimeNs arrival = WireTime(from.index, target->index, carries);
-  At(arrival, [this, sender, target, deliver = std::move(deliver)] {
-    if (!target->alive || cut_.contains({Find(sender)->index, target->index})) return;
-    target->Do([this, sender, target, deliver] {
-      if (!target->revoked.contains(sender) && target->links.contains(sender)) deliver(*target);
-    });
-  });
+// What was under way when a link closed on this side does not arrive any more.
+bool World::Reaches(const Node& target, MemberId sender) const {
+  return !target.revoked.contains(sender) && (target.links >> sender.lo & 1) != 0;
 }
 
 void World::Connect(Node& node, const wire::MemberCard& card) {
@@ -254,13 +355,12 @@ void World::Connect(Node& node, const wire::MemberCard& card) {
   At(WireTime(node.index, 0), [this, &node, id] {
     Node* peer = Find(id);
     if (!node.alive) return;
-    if (!peer || !peer->alive || peer->revoked.contains(node.card.id) ||
-        cut_.contains({node.index, peer->index})) {
-      Feed(node, engine::LinkIsDown{id, Code::kLink, "refused"});
-      return;
-    }
-    node.links.insert(id);
-    peer->links.insert(node.card.id);
+    const bool refused = !peer || !peer->alive || peer->revoked.contains(node.card.id) ||
+                         cut_.contains({node.index, peer->index}) ||
+                         cut_.contains({peer->index, node.index});
+    if (refused) return Feed(node, engine::LinkIsDown{id, Code::kLink, "refused"});
+    node.SetLink(*peer, true);
+    peer->SetLink(node, true);
     Feed(node, engine::LinkIsUp{id});
     Feed(*peer, engine::LinkIsUp{node.card.id});
   });
@@ -289,19 +389,15 @@ std::string World::Run() {
     for (int shard = 0; shard < weather_.shards; ++shard) AddNode(replica, shard);
   }
   ScheduleFaults();
-  while (!queue_.empty() && failure_.empty()) {
-    Scheduled next = std::move(const_cast<Scheduled&>(queue_.top()));
-    queue_.pop();
-    now_ = next.at;
-    next.run();
-    ++events_done_;
-    if (JobIsOver() || (calm_ && Finished())) return failure_;
+  while (failure_.empty() && RunNext()) {
+    if (look_again_ && (JobIsOver() || (calm_ && Finished()))) return failure_;
+    look_again_ = false;
     if (events_done_ > kEventsMax || now_ > kTimeMax) break;
   }
   if (failure_.empty() && !Finished()) {
     std::string missing = "liveness:";
     for (const auto& node : nodes_) {
-      if (node->alive && !node->over) missing += DescribeStuck(*node);
+      if (node->alive && !node->over && !node->hung) missing += DescribeStuck(*node);
     }
     Fail(missing);
   }

@@ -2,65 +2,57 @@
 // are the real ones (engine/, membership/); only bytes, wires and time are pretended. A seed
 // decides everything, so a failing run replays.
 //
-// Two phases: faults of every kind while checkers object to anything unsafe; then no new faults,
-// and everybody who is left must finish within a bound (liveness).
+// Two phases: faults of every kind while the invariants (invariants/) object to anything unsafe;
+// then no new faults, and everybody who is left must finish within a bound (liveness).
 #ifndef FTAR_TESTS_SIM_WORLD_H_
 #define FTAR_TESTS_SIM_WORLD_H_
 
+#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "checkers.h"
+#include "action.h"
 #include "engine/engine.h"
+#include "invariants/agreement.h"
+#include "invariants/fencing.h"
+#include "invariants/views.h"
 #include "membership/coordinator_machine.h"
 #include "memory.h"
 #include "random.h"
+#include "weather.h"
 
 namespace ftar::sim {
-
-// What the seed draws first.
-struct Weather {
-  int replicas = 3;
-  int shards = 1;
-  int ops = 20;          // to deliver after the last fault
-  int ops_per_step = 0;  // 0: no step marks
-  Seq window = 4;
-  plan::PlanKind plan = plan::PlanKind::kAuto;
-  TimeNs delay_max = kMillisecond;
-  TimeNs work_delay_max = 0;
-  int kills = 0, stops = 0, joins = 0, leaves = 0, cuts = 0, coordinator_restarts = 0;
-  bool in_place = false;
-  bool mismatch = false;  // somebody calls something else once
-  bool weights = false;
-  bool acks_pass = false;
-  int aborts = 0;  // members that give up by themselves, most of them early (rule Q8)
-};
-Weather DrawWeather(uint64_t seed);
-std::string Describe(const Weather& weather);
 
 class World {
  public:
   World(uint64_t seed, Weather weather, bool trace);
   ~World();
 
-  // Empty if the run was clean, else what was violated.
+  // Empty if the run was clean, else what was violated: the invariant's name, a colon, the facts.
   std::string Run();
   uint64_t faults_injected() const { return faults_; }
   uint64_t events() const { return events_done_; }
 
  private:
   struct Node;
+  // Something that happens at a time. With a host it happens inside that process: not if it is
+  // dead, and not before it runs again if it is stopped. `from`: over the wire from that node,
+  // which may be cut by then.
   struct Scheduled {
-    TimeNs at = 0;
-    uint64_t order = 0;
-    std::function<void()> run;
-    bool operator>(const Scheduled& other) const {
+    Action run;
+    Node* host = nullptr;
+    uint64_t from = 0;
+  };
+  struct Turn {
+    TimeNs at;
+    uint64_t order;
+    uint32_t slot;
+    bool operator>(const Turn& other) const {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
@@ -71,34 +63,48 @@ class World {
   };
 
   // world.cc: clock, nodes, wires
-  void At(TimeNs at, std::function<void()> run);
-  void After(TimeNs delay, std::function<void()> run) { At(now_ + delay, std::move(run)); }
-  TimeNs Delay() { return rng_.Between(1000, weather_.delay_max); }
+  void Schedule(TimeNs at, Node* host, uint64_t from, Action run);
+  void At(TimeNs at, Action run) { Schedule(at, nullptr, 0, std::move(run)); }
+  void After(TimeNs delay, Action run) { At(now_ + delay, std::move(run)); }
+  void AtNode(Node& host, TimeNs at, Action run) { Schedule(at, &host, 0, std::move(run)); }
+  bool RunNext();
+  TimeNs Delay() { return rng_.Between(1000, weather_.delay_max_us * kMicrosecond); }
+  Wire& WireOf(uint64_t from, uint64_t to) { return wires_[from << 32 | to]; }
   TimeNs WireTime(uint64_t from, uint64_t to, Carries carries = Carries::kWord);
   Node& AddNode(int replica, int shard);
   Node* Find(MemberId id);
   void Feed(Node& node, engine::Event event);
   void Drain(Node& node);
   void CarryOut(Node& node, engine::Ready ready);
+  void CarryWord(Node& node, engine::PeerMessage& message);
   void CarryTodo(Node& node, GroupKey group, collective::Todo& todo);
-  void SendFrame(Node& node, GroupKey group, const collective::SendFrame& frame);
-  void SendToPeer(Node& from, MemberId to, Carries carries, std::function<void(Node&)> deliver);
+  void NoteView(Node& node);
+  bool IsForgotten(Epoch epoch) const;
+  void SendFrame(Node& node, const collective::SendFrame& frame);
+  bool Reaches(const Node& target, MemberId sender) const;
   void Connect(Node& node, const wire::MemberCard& card);
-  void Trace(const std::string& line);
-  void TraceMessage(MemberId from, MemberId to, const wire::Message& message);
+  void Trace(const std::string& line) const;
+  void TraceMessage(MemberId from, MemberId to, const wire::Message& message) const;
   void Fail(const std::string& what);
+  void FailIf(const std::string& wrong) {
+    if (!wrong.empty()) Fail(wrong);
+  }
   std::string DescribeStuck(const Node& node) const;
 
   // coordinator_host.cc
   void StartCoordinator();
   void FeedCoordinator(const membership::CoordinatorEvent& event);
   void DrainCoordinator();
+  void CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Message> message);
+  void CloseFromCoordinator(uint64_t conn);
   void Attach(Node& node);
   Node* NodeOf(uint64_t conn);
   void ToCoordinator(Node& node, wire::Message message);
 
   // program.cc: what users do
   void Program(Node& node);
+  void CallOrStep(Node& node);
+  void NoteEnd(Node& node, engine::Phase phase);
   collective::OpSpec SpecOf(const Node& node, Seq seq) const;
   void StartNext(Node& node);
   TimeNs RestAfter(Seq seq) const;
@@ -107,34 +113,64 @@ class World {
   bool Finished() const;
   bool JobIsOver() const;
   bool MayEnter(const Node& newcomer) const;
+  bool HasQuorum() const;
 
   // faults.cc
   void ScheduleFaults();
+  void StrikeAtRandom(int times, void (World::*strike)());
+  void StrikeLater(int times, void (World::*strike)());
+  void KillOne();
+  void StopOne();
+  void HangOne();
+  void JoinOne();
+  void LeaveOne();
+  void CutOne();
+  void FlapOne();
+  void HiccupOne();
+  void Blackout();
+  void AbortOne();
+  void Ambush(const wire::Message& message);
   void Kill(Node& node);
   void Stop(Node& node, TimeNs duration);
   void CutLink(Node& a, Node& b);
+  void LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after);
   void RestartCoordinator();
+  bool KnownToAll(MemberId id) const;
+  void Strike(Node& node);
+  void Unquiet(TimeNs until) { quiet_at_ = std::max(quiet_at_, until); }
+  void CalmDown();
   Node* Victim(bool spare_last);
 
   const uint64_t seed_;
   const Weather weather_;
   const bool trace_;
   Random rng_;
+  Random later_;  // for what came later, so that a seed's older part stays what it was
   TimeNs now_ = 0;
   uint64_t order_ = 0, events_done_ = 0, faults_ = 0;
-  std::priority_queue<Scheduled, std::vector<Scheduled>, std::greater<>> queue_;
+  std::vector<Turn> queue_;  // a heap
+  std::deque<Scheduled> slots_;
+  std::vector<uint32_t> free_slots_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::map<std::pair<uint64_t, uint64_t>, Wire> wires_;
+  std::unordered_map<uint64_t, Wire> wires_;
   std::set<std::pair<uint64_t, uint64_t>> cut_;
   std::unique_ptr<membership::CoordinatorMachine> coordinator_;
   uint16_t incarnation_ = 0;
   uint64_t next_connection_ = 0;
-  std::map<uint64_t, Node*> connections_;
+  std::unordered_map<uint64_t, Node*> connections_;
   uint64_t coordinator_life_ = 0;
   TimeNs coordinator_wake_ = kNever;
-  Checkers checkers_;
+  Agreement agreement_;
+  Fencing fencing_;
+  Views views_;
   std::string failure_;
+  int ambushes_left_ = 0;
+  std::vector<std::pair<Node*, Node*>> flapping_;
+  TimeNs flapping_until_ = 0, blackout_until_ = 0;
+  TimeNs quiet_at_ = 0;  // the last fault has shown by then
+  Epoch newest_ = 0;  // of all views that anybody has installed
   bool calm_ = false;
+  bool look_again_ = false;             // something happened that may end the run
   bool begun_ = false, ended_ = false;  // somebody was in a view; the coordinator saw the last go
   Seq goal_ = 0;                        // what everybody must have delivered at the end
 };

@@ -92,10 +92,11 @@ void Lab::CarryOut(Member& member, engine::Ready ready) {
     const collective::OpSpec spec = member.unnumbered.front();
     member.unnumbered.pop_front();
     if (started.seq == kNoSeq) continue;
-    auto& buffers = member.memory.Open(kGroup, started.seq);
+    auto& buffers = member.memory.Open(started.seq);
     buffers.in_place = spec.in_place;
     buffers.send = sim::MakeInput(kGroup, spec, member.card.replica, started.seq);
-    buffers.recv = spec.in_place ? buffers.send : sim::Buffer(sim::OutputElements(spec));
+    buffers.recv = spec.in_place ? buffers.send
+                                 : sim::Buffer(sim::OutputElements(spec), sim::kUntouched);
     member.specs[started.seq] = spec;
   }
   for (MemberId id : ready.revoke) {
@@ -115,8 +116,7 @@ void Lab::CarryOut(Member& member, engine::Ready ready) {
     const auto view = member.engine->view();
     Log(std::to_string(member.name) + " installs view " +
         std::to_string(EpochCounter(view->epoch)));
-    const std::string wrong = checkers_.ViewSeen(member.card.id, *view);
-    if (!wrong.empty()) failure_ = wrong;
+    FailIf(views_.Installed(member.card.id, view));
   }
   for (const engine::Notice& notice : ready.notices) {
     if (notice.loss.cause == Code::kInternal) failure_ = notice.loss.text;
@@ -126,18 +126,22 @@ void Lab::CarryOut(Member& member, engine::Ready ready) {
 void Lab::CarryTodo(Member& member, collective::Todo& todo) {
   using Kind = collective::Todo::Kind;
   switch (todo.kind) {
-    case Kind::kAllocate: return member.memory.Allocate(kGroup, todo.id, todo.bytes);
-    case Kind::kFree: return member.memory.Free(kGroup, todo.id);
-    case Kind::kReleaseInbound: return member.memory.ReleaseInbound(todo.id);
+    case Kind::kAllocate: return member.memory.Allocate(todo.id, todo.bytes);
+    case Kind::kFree: return member.memory.Free(todo.id);
+    case Kind::kReleaseInbound: return FailIf(member.memory.ReleaseInbound(todo.id));
     case Kind::kDeliver: return Check(member, todo.outcome);
     case Kind::kCancelSends:
     case Kind::kFinishSends: return;
     case Kind::kWork:
-      if (!member.memory.Run(kGroup, todo.work)) failure_ = "a work reads what is not there";
+      FailIf(member.memory.Run(todo.work, member.engine->view()->era));
       if (todo.work.id == 0) return;
-      if (!options_.post) return member.engine->Step(now_, engine::WorkDone{kGroup, todo.work.id});
+      if (!options_.post) {
+        member.memory.WorkIsDone(todo.work.id);
+        return member.engine->Step(now_, engine::WorkDone{kGroup, todo.work.id});
+      }
       wires_[{member.name, member.name}].push_back(
           {"work done", [this, id = todo.work.id](Member& self) {
+             self.memory.WorkIsDone(id);
              Feed(self, engine::WorkDone{kGroup, id});
            }});
       return;
@@ -145,8 +149,7 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
   }
   static constexpr const char* kKinds[] = {"?", "control", "ack", "raw", "partial", "final"};
   sim::Buffer payload;
-  if (!member.memory.Read(kGroup, todo.frame.payload, &payload))
-    failure_ = "a frame sends what is not there";
+  FailIf(member.memory.Read(todo.frame.payload, &payload));
   const wire::FrameHeader header = todo.frame.header;
   collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0};
   std::string text = kKinds[static_cast<int>(header.kind)];
@@ -155,7 +158,10 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
   text += " complete<" + std::to_string(header.complete_end);
   wires_[{member.name, NameOf(todo.frame.to)}].push_back(
       {text, [this, frame, payload](Member& to) mutable {
-         if (!payload.empty()) frame.inbound = to.memory.AddInbound(payload);
+         const wire::FrameHeader& header = frame.header;
+         if (!payload.empty())
+           frame.inbound =
+               to.memory.AddInbound(payload, {header.kind, header.era, header.seq});
          Feed(to, engine::FrameArrived{frame});
        }});
 }
@@ -169,16 +175,12 @@ void Lab::Check(Member& member, const collective::Outcome& outcome) {
   Log(line);
   member.outcomes.push_back(outcome);
   const auto spec = member.specs.find(outcome.seq);
-  std::string wrong = checkers_.Agreement(0, outcome);
-  if (wrong.empty()) wrong = checkers_.Fencing(member.card.id, 0, outcome);
-  if (spec != member.specs.end()) {
-    auto* buffers = member.memory.Find(kGroup, outcome.seq);
-    if (wrong.empty())
-      wrong = sim::Checkers::Result(kGroup, spec->second, 0, outcome, buffers->recv);
-    if (wrong.empty())
-      wrong = sim::Checkers::Input(kGroup, spec->second, member.card.replica, outcome, *buffers);
-  }
-  if (!wrong.empty() && failure_.empty()) failure_ = wrong;
+  FailIf(fencing_.Delivered(member.card.id, outcome));
+  if (spec == member.specs.end()) return FailIf(agreement_.Delivered(0, outcome, nullptr));
+  const auto* buffers = member.memory.Find(outcome.seq);
+  FailIf(agreement_.Delivered(0, outcome, &buffers->recv));
+  FailIf(sim::CheckResult(kGroup, spec->second, 0, outcome, buffers->recv));
+  FailIf(sim::CheckInput(kGroup, spec->second, member.card.replica, outcome, *buffers));
 }
 
 void Lab::ToCoordinator(Member& member, const wire::Message& message) {

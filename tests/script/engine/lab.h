@@ -11,8 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "checkers.h"
 #include "engine/engine.h"
+#include "invariants/agreement.h"
+#include "invariants/fencing.h"
+#include "invariants/result.h"
+#include "invariants/views.h"
 #include "memory.h"
 
 namespace ftar::lab {
@@ -74,6 +77,9 @@ class Lab {
   };
   void Feed(Member& member, const engine::Event& event);
   void CarryOut(Member& member, engine::Ready ready);
+  void FailIf(const std::string& wrong) {
+    if (!wrong.empty() && failure_.empty()) failure_ = wrong;
+  }
   void CarryTodo(Member& member, collective::Todo& todo);
   void FromCoordinator(Member& member, const wire::Message& message);
   void ToCoordinator(Member& member, const wire::Message& message);
@@ -90,7 +96,9 @@ class Lab {
   wire::Prepare prepare_;
   std::map<MemberId, wire::BoundOf> bounds_;
   bool decided_ = false;
-  sim::Checkers checkers_;
+  sim::Agreement agreement_;
+  sim::Fencing fencing_;
+  sim::Views views_{1, 1};
   std::string failure_;
   std::vector<std::string> log_;
 };

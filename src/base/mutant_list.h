@@ -1,0 +1,99 @@
+// The planted mistakes (mutant.h): name, the rule of the protocol that it breaks, and the mistake
+// in one line. In the order of the rules.
+#ifndef FTAR_BASE_MUTANT_LIST_H_
+#define FTAR_BASE_MUTANT_LIST_H_
+
+// clang-format off
+#define FTAR_MUTANT_LIST(X) \
+  X(kDeliverWhenComplete, "V1", "delivers what is complete here, without waiting for the others") \
+  X(kAckOffByOne, "V1", "takes an ack below an operation for one of the operation itself") \
+  X(kWeightlessNotAwaited, "V1", "does not wait for the acks of members with weight 0") \
+  X(kSkipFreeze, "V2", "reports its status and goes on as if nothing were") \
+  X(kWorkOutlivesFreeze, "V2", "lets a reduction of the old attempt count after the freeze") \
+  X(kDecideWithoutLast, "V3", "decides without the status of the last member in the list") \
+  X(kCommitIncomplete, "V3", "commits although a survivor is not complete") \
+  X(kDeliveredNotComplete, "V3", "does not count who has delivered among the complete") \
+  X(kSalvageMixesAttempts, "V3", "collects the chunks of a salvage from different attempts") \
+  X(kSalvageWithHoles, "V3", "salvages although nobody holds some of the chunks") \
+  X(kSalvageCommits, "V4", "delivers a salvaged operation without a new stability round") \
+  X(kSalvageAwaitsTheDead, "V4", "asks the attempt's members for the stability of a salvage") \
+  X(kSalvageInNewView, "V4", "gives a salvaged attempt the members of the new view") \
+  X(kMismatchIgnored, "V5", "drops a piece of another call and asks nobody") \
+  X(kFailureUntold, "V5", "does not report the failures that it has delivered") \
+  X(kFailKeepsOutput, "V5", "leaves the bytes that have landed when an operation fails") \
+  X(kFailKeepsShadow, "V5", "fails in place without giving the moved input back") \
+  X(kRootGoneRetries, "V5", "retries a broadcast whose root is gone") \
+  X(kAskOnlyOnce, "V5", "does not ask a restarted coordinator again for a verdict") \
+  X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
+  X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
+  X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
+  X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
+  X(kWeightForgotten, "V7", "keeps a piece for the retry, but not the weight that came with it") \
+  X(kLeaverCounts, "V7", "lets a leaver's stand-in take part with weight 1") \
+  X(kStrictSalvaged, "V8", "salvages operations of a step that asked for one participant set") \
+  X(kStatusOutlivesPrepare, "V10", "decides from statuses that were given for an older Prepare") \
+  X(kVerdictsOutlivePrepare, "V10", "installs with the verdicts of an older Prepare") \
+  X(kInstallOfAnyEpoch, "V10", "obeys an Install of an epoch other than the one last promised") \
+  X(kEpochWithoutIncarnation, "Q1", "numbers views without the coordinator's incarnation") \
+  X(kHeardEpochForgotten, "Q1", "begins below epochs that members have told it of") \
+  X(kOldPrepareObeyed, "Q2", "promises an epoch below the one promised last") \
+  X(kNewcomerSurvives, "Q3", "counts who came by a planned view among the survivors of a Prepare") \
+  X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
+  X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
+  X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
+  X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
+  X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
+  X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
+  X(kFreshEdgeCounts, "Q7", "evicts for a link that has failed this moment, beside one that has long") \
+  X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
+  X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
+  X(kActedNewcomerVoid, "J1", "voids the boundary of a newcomer that has begun") \
+  X(kUnheardPlanBinds, "J1", "keeps a boundary that nobody but its idle newcomer knows") \
+  X(kLateAnnouncement, "J1", "obeys an announcement after it has promised a Prepare") \
+  X(kVoidNumberReused, "J1", "gives the number of a voided plan to the next view") \
+  X(kDeliveredFromZero, "J2", "counts what lies before a newcomer's first operation as delivered") \
+  X(kNoWindow, "J3", "starts operations beyond the window") \
+  X(kHeldBoundaryStarted, "J3", "lets the root start at a boundary that it has not announced") \
+  X(kAcksNotHeld, "J3", "lets the root's acks allow others to pass a boundary it has reserved") \
+  X(kBoundaryTooNear, "J3", "reserves a boundary that others may have passed") \
+  X(kFreshBoundDelivered, "J3", "begins a newcomer behind what is delivered, not what is called") \
+  X(kStartsOnConfirm, "J3", "lets a newcomer begin before it knows of the announcement") \
+  X(kAnnouncedUnconfirmed, "J3", "announces before the newcomers have confirmed") \
+  X(kNewcomerNotTold, "J3", "announces to the members that are in, and not to the newcomers") \
+  X(kUnlinkedEnters, "J3", "takes a newcomer in whose links are not up") \
+  X(kPlanOnPlan, "J3", "lets a planned view ride on one whose boundary is not passed") \
+  X(kColumnsApart, "J4", "lets each column keep the boundary it has found itself") \
+  X(kStepTooNear, "J4", "reserves the next step as a boundary") \
+  X(kReservedStepBegun, "J4", "begins a step before it has announced the reserved boundary") \
+  X(kRunsAheadOfRoot, "J4", "begins a step without having heard that the root is near") \
+  X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
+  X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
+  X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
+  X(kEarlyLeaverLost, "J5", "takes a leaver for lost that goes before all columns know of its end") \
+  X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \
+  X(kReleasedUnready, "J5", "releases all when all want to leave, whatever is under way") \
+  X(kNoStandIn, "J5", "calls nothing in a leaver's stead") \
+  X(kLeaverNotTold, "J5", "tells leavers what is under way, not what is called later") \
+  X(kAckOnlyRides, "J6", "waits for a later operation to carry an ack") \
+  X(kAckRepeated, "J6", "says the same ack again and again") \
+  X(kOldEraRead, "F2", "reads frames of an older era") \
+  X(kNewEraDropped, "F2", "drops frames of an era that it has not installed yet") \
+  X(kAckOutlivesEra, "F2", "lets acks of the old era count in the new one") \
+  X(kCreditOutlivesEra, "F2", "sends on the credit of the old era") \
+  X(kOldWordObeyed, "F2", "obeys words of an older era") \
+  X(kRevokeForgotten, "F2", "gives its status without closing the links to those who are out") \
+  X(kSlotReusedEarly, "F2", "gives a frame back while work on it is under way") \
+  X(kNoUndoLog, "F3", "lets results land in place without saving what they land on") \
+  X(kUndoReleasedEarly, "F3", "releases the undo log when complete, before delivery") \
+  X(kRetryWithoutUndo, "F3", "retries in place without undoing what has landed") \
+  X(kNoShadow, "F3", "exchanges in place without moving the input out of the way") \
+  X(kStagingKept, "F3", "does not give staging back") \
+  X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \
+  X(kOwnInputFirst, "F6", "adds its own input first, the others in list order") \
+  X(kNewcomersFirst, "F6", "puts newcomers in front of those who are in") \
+  X(kLayoutOfToday, "F7", "lays segments out by today's members, not by the epoch named") \
+  X(kGoneSegmentsKept, "F7", "leaves the segments of members that are gone as they were") \
+  X(kHalfReplicaStays, "Q7", "evicts the member that died and keeps the rest of its replica")
+// clang-format on
+
+#endif  // FTAR_BASE_MUTANT_LIST_H_

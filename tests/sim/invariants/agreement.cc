@@ -1,0 +1,57 @@
+#include "invariants/agreement.h"
+
+namespace ftar::sim {
+namespace {
+
+bool Same(const collective::Outcome& a, const collective::Outcome& b) {
+  if (a.status != b.status) return false;
+  if (a.status != Code::kOk && a.status != Code::kAbsent)
+    return true;  // a failed op's members are nobody's participants
+  if (a.epoch != b.epoch || a.members.size() != b.members.size() ||
+      a.participants != b.participants || a.weight_sum != b.weight_sum) {
+    return false;
+  }
+  for (size_t i = 0; i < a.members.size(); ++i) {
+    if (a.members[i].id != b.members[i].id || a.members[i].weight != b.members[i].weight)
+      return false;
+  }
+  return true;
+}
+
+uint64_t HashOf(const Buffer& result) {
+  uint64_t hash = 1 + result.size();
+  for (const Element& element : result)
+    hash = (hash * 0x9e3779b97f4a7c15ull ^ element.where ^ element.who) + element.chain;
+  return hash | 1;
+}
+
+}  // namespace
+
+std::string NameOf(const collective::Outcome& outcome) {
+  std::string out = "op " + std::to_string(outcome.seq) + " epoch " +
+                    std::to_string(EpochCounter(outcome.epoch)) + " [";
+  for (const auto& member : outcome.members)
+    out += std::to_string(member.replica) + (member.weight > 0 ? " " : "o ");
+  return out + "] status " + std::to_string(static_cast<int>(outcome.status));
+}
+
+std::string Agreement::Delivered(int shard, const collective::Outcome& outcome,
+                                 const Buffer* result) {
+  std::vector<Known>& known = known_[static_cast<uint64_t>(shard) << 48 | outcome.seq];
+  const uint64_t bits = result && outcome.status == Code::kOk ? HashOf(*result) : 0;
+  const collective::Outcome* other = nullptr;
+  for (Known& one : known) {
+    if (Same(one.outcome, outcome)) {
+      const bool differ = bits != 0 && one.bits != 0 && bits != one.bits;
+      if (bits != 0) one.bits = bits;
+      return differ ? "agreement: other bits of " + NameOf(outcome) : "";
+    }
+    if (one.outcome.tag == outcome.tag || one.outcome.tag == 0 || outcome.tag == 0)
+      other = &one.outcome;
+  }
+  const std::string wrong = other ? "agreement: " + NameOf(*other) + " and " + NameOf(outcome) : "";
+  known.push_back({outcome, bits});
+  return wrong;
+}
+
+}  // namespace ftar::sim

@@ -1,0 +1,34 @@
+// What members hold for the truth about who is in.
+#ifndef FTAR_TESTS_SIM_INVARIANTS_VIEWS_H_
+#define FTAR_TESTS_SIM_INVARIANTS_VIEWS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "wire/view.h"
+
+namespace ftar::sim {
+
+class Views {
+ public:
+  Views(int shards, int min_replicas) : shards_(shards), min_replicas_(min_replicas) {}
+
+  // One view an epoch; every member's epochs grow. Replicas are whole but for those that are
+  // leaving, whose members may go one by one. Who stays keeps the place in the list, newcomers come
+  // behind (rule F6). A loss leaves no view of fewer replicas than the job needs (rule Q4).
+  std::string Installed(MemberId member, std::shared_ptr<const wire::View> view);
+
+ private:
+  std::string CheckReplicas(const wire::View& view) const;
+  std::string CheckOrder(const wire::View& before, const wire::View& view) const;
+  std::string CheckQuorum(const wire::View& before, const wire::View& view) const;
+
+  const int shards_, min_replicas_;
+  std::map<Epoch, std::shared_ptr<const wire::View>> known_;
+  std::map<MemberId, std::shared_ptr<const wire::View>> last_;
+};
+
+}  // namespace ftar::sim
+
+#endif  // FTAR_TESTS_SIM_INVARIANTS_VIEWS_H_

@@ -1,0 +1,241 @@
+#include "mutants.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "world.h"
+
+namespace ftar::sim {
+namespace {
+
+constexpr int kSeedSeconds = 5;               // of processor time; then it hangs
+constexpr uint64_t kChildBytes = 4ull << 30;  // of address space
+
+// What a child tells, in memory that outlives it: it may be killed by its own mistake.
+struct Trail {
+  uint64_t seed = 0;  // the one that runs, or the one that failed
+  uint64_t tried = 0;
+  bool failed = false;
+  bool ended = false;
+  char failure[400] = {};
+};
+
+struct Found {
+  bool found = false;
+  uint64_t seed = 0, tried = 0;
+  std::string caught_by, failure;
+};
+
+void LimitChild() {
+  rlimit limit{kChildBytes, kChildBytes};
+  setrlimit(RLIMIT_AS, &limit);
+  limit = {0, 0};
+  setrlimit(RLIMIT_CORE, &limit);
+  // What a mutated machine complains of on its way down is of no interest.
+  if (std::freopen("/dev/null", "w", stderr) == nullptr) std::fclose(stderr);
+}
+
+void SetAlarm(int seconds) {
+  itimerval timer{};
+  timer.it_value.tv_sec = seconds;
+  setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+// In the child: seeds one after the other, until one fails.
+[[noreturn]] void Search(const PlantedMistake& mistake, uint64_t from, uint64_t seeds,
+                         Trail* trail) {
+  LimitChild();
+  mutant_in_force = mistake.mutant;
+  for (uint64_t i = 0; i < seeds && !trail->failed; ++i) {
+    trail->seed = from + i;
+    trail->tried = i + 1;
+    SetAlarm(kSeedSeconds);
+    World world(trail->seed, DrawWeather(trail->seed), /*trace=*/false);
+    const std::string failure = world.Run();
+    if (failure.empty()) continue;
+    std::strncpy(trail->failure, failure.c_str(), sizeof trail->failure - 1);
+    trail->failed = true;
+  }
+  trail->ended = true;
+  _exit(0);
+}
+
+Found Judge(const Trail& trail, int status) {
+  Found found;
+  found.seed = trail.seed;
+  found.tried = trail.tried;
+  if (trail.failed) {
+    found.found = true;
+    found.failure = trail.failure;
+    found.caught_by = found.failure.substr(0, found.failure.find(':'));
+  } else if (!trail.ended) {
+    found.found = true;
+    const bool late = WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF;
+    found.caught_by = late ? "hang" : "crash";
+    found.failure = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "ended by itself";
+  }
+  return found;
+}
+
+class Hunt {
+ public:
+  explicit Hunt(const MutantSearch& search) : search_(search) {
+    for (const PlantedMistake& mistake : PlantedMistakes()) {
+      if (search.only.empty() || search.only == mistake.name) targets_.push_back(&mistake);
+    }
+    bytes_ = sizeof(Trail) * std::max<size_t>(targets_.size(), 1);
+    void* shared = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    trails_ = shared == MAP_FAILED ? nullptr : static_cast<Trail*>(shared);
+    found_.resize(targets_.size());
+  }
+  ~Hunt() {
+    if (trails_ != nullptr) munmap(trails_, bytes_);
+  }
+  Hunt(const Hunt&) = delete;
+  Hunt& operator=(const Hunt&) = delete;
+
+  bool Run() {
+    if (trails_ == nullptr || targets_.empty()) return false;
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const size_t jobs = static_cast<size_t>(search_.jobs > 0 ? search_.jobs : cores);
+    size_t next = 0;
+    while (next < targets_.size() || !running_.empty()) {
+      if (next < targets_.size() && running_.size() < jobs) {
+        if (!Start(next++)) return false;
+      } else {
+        Reap();
+      }
+    }
+    return true;
+  }
+
+  const std::vector<const PlantedMistake*>& targets() const { return targets_; }
+  const std::vector<Found>& found() const { return found_; }
+
+ private:
+  bool Start(size_t index) {
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) Search(*targets_[index], search_.from, search_.seeds, &trails_[index]);
+    if (child > 0) running_[child] = index;
+    return child > 0;
+  }
+
+  void Reap() {
+    int status = 0;
+    const pid_t child = wait(&status);
+    const auto running = running_.find(child);
+    if (running == running_.end()) return;
+    found_[running->second] = Judge(trails_[running->second], status);
+    running_.erase(running);
+  }
+
+  const MutantSearch search_;
+  std::vector<const PlantedMistake*> targets_;
+  std::vector<Found> found_;
+  std::map<pid_t, size_t> running_;
+  Trail* trails_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+void PrintTable(const Hunt& hunt, const MutantSearch& search) {
+  std::printf("%-26s %-4s %-14s %7s  %s\n", "mutant", "rule", "caught by", "seeds", "replay");
+  for (size_t i = 0; i < hunt.targets().size(); ++i) {
+    const PlantedMistake& mistake = *hunt.targets()[i];
+    const Found& found = hunt.found()[i];
+    if (!found.found) {
+      std::printf("%-26s %-4s %-14s %7llu  %s\n", mistake.name, mistake.rule, "NOT FOUND",
+                  static_cast<unsigned long long>(found.tried), mistake.mistake);
+      continue;
+    }
+    std::printf("%-26s %-4s %-14s %7llu  ftar-sim --mutant %s --replay %llu\n", mistake.name,
+                mistake.rule, found.caught_by.c_str(), static_cast<unsigned long long>(found.tried),
+                mistake.name, static_cast<unsigned long long>(found.seed));
+    if (!search.only.empty()) std::printf("  %s\n", FirstLine(found.failure).c_str());
+  }
+}
+
+constexpr char kIntroduction[] =
+    "# Planted mistakes\n"
+    "\n"
+    "Generated; renew it with `build/release/bin/ftar-sim --mutants --markdown > "
+    "docs/mutants.md`.\n"
+    "\n"
+    "Each line is a mistake that `ftar-sim` can plant in its own build of the core "
+    "(`src/base/mutant_list.h`), at the place that\n"
+    "enforces the rule. *Caught by* is the invariant that objected, *seeds* how many seeds from 1 "
+    "on it took. The rules are\n"
+    "those of [protocol.md](protocol.md).\n"
+    "\n"
+    "| mutant | rule | the mistake | caught by | seeds |\n"
+    "|---|---|---|---|---|\n";
+
+void PrintMarkdown(const Hunt& hunt) {
+  std::fputs(kIntroduction, stdout);
+  for (size_t i = 0; i < hunt.targets().size(); ++i) {
+    const PlantedMistake& mistake = *hunt.targets()[i];
+    const Found& found = hunt.found()[i];
+    std::printf("| `%s` | %s | %s | %s | %llu |\n", mistake.name, mistake.rule, mistake.mistake,
+                found.found ? found.caught_by.c_str() : "**not found**",
+                static_cast<unsigned long long>(found.tried));
+  }
+}
+
+}  // namespace
+
+const std::vector<PlantedMistake>& PlantedMistakes() {
+  static const std::vector<PlantedMistake> all = {
+#define FTAR_MUTANT_ROW(name, rule, mistake) {Mutant::name, #name, rule, mistake},
+      FTAR_MUTANT_LIST(FTAR_MUTANT_ROW)
+#undef FTAR_MUTANT_ROW
+  };
+  return all;
+}
+
+const PlantedMistake* FindMistake(const std::string& name) {
+  for (const PlantedMistake& mistake : PlantedMistakes()) {
+    if (name == mistake.name) return &mistake;
+  }
+  return nullptr;
+}
+
+int HuntMutants(const MutantSearch& search) {
+  const auto begin = std::chrono::steady_clock::now();
+  Hunt hunt(search);
+  if (!hunt.Run()) {
+    std::fprintf(stderr, "ftar-sim: no such mutant, or no process for it\n");
+    return 2;
+  }
+  if (search.markdown) {
+    PrintMarkdown(hunt);
+  } else {
+    PrintTable(hunt, search);
+  }
+  size_t found = 0;
+  uint64_t most = 0;
+  for (const Found& one : hunt.found()) {
+    found += one.found ? 1 : 0;
+    most = std::max(most, one.tried);
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!search.markdown)
+    std::printf("%zu mutants, %zu found, at most %llu seeds, %.0f s\n", hunt.targets().size(),
+                found, static_cast<unsigned long long>(most), seconds);
+  return found == hunt.targets().size() ? 0 : 1;
+}
+
+}  // namespace ftar::sim

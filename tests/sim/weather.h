@@ -1,0 +1,66 @@
+// The weather of a simulated job: how large it is, how fast, and what befalls it. A seed draws it;
+// a test may change single fields, by name.
+#ifndef FTAR_TESTS_SIM_WEATHER_H_
+#define FTAR_TESTS_SIM_WEATHER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "plan/role.h"
+
+namespace ftar::sim {
+
+struct Weather {
+  int replicas = 3;
+  int shards = 1;
+  int min_replicas = 1;
+  int ops = 20;          // to deliver after the last fault
+  int ops_per_step = 0;  // 0: no step marks
+  int strict = 0;        // steps share one participant set (rule V8)
+  int window = 4;
+  int delay_max_us = 1000;
+  int work_delay_max_us = 0;
+  int in_place = 0;
+  int mismatch = 0;  // somebody calls something else once
+  int weights = 0;
+  int acks_pass = 0;
+  // What befalls it, and how often.
+  int kills = 0;
+  int stops = 0;  // a process stands still for a while
+  int hangs = 0;  // or for good
+  int joins = 0, leaves = 0;
+  int cuts = 0;       // a link fails for good, both ends live
+  int one_way = 0;    // cuts strike one direction only
+  int flaps = 0;      // a link fails and comes back soon
+  int hiccups = 0;    // a member loses its coordinator and comes back
+  int blackouts = 0;  // all do at once: it is the coordinator's side (rule Q7)
+  int coordinator_restarts = 0;
+  int aborts = 0;    // members that give up by themselves, most of them early (rule Q8)
+  int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
+  int echoes = 0;    // its Prepares and Installs may arrive again, much later (rules Q2, V10)
+};
+
+Weather DrawWeather(uint64_t seed);
+// As it was before newer fields came: what the seeds of older regression tests mean.
+Weather DrawClassicWeather(uint64_t seed);
+std::string Describe(const Weather& weather);
+
+// The fields by name, in the order above.
+struct WeatherField {
+  const char* name;
+  int Weather::*value;
+  int least;  // what shrinking tries to come down to
+};
+const std::vector<WeatherField>& WeatherFields();
+
+// What a seed brings, changed by "name=value,...". Two words stand for more: "classic" as above,
+// and "small" for a world of at most three members. An error text if it is not understood.
+std::string WeatherOf(uint64_t seed, const std::string& changes, Weather* weather);
+// The changes that lead from one to the other.
+std::string WeatherChanges(const Weather& from, const Weather& to);
+
+}  // namespace ftar::sim
+
+#endif  // FTAR_TESTS_SIM_WEATHER_H_
