@@ -130,8 +130,9 @@ void CoordinatorMachine::JudgeSuspects() {
     ++members;
     if (peer.conn == 0) ++away;
   }
-  // Q7: whoever sees more than half of its connections close at once suspects itself first.
-  // While nobody at all can reach it, there is also nobody who would wait for a decision.
+  // Q7: whoever sees more than half of its connections close at once suspects itself first: they
+  // have time to come back. While nobody at all can reach it, there is also nobody who would wait
+  // for a decision.
   const bool self_suspect = 2 * away > members && !FTAR_MUTANT(kTrustsItself);
   alone = alone && members > 1;
   bool told = false;
@@ -139,7 +140,7 @@ void CoordinatorMachine::JudgeSuspects() {
     Suspicion& suspicion = suspects_[id];
     const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
     if (self_suspect && (!suspicion.extended || patient)) {
-      suspicion.act_at = now_ + timeout_ns_ / 4;
+      suspicion.act_at = now_ + timeout_ns_ / (members > 1 ? 2 : 4);
       if (std::exchange(suspicion.extended, true) || std::exchange(told, true)) continue;
       Tell(LogLevel::kWarn, std::to_string(away) + " of " + std::to_string(members) +
                                 " connections closed at once; waiting whether they come back");

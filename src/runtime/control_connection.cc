@@ -79,13 +79,15 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
   if (stream_->state() == State::kOpen && !up_) {
     up_ = ever_up_ = true;
     pause_ns_ = 0;
+    patience_ns_ = std::min(settings_.handshake_timeout_ns, kHandshakeMax);
     result->went_up = true;
     log_->Info("runtime", "coordinator " + settings_.shown_address + " is there");
   }
   const bool was_up = up_;
   if (stream_->state() == State::kClosed) {
     Lose(now, stream_->status());
-  } else if (!up_ && now - stream_->created_ns() > settings_.handshake_timeout_ns) {
+  } else if (!up_ && now - stream_->created_ns() > patience_ns_) {
+    patience_ns_ = std::min(2 * patience_ns_, kHandshakeMax);
     Lose(now, Status(Code::kCoordinator, "no answer"));
   } else if (up_ && now - stream_->heard_ns() > settings_.silence_ns) {
     Lose(now, Status(Code::kCoordinator, "silent"));
@@ -103,7 +105,7 @@ void ControlConnection::Send(const wire::Message& message) {
 TimeNs ControlConnection::next_deadline() const {
   if (closed_ || hopeless_) return kNever;
   if (!stream_) return next_try_ns_;
-  if (!up_) return stream_->created_ns() + settings_.handshake_timeout_ns + 1;
+  if (!up_) return stream_->created_ns() + patience_ns_ + 1;
   return stream_->heard_ns() + settings_.silence_ns + 1;
 }
 

@@ -21,12 +21,13 @@ namespace ftar::runtime {
 
 class ControlConnection {
  public:
+  static constexpr TimeNs kHandshakeMax = 5 * kSecond;
   struct Settings {
     std::string shown_address;  // "host:port", for people
     std::string token;
     MemberId self;
-    // Between two attempts, and for one. A restarted coordinator waits one timeout for all who were
-    // there, so both are less than that.
+    // Between two attempts, and for the first one after a loss; the next ones get more time. A
+    // restarted coordinator waits one timeout for all who were there, so both are less than that.
     TimeNs pause_max_ns = 1 * kSecond;
     TimeNs handshake_timeout_ns = 5 * kSecond;
     TimeNs silence_ns = 10 * kSecond;  // a coordinator that says nothing for so long counts as gone
@@ -72,6 +73,7 @@ class ControlConnection {
   bool up_ = false, ever_up_ = false, hopeless_ = false, closed_ = false;
   TimeNs first_try_ns_ = -1;
   TimeNs next_try_ns_ = 0, pause_ns_ = 0;
+  TimeNs patience_ns_ = kHandshakeMax;  // for one attempt
   Status last_error_;
   uint64_t messages_sent_ = 0, messages_received_ = 0;
 };

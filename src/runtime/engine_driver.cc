@@ -17,6 +17,7 @@ using collective::Work;
 // Below this a copy is cheaper than remembering who still reads the bytes.
 constexpr size_t kCopyBytesMax = 1024;
 constexpr size_t kStagingCachedMax = 256u << 20;
+constexpr TimeNs kRetryNs = 10 * kMillisecond;  // giving up without memory
 
 }  // namespace
 
@@ -71,13 +72,16 @@ void EngineDriver::StrikeAtStability() {
 }
 
 void EngineDriver::Run(TimeNs now) {
-  for (;;) {
-    engine::Ready ready = engine_->TakeReady();
+  while (!broken_) {
+    engine::Ready ready;
+    Guard([&] { ready = engine_->TakeReady(); });
     next_deadline_ = ready.next_deadline;
     if (ready.empty()) break;
-    Execute(now, ready);
+    Guard([&] { Execute(now, ready); });
+    ExecuteTodos(now, ready);
     if (hook_.armed()) StrikeAtStability();
   }
+  if (broken_) next_deadline_ = now + kRetryNs;
   if (!deferred_.empty()) DeliverFinished(now);
   if (now - last_trim_ns_ > kSecond) {
     last_trim_ns_ = now;
@@ -109,9 +113,28 @@ void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
   }
   for (const wire::MemberCard& card : ready.connect) ConnectPeer(now, card);
   for (const engine::PeerMessage& message : ready.to_peers) SendControl(message);
-  for (engine::GroupTodo& todo : ready.todo) ExecuteTodo(now, todo.group, todo.todo);
-  if (ready.step) host_->OnStep(*ready.step);
-  for (const engine::Notice& notice : ready.notices) host_->OnNotice(notice);
+}
+
+// Also without memory inputs are still saved and given back: that takes none.
+void EngineDriver::ExecuteTodos(TimeNs now, engine::Ready& ready) {
+  for (engine::GroupTodo& todo : ready.todo) {
+    if (!broken_) {
+      Guard([&] { ExecuteTodo(now, todo.group, todo.todo); });
+    } else if (todo.todo.kind == Todo::Kind::kWork && todo.todo.work.id == 0) {
+      DoWork(now, todo.group, todo.todo.work);
+    }
+  }
+  Guard([&] {
+    if (ready.step) host_->OnStep(*ready.step);
+    for (const engine::Notice& notice : ready.notices) host_->OnNotice(notice);
+  });
+}
+
+void EngineDriver::Abandon(TimeNs now, const Status& why) {
+  engine_->Step(now, engine::AbortSelf{why.code(), why.text()});
+  engine::Ready ready = engine_->TakeReady();
+  for (const wire::Message& message : ready.to_coordinator) host_->SendToCoordinator(message);
+  ExecuteTodos(now, ready);
 }
 
 void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
@@ -237,7 +260,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   } else if (good) {
     std::memset(dst, 0, work.dst.bytes);
   }
-  if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
+  if (!good) return failed_ ? void() : Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
   if (work.id != 0) engine_->Step(now, engine::WorkDone{group, work.id});
 }

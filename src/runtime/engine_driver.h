@@ -60,11 +60,19 @@ class EngineDriver {
   bool dropping() const { return dropping_; }  // test hook: the network is gone, silently
   StagingPool& staging() { return pool_; }
 
-  void Feed(TimeNs now, const engine::Event& event) { engine_->Step(now, event); }
+  void Feed(TimeNs now, const engine::Event& event) {
+    Guard([&] { engine_->Step(now, event); });
+  }
   // Takes what the devices have, bounded, and feeds it. True if there was anything.
   bool Poll(TimeNs now);
   // Carries out all that the engine wants, until it wants nothing more.
   void Run(TimeNs now);
+  // There was no memory for what had to be done, so that nothing here can be relied on any more. It
+  // does nothing more by itself; the host gives up: Abandon, ForgetAll, perhaps again when there is
+  // memory.
+  bool broken() const { return broken_; }
+  void Break() { broken_ = failed_ = true; }
+  void Abandon(TimeNs now, const Status& why);
   TimeNs next_deadline() const { return next_deadline_; }
   TimeNs devices_deadline() const;
   bool sending() const;  // frames of ours still wait in a link
@@ -129,6 +137,16 @@ class EngineDriver {
     collective::BufferRef payload;
   };
 
+  template <typename Act>
+  void Guard(Act act) {
+    if (broken_) return;
+    try {
+      act();
+    } catch (...) {
+      Break();
+    }
+  }
+
   // engine_driver_events.cc: what devices say
   void OnCompletion(TimeNs now, transport::Device& device, transport::Completion& completion);
   void OnReceived(TimeNs now, const transport::Completion& completion);
@@ -141,6 +159,7 @@ class EngineDriver {
 
   // engine_driver.cc: what the engine says
   void Execute(TimeNs now, engine::Ready& ready);
+  void ExecuteTodos(TimeNs now, engine::Ready& ready);
   void ExecuteTodo(TimeNs now, GroupKey group, collective::Todo& todo);
   void StrikeAtStability();
   void CountKeptLinks();
@@ -181,8 +200,7 @@ class EngineDriver {
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;
   std::unordered_map<uint64_t, Inbound> inbound_;
-  using StagingKey = std::pair<GroupKey, uint64_t>;  // each group counts its own
-  std::map<StagingKey, Staging> staging_;
+  std::map<std::pair<GroupKey, uint64_t>, Staging> staging_;  // each group counts its own
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;
   size_t flights_used_ = 0;
@@ -199,7 +217,7 @@ class EngineDriver {
   TimeNs next_deadline_ = kNever;
   TimeNs last_trim_ns_ = 0;
   bool dropping_ = false;  // test hook: say and hear nothing
-  bool failed_ = false;
+  bool failed_ = false, broken_ = false;
   bool armed_ = false;
   Counters counters_;
 };

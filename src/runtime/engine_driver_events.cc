@@ -24,9 +24,11 @@ bool EngineDriver::Poll(TimeNs now) {
   if (dropping_) return false;
   bool any = false;
   for (const auto& device : devices_) {
-    completions_.clear();
-    any |= device->Poll(now, kPollBytes, &completions_);
-    for (Completion& completion : completions_) OnCompletion(now, *device, completion);
+    Guard([&] {
+      completions_.clear();
+      any |= device->Poll(now, kPollBytes, &completions_);
+      for (Completion& completion : completions_) OnCompletion(now, *device, completion);
+    });
   }
   return any;
 }

@@ -195,8 +195,8 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
     settings.token = token_;
     settings.self = self_;
     settings.silence_ns = timeout_ns_;
-    settings.pause_max_ns = std::min(settings.pause_max_ns, timeout_ns_ / 4);
-    settings.handshake_timeout_ns = std::min(settings.handshake_timeout_ns, timeout_ns_ * 3 / 4);
+    settings.pause_max_ns = std::min(settings.pause_max_ns, timeout_ns_ / 8);
+    settings.handshake_timeout_ns = std::min(settings.handshake_timeout_ns, timeout_ns_ / 2);
     control_.emplace(std::move(settings), &log_);
   }
   engine::Config engine_config = MakeEngineConfig(devices);

@@ -69,7 +69,10 @@ bool Job::Impl::PumpControl(TimeNs now) {
     // One at a time: what a Prepare revokes is gone before the next message is looked at.
     driver_->Run(now);
   }
-  if (result.went_down) driver_->Feed(now, engine::CoordinatorDown{});
+  if (result.went_down) {
+    driver_->Feed(now, engine::CoordinatorDown{});
+    progress_.notify_all();  // it resolves names
+  }
   return result.any;
 }
 
@@ -88,7 +91,13 @@ void Job::Impl::Settle(TimeNs now) {
   const engine::Phase phase = driver_->engine().phase();
   const bool running = phase == engine::Phase::kJoining || phase == engine::Phase::kMember ||
                        phase == engine::Phase::kLeaving;
-  if (!running && ended_.ok()) OnPhaseEnded();
+  if ((!running || driver_->broken()) && ended_.ok()) {
+    try {
+      OnPhaseEnded();
+    } catch (...) {  // no memory even for that: again soon
+      driver_->Break();
+    }
+  }
   if (std::exchange(delivered_, false) && waiters_ > 1) changed_.notify_all();
 }
 
@@ -215,7 +224,12 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
       continue;
     }
     TakeWheel(Wheel::kUser);
-    Drive(lock, done, deadline);
+    try {
+      Drive(lock, done, deadline);
+    } catch (...) {  // whatever it is, it is not this wait's alone
+      if (!lock.owns_lock()) lock.lock();
+      driver_->Break();
+    }
     LeaveWheel();
     if (waiters_ > 1) changed_.notify_all();
   }
@@ -243,7 +257,8 @@ void Job::Impl::ProgressTurn(Lock& lock) {
       // Leaving the wheel wakes us; until then there is nothing to look after, but for a name to
       // resolve.
       progress_waits_ = true;
-      progress_.wait_for(lock, std::chrono::milliseconds(100));
+      const bool cut_off = control_ && !closed_down_ && !control_->up();
+      progress_.wait_for(lock, std::chrono::milliseconds(cut_off ? 10 : 100));
       progress_waits_ = false;
     } else {
       progress_.wait_until(lock, ToTimePoint(now + kLookNs));
@@ -271,7 +286,16 @@ void Job::Impl::ProgressTurn(Lock& lock) {
 
 void Job::Impl::ProgressMain() {
   Lock lock(mutex_);
-  while (!stopping_) ProgressTurn(lock);
+  while (!stopping_) {
+    try {
+      ProgressTurn(lock);
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
+      driver_->Break();
+      progress_.wait_for(lock, std::chrono::milliseconds(10));
+    }
+  }
 }
 
 }  // namespace ftar::runtime

@@ -153,13 +153,18 @@ Status Job::Impl::Evict(MemberId member, const std::string& reason) {
 void Job::Impl::OnPhaseEnded() {
   const engine::Phase phase = driver_->engine().phase();
   Status why = driver_->engine().phase_status();
-  if (phase == engine::Phase::kLeft || why.ok()) why = Status(Code::kLeft, "this member has left");
-  ended_ = std::move(why);
-  closed_down_ = true;
+  if (driver_->broken()) {
+    why = Status(Code::kMemory, "no memory to go on");
+    driver_->Abandon(Now(), why);
+  } else if (phase == engine::Phase::kLeft || why.ok()) {
+    why = Status(Code::kLeft, "this member has left");
+  }
   driver_->FinishSleep();
   driver_->ForgetAll(Now());
   if (control_) control_->Close();
-  FinishAll(ended_);
+  FinishAll(why);
+  ended_ = std::move(why);
+  closed_down_ = true;
   if (phase == engine::Phase::kAborted) log_.Info("runtime", "out: " + ended_.text());
   Wake();
 }

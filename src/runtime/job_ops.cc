@@ -250,14 +250,15 @@ void Job::Impl::FinishOp(GroupState*, const OpPtr& op, collective::Outcome outco
   if (op->done.load(std::memory_order_relaxed)) return;
   outcome.tag = op->request.spec.tag;
   outcome.start_ns = op->start_ns;
-  op->outcome = std::move(outcome);
-  op->status =
-      op->outcome.status == Code::kOk ? Status::Ok() : Status(op->outcome.status, op->outcome.text);
-  op->done.store(true, std::memory_order_release);
-  delivered_ = true;
+  Status verdict =
+      outcome.status == Code::kOk ? Status::Ok() : Status(outcome.status, outcome.text);
   if (op->request.on_done) {
     callbacks_.push_back([op] { op->request.on_done(op->outcome); });
   }
+  op->outcome = std::move(outcome);
+  op->status = std::move(verdict);
+  op->done.store(true, std::memory_order_release);
+  delivered_ = true;
 }
 
 void Job::Impl::FinishAll(const Status& status) {
@@ -265,11 +266,8 @@ void Job::Impl::FinishAll(const Status& status) {
   for (auto& [key, state] : groups_) {
     for (auto& [seq, op] : state.ops) open.push_back(op);
     for (const OpPtr& op : state.unnumbered) open.push_back(op);
-    state.ops.clear();
-    state.unnumbered.clear();
   }
   for (auto& [handle, op] : starting_) open.push_back(op);
-  starting_.clear();
   std::sort(open.begin(), open.end(),
             [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
   for (const OpPtr& op : open) {
@@ -279,6 +277,12 @@ void Job::Impl::FinishAll(const Status& status) {
     outcome.seq = op->seq;
     FinishOp(nullptr, op, std::move(outcome));
   }
+  // Only now: without memory for all of it, it is done again.
+  for (auto& [key, state] : groups_) {
+    state.ops.clear();
+    state.unnumbered.clear();
+  }
+  starting_.clear();
 }
 
 // Why a wait may end before its operation: nobody can decide (design 5). The operation lives on.

@@ -151,6 +151,7 @@ class Process:
 
 def cut(end):
     """As a middlebox that forgets a connection, in the middle of whatever is on the way."""
+    end.getpeername()  # one that listens is no connection
     end.shutdown(socket.SHUT_RDWR)
     return 1
 

@@ -322,12 +322,13 @@ class Run:
 def inside(options):
     folder = os.path.join(options.folder, "run")
     os.mkdir(folder)
+    # A busy disk must not stop a member that writes its record.
+    arena.run("mount", "-t", "tmpfs", "-o", "size=8g", "chaos", folder)
     run = Run(options, folder)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(run, "stop", True))
     seconds = run.run()
     run.end()
-    arena.run("cp", "-r", run.disk.folder, options.folder + "/logs")
     with open(folder + "/samples", "w", encoding="ascii") as file:
         json.dump(run.samples, file)
     result = check.check(folder)
@@ -338,6 +339,8 @@ def inside(options):
     if options.report:
         with open(options.report, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
+    if result["errors"] or options.keep:
+        arena.run("cp", "-r", folder, options.folder + "/kept")
     return 0 if not result["errors"] else 1
 
 
@@ -374,7 +377,7 @@ def outside(options):
     if code == 0 and not options.keep:
         shutil.rmtree(folder)
     else:
-        print(f"records: {folder}")
+        print(f"records: {folder}/kept")
     return code
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 
 LOST, LINK_DOWN, VIEW = 3, 6, 0
-OUT = ("FTAR_ERR_EVICTED", "FTAR_ERR_ABORTED", "FTAR_ERR_LEFT")  # this member alone is out
+OUT = ("FTAR_ERR_EVICTED", "FTAR_ERR_ABORTED", "FTAR_ERR_LEFT", "FTAR_ERR_MEMORY")  # this member alone is out
 AGREED = ("FTAR_OK", "FTAR_ERR_MISMATCH", "FTAR_ERR_ABSENT")
 DESCRIPTORS_MORE, MEMORY_MORE = 12, 1.05
 PATIENCE_NS = 5_000_000_000
@@ -24,7 +24,7 @@ class Incarnation:
         self.started = {}  # group -> (first seq, one past the last)
         self.seqs = {}  # group -> the last seq with an outcome
         self.out = {}  # group -> status of the first outcome that says: out
-        self.epoch = 0
+        self.epoch, self.job = 0, 0
 
 
 class Checker:
@@ -34,9 +34,29 @@ class Checker:
         self.statuses, self.refusals = collections.Counter(), collections.Counter()
         self.lost, self.noticed = collections.defaultdict(list), collections.defaultdict(list)
         self.deliveries = collections.defaultdict(list)  # place of the spared replica -> times
+        self.beginnings = []  # of the job: when members joined whose first operation has number 0
 
     def say(self, kind, text):
         self.errors.append(f"{kind}: {text}")
+
+    def find_beginnings(self, paths):
+        """A job whose members are all lost begins anew from 0. That is to be said, and not to be taken for disagreement."""
+        firsts = []
+        for path in paths:
+            joined = None
+            with open(path, encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    if line.startswith("J\t"):
+                        joined = int(line.split("\t", 2)[1])
+                    elif joined and line.startswith("S\t"):
+                        if line.split("\t")[3] == "0":
+                            firsts.append(joined)
+                        joined = None
+        for when in sorted(firsts):
+            if not self.beginnings or when - self.beginnings[-1] > 1_500_000_000:
+                self.beginnings.append(when)
+                if len(self.beginnings) > 1:
+                    self.say("over", f"all were lost, and the job begins anew at {when}")
 
     def read(self, path):
         place = os.path.basename(path).removesuffix(".record")
@@ -48,6 +68,7 @@ class Checker:
                 fields = line.rstrip("\n").split("\t")
                 if fields[0] == "J":
                     now = Incarnation(place, fields)
+                    now.job = bisect.bisect_right(self.beginnings, now.joined)
                     self.incarnations[now.id] = now
                 elif fields[0] == "S" and now:
                     self.on_start(now, fields)
@@ -90,7 +111,7 @@ class Checker:
         if now.replica == 0:
             self.deliveries[now.place].append(int(fields[1]))
         verdict = (status, epoch, weight, digest, fields[12])
-        first = self.verdicts.setdefault((group, seq), (verdict, where, int(fields[1])))
+        first = self.verdicts.setdefault((now.job, group, seq), (verdict, where, int(fields[1])))
         if first[1] == where:
             return
         self.compared += 1
@@ -114,7 +135,7 @@ class Checker:
     def participants(self):
         """Everybody who counts in a result had joined, and had started that operation, before anybody had the result. Who
         leaves as planned stands in for its caller with weight 0."""
-        for (group, seq), (verdict, where, when) in self.verdicts.items():
+        for (_, group, seq), (verdict, where, when) in self.verdicts.items():
             weights, replicas = 0.0, []
             for part in filter(None, verdict[4].split(",")):
                 name, weight = part.split(":")
@@ -178,7 +199,9 @@ def flat(samples):
 
 def check(folder):
     checker = Checker()
-    for path in sorted(glob.glob(os.path.join(folder, "*.record"))):
+    paths = sorted(glob.glob(os.path.join(folder, "*.record")))
+    checker.find_beginnings(paths)
+    for path in paths:
         checker.read(path)
     checker.participants()
     with open(os.path.join(folder, "faults"), encoding="ascii") as file:
@@ -219,7 +242,7 @@ def count(result, kind):
 def line(result):
     return (f"{result['faults']} faults in {result.get('seconds', 0):.0f} s, {result['compared']} comparisons, "
             f"{count(result, 'disagreement')} disagreements, {count(result, 'wrong')} wrong, {count(result, 'hang')} hangs, "
-            f"{count(result, 'crash')} crashes, {count(result, 'leak')} leaks, {len(result['errors'])} errors in all")
+            f"{count(result, 'crash')} crashes, {count(result, 'over')} jobs over, {count(result, 'leak')} leaks, {len(result['errors'])} errors in all")
 
 
 def tell(result):

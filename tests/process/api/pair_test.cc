@@ -110,35 +110,6 @@ TEST_F(Pair, DisagreementIsAMismatchForAllThatNamesTwoAndTheField) {
   EXPECT_EQ(outcomes_[0].seq, 2u) << "the verdict has used a seq up";
 }
 
-// In place each group keeps the inputs aside, in memory that it counts by itself.
-TEST_F(Pair, GroupsSideBySideKeepTheirOwnMemory) {
-  std::array<std::array<ftarGroup_t, 2>, 2> groups{};
-  std::array<std::array<std::vector<float>, 2>, 2> data;
-  for (const size_t count : {600u, 40000u}) {
-    std::array<std::array<ftarOp_t, 2>, 2> ops{};
-    for (size_t member = 0; member < 2; ++member) {
-      for (size_t group = 0; group < 2; ++group) {
-        ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
-        config.name = group == 0 ? "left" : "right";
-        ASSERT_EQ(ftarGroupOpen(jobs_[member], &config, &groups[member][group]), FTAR_OK);
-        std::vector<float>& mine = data[member][group];
-        mine.assign(count, static_cast<float>((member + 1) * (group == 0 ? 1 : 10)));
-        ASSERT_EQ(ftarAllReduce(mine.data(), mine.data(), count, FTAR_F32, FTAR_SUM,
-                                groups[member][group], &ops[member][group]),
-                  FTAR_OK);
-      }
-    }
-    for (size_t member = 0; member < 2; ++member) {
-      for (size_t group = 0; group < 2; ++group) {
-        EXPECT_EQ(ftarOpWait(ops[member][group], kLongNs, nullptr), FTAR_OK) << LastError().text;
-        EXPECT_EQ(data[member][group], std::vector<float>(count, group == 0 ? 3.0f : 30.0f));
-        EXPECT_EQ(ftarOpRelease(ops[member][group]), FTAR_OK);
-        EXPECT_EQ(ftarGroupClose(groups[member][group]), FTAR_OK);
-      }
-    }
-  }
-}
-
 TEST_F(Pair, AWaitThatEndsEarlyLeavesTheOperationAlive) {
   std::array<ftarOp_t, 2> ops{};
   ASSERT_EQ(ftarBarrier(groups_[0], &ops[0]), FTAR_OK);
