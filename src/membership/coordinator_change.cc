@@ -291,7 +291,7 @@ void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const
     const auto known = kept.find(replica);
     if (known == kept.end()) return chosen;
     LatestBound later;
-    later.Add(chosen);
+    later.Add(own);
     later.Add(known->second);
     return later.Common() == known->second ? known->second : chosen;
   };
