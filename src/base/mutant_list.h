@@ -26,7 +26,7 @@
   X(kAskOnlyOnce, "V5", "does not ask a restarted coordinator again for a verdict") \
   X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
-  X(kVerdictUntold, "V6", "forgets a failure that it has been told of and that others have installed") \
+  X(kVerdictUntold, "V6", "forgets a failure that it was told of and others have installed") \
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
   X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
   X(kWeightForgotten, "V7", "keeps a piece for the retry, but not the weight that came with it") \
@@ -45,7 +45,7 @@
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
-  X(kFreshEdgeCounts, "Q7", "evicts for a link that has failed this moment, beside one that has long") \
+  X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
   X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
   X(kActedNewcomerVoid, "J1", "voids the boundary of a newcomer that has begun") \
@@ -70,7 +70,8 @@
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
-  X(kEarlyLeaverLost, "J5", "takes a leaver for lost that goes before all columns know of its end") \
+  X(kEndForgotten, "J5", "forgets where the step begins that a leaver has to pass") \
+  X(kEarlyLeaverLost, "J5", "takes for lost who leaves before all columns know of its end") \
   X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \
   X(kReleasedUnready, "J5", "releases all when all want to leave, whatever is under way") \
   X(kNoStandIn, "J5", "calls nothing in a leaver's stead") \

@@ -108,11 +108,21 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   if (at != marks_.end() && at->step == mark.step) return;
   marks_.insert(at, mark);
   if (marks_.size() <= kMarksKept) return;
-  // A leaver needs the one at its end until it is there, however far the others go meanwhile.
-  const wire::ViewEntry* self = view_ ? view_->Find(config_.self.id) : nullptr;
-  const bool at_end =
-      self && self->last.kind == wire::Bound::Kind::kStep && marks_.front().step >= self->last.step;
-  marks_.erase(marks_.begin() + (at_end ? 1 : 0));
+  // A leaver needs the one at its end until it is there, however far the others go meanwhile; they
+  // keep it too, since a change may make it ask them again.
+  size_t spare = 0;
+  while (spare + 2 < marks_.size() && MarksAnEnd(spare)) ++spare;
+  marks_.erase(marks_.begin() + static_cast<std::ptrdiff_t>(spare));
+}
+
+// The first mark at or behind the end of somebody who leaves.
+bool Engine::Impl::MarksAnEnd(size_t index) const {
+  if (!view_ || FTAR_MUTANT(kEndForgotten)) return false;
+  return std::any_of(view_->entries.begin(), view_->entries.end(), [&](const auto& entry) {
+    return entry.card.shard == config_.self.shard && entry.last.kind == wire::Bound::Kind::kStep &&
+           marks_[index].step >= entry.last.step &&
+           (index == 0 || marks_[index - 1].step < entry.last.step);
+  });
 }
 
 // All who were in before have gone or are going: the root is a newcomer, and nobody will tell it

@@ -88,12 +88,15 @@ bool HasBegun(MemberId id, const ColumnStatus& status) {
   return !entry || entry->first.kind != Bound::Kind::kStep;
 }
 
-// J1: does this report bind the first bound that its view gives to `member`? A newcomer's own word
-// of a planned view does not, unless it has acted on it: nobody else may know the announcement.
-bool BindsFirst(MemberId reporter, const ColumnStatus& status, MemberId member) {
+// J1: does this report bind the first bounds that its view gives? A newcomer's word of the planned
+// view that takes it in does not, unless it has acted on it: it may hold a plan that nobody
+// announced, and so may others who were to come with it.
+bool BindsFirst(MemberId reporter, const ColumnStatus& status) {
   if (FTAR_MUTANT(kUnheardPlanBinds)) return true;
-  const bool acted = HasCalled(status) && !FTAR_MUTANT(kActedNewcomerVoid);
-  return reporter != member || !status.report.installed_view->planned || acted;
+  const wire::View& view = *status.report.installed_view;
+  const wire::ViewEntry* own = view.Find(reporter);
+  const bool newcomer = view.planned && own && own->joined_epoch == view.epoch;
+  return !newcomer || (HasCalled(status) && !FTAR_MUTANT(kActedNewcomerVoid));
 }
 
 // Everything the table needs to know of one operation.
@@ -357,7 +360,7 @@ std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
       const wire::View& view = *status.report.installed_view;
       const wire::ViewEntry* entry = view.Find(member.card.id);
       if (!entry) continue;
-      if (view.epoch >= first_epoch && BindsFirst(reporter, status, member.card.id)) {
+      if (view.epoch >= first_epoch && BindsFirst(reporter, status)) {
         first_epoch = view.epoch;
         out.first = entry->first;
       }

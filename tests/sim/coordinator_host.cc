@@ -31,8 +31,9 @@ void World::DrainCoordinator() {
   if (ready.ended && !ended_) CheckEnd();
   ended_ = ended_ || ready.ended;
   look_again_ = look_again_ || ready.ended;
-  if (trace_) {
-    for (const membership::Note& note : ready.notes) Trace("coordinator: " + note.text);
+  for (const membership::Note& note : ready.notes) {
+    if (trace_) Trace("coordinator: " + note.text);
+    ExcuseLinks(note.text);
   }
   for (membership::Outgoing& outgoing : ready.messages) {
     const auto message = std::make_shared<const wire::Message>(std::move(outgoing.message));
@@ -53,6 +54,22 @@ void World::DrainCoordinator() {
       coordinator_wake_ = kNever;
       FeedCoordinator(membership::Timer{});
     });
+  }
+}
+
+// A link to somebody who has died may be missed before the coordinator hears of the death; then it
+// takes either end for lost.
+void World::ExcuseLinks(const std::string& note) {
+  if (!note.starts_with("lost [link]")) return;
+  const auto names = [&note](const Node& node) {
+    return note.find("(" + ToString(node.card.id) + ")") != std::string::npos;
+  };
+  const bool dead = std::any_of(nodes_.begin(), nodes_.end(),
+                                [&](const auto& node) { return !node->alive && names(*node); });
+  for (const auto& node : nodes_) {
+    if (!dead || !names(*node)) continue;
+    for (const auto& mate : nodes_)
+      mate->struck = mate->struck || mate->card.replica == node->card.replica;
   }
 }
 

@@ -1,90 +1,116 @@
-// ftar-sim: whole jobs in simulation. `ftar-sim --seed N` runs one seed, `--seeds FROM:COUNT` many,
-// `--replay N` tells the story.
-#include <chrono>
+// ftar-sim: whole jobs in simulation.
+//   ftar-sim --seed N              one seed
+//   ftar-sim --seeds FROM:COUNT    many; a failing one prints the line that replays it
+//   ftar-sim --replay N            one seed, and every step of it
+//   ftar-sim --shrink N            the smallest weather in which a failing seed still fails
+//   ftar-sim --mutants             plants mistakes in the core, and looks for each
 #include <cstdio>
+#include <ctime>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
 #include "mutants.h"
+#include "shrink.h"
 #include "world.h"
 
 namespace {
 
-int RunSeed(uint64_t seed, const std::string& changes, bool trace, uint64_t* faults) {
-  ftar::sim::Weather weather;
-  static_cast<void>(ftar::sim::WeatherOf(seed, changes, &weather));
-  if (trace)
-    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed),
-                ftar::sim::Describe(weather).c_str());
+using ftar::sim::Weather;
+
+struct Options {
+  uint64_t seed = 0, replay = 0, shrink = 0;
+  std::string seeds, weather, mutant;
+  int failures_max = 5;
+  bool mutants = false;
+  ftar::sim::MutantSearch search;
+};
+
+// What a replay of this run needs to be told besides the seed.
+std::string Circumstances(const Options& options) {
+  std::string out;
+  if (!options.mutant.empty()) out += " --mutant " + options.mutant;
+  if (!options.weather.empty()) out += " --weather " + options.weather;
+  return out;
+}
+
+int RunSeed(const Options& options, uint64_t seed, bool trace, uint64_t* faults) {
+  Weather weather;
+  static_cast<void>(ftar::sim::WeatherOf(seed, options.weather, &weather));
+  const auto number = static_cast<unsigned long long>(seed);
+  if (trace) std::printf("seed %llu: %s\n", number, ftar::sim::Describe(weather).c_str());
   ftar::sim::World world(seed, weather, trace);
   const std::string failure = world.Run();
   *faults += world.faults_injected();
   if (failure.empty()) return 0;
-  const std::string more = changes.empty() ? "" : " --weather " + changes;
-  std::printf("FAILED %s\n  replay: ftar-sim --replay %llu%s\n", failure.c_str(),
-              static_cast<unsigned long long>(seed), more.c_str());
+  std::printf("FAILED %s\n  replay: ftar-sim --replay %llu%s\n", failure.c_str(), number,
+              Circumstances(options).c_str());
   return 1;
+}
+
+// Speed is per core, so it counts processor time: others may be at work on this machine.
+int RunSeeds(const Options& options, uint64_t from, uint64_t count) {
+  const std::clock_t begin = std::clock();
+  int failures = 0;
+  uint64_t ran = 0, faults = 0;
+  for (; ran < count && failures < options.failures_max; ++ran)
+    failures += RunSeed(options, from + ran, /*trace=*/false, &faults);
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  std::printf("%llu seeds, %llu faults, %d failed, %.1f s, %.0f faults a second and core\n",
+              static_cast<unsigned long long>(ran), static_cast<unsigned long long>(faults),
+              failures, seconds, static_cast<double>(faults) / seconds);
+  return failures > 0 ? 1 : 0;
+}
+
+void Declare(CLI::App* app, Options* options) {
+  app->add_option("--seed", options->seed, "run one seed");
+  app->add_option("--seeds", options->seeds, "FROM:COUNT, run many");
+  app->add_option("--failures", options->failures_max, "stop after so many failing seeds");
+  app->add_option("--replay", options->replay, "run one seed and print every step of it");
+  app->add_option("--shrink", options->shrink, "find the smallest weather in which it fails");
+  app->add_option("--weather", options->weather,
+                  "NAME=VALUE,... changes what a seed draws; or small, or classic");
+  app->add_flag("--mutants", options->mutants, "plant mistakes in the core, and look for each");
+  app->add_option("--mutant", options->mutant, "plant this one; with --mutants look for it alone");
+  app->add_option("-j", options->search.jobs, "with --mutants: processes side by side");
+  app->add_flag("--markdown", options->search.markdown, "with --mutants: print docs/mutants.md");
+}
+
+int Complain(const std::string& what) {
+  std::fprintf(stderr, "ftar-sim: %s\n", what.c_str());
+  return 2;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Simulates whole libftar jobs: real machines, pretended wires, seeded faults."};
-  uint64_t seed = 0, replay = 0;
-  std::string seeds;
-  int failures_max = 5;
-  app.add_option("--seed", seed, "run one seed");
-  app.add_option("--replay", replay, "run one seed and print every step of it");
-  app.add_option("--seeds", seeds, "FROM:COUNT, run many");
-  app.add_option("--failures", failures_max, "stop after so many failing seeds");
-  bool mutants = false;
-  ftar::sim::MutantSearch search;
-  std::string mutant;
-  app.add_flag("--mutants", mutants, "plant mistakes in the core, and look for each");
-  app.add_option("--mutant", mutant, "plant this mistake; with --mutants look for it alone");
-  app.add_option("-j", search.jobs, "with --mutants: processes side by side");
-  app.add_flag("--markdown", search.markdown, "with --mutants: print docs/mutants.md");
-  std::string weather;
-  app.add_option("--weather", weather,
-                 "NAME=VALUE,... changes what the seeds draw; or small, classic");
+  Options options;
+  Declare(&app, &options);
   CLI11_PARSE(app, argc, argv);
-  ftar::sim::Weather unused;
-  if (const std::string wrong = ftar::sim::WeatherOf(1, weather, &unused); !wrong.empty()) {
-    std::fprintf(stderr, "ftar-sim: %s\n", wrong.c_str());
-    return 2;
+  Weather unused;
+  if (const std::string wrong = ftar::sim::WeatherOf(1, options.weather, &unused); !wrong.empty())
+    return Complain(wrong);
+  uint64_t from = options.seed, count = 1;
+  if (!options.seeds.empty()) {
+    const size_t colon = options.seeds.find(':');
+    from = std::stoull(options.seeds.substr(0, colon));
+    if (colon != std::string::npos) count = std::stoull(options.seeds.substr(colon + 1));
   }
-
-  if (!mutant.empty() && !mutants) {
-    const ftar::sim::PlantedMistake* mistake = ftar::sim::FindMistake(mutant);
-    if (mistake == nullptr) {
-      std::fprintf(stderr, "ftar-sim: no mutant of the name %s\n", mutant.c_str());
-      return 2;
-    }
-    ftar::mutant_in_force = mistake->mutant;
+  const ftar::sim::PlantedMistake* mistake = ftar::sim::FindMistake(options.mutant);
+  if (!options.mutant.empty() && mistake == nullptr)
+    return Complain("no mutant of the name " + options.mutant);
+  if (options.mutants) {
+    options.search.only = options.mutant;
+    if (!options.seeds.empty()) options.search.from = from, options.search.seeds = count;
+    return ftar::sim::HuntMutants(options.search);
   }
+  if (mistake != nullptr) ftar::mutant_in_force = mistake->mutant;
   uint64_t faults = 0;
-  if (replay != 0) return RunSeed(replay, weather, true, &faults);
-  uint64_t from = seed, count = 1;
-  if (!seeds.empty()) {
-    const size_t colon = seeds.find(':');
-    from = std::stoull(seeds.substr(0, colon));
-    count = colon == std::string::npos ? 1 : std::stoull(seeds.substr(colon + 1));
+  if (options.replay != 0) return RunSeed(options, options.replay, /*trace=*/true, &faults);
+  if (options.shrink != 0) {
+    const std::string more = options.mutant.empty() ? "" : " --mutant " + options.mutant;
+    return ftar::sim::Shrink(options.shrink, options.weather, more);
   }
-  if (mutants) {
-    search.only = mutant;
-    if (!seeds.empty()) search.from = from, search.seeds = count;
-    return ftar::sim::HuntMutants(search);
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  int failures = 0;
-  uint64_t ran = 0;
-  for (uint64_t i = 0; i < count && failures < failures_max; ++i, ++ran)
-    failures += RunSeed(from + i, weather, false, &faults);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%llu seeds, %llu faults, %d failed, %.1f s, %.0f faults a second\n",
-              static_cast<unsigned long long>(ran), static_cast<unsigned long long>(faults),
-              failures, seconds, static_cast<double>(faults) / seconds);
-  return failures > 0 ? 1 : 0;
+  return RunSeeds(options, from, count);
 }

@@ -23,7 +23,8 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   if (one_in(8)) weather->work_delay_max_us = 20'000;
   if (one_in(8)) weather->coordinator_restarts += 1;
   weather->skew = one_in(3) ? 1 : 0;
-  weather->eager = one_in(3) ? 1 : 0;
+  // Who leaves in the middle of a step that others have finished may wait for ever; not drawn.
+  weather->eager = one_in(3) && weather->leaves == 0 ? 1 : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.

@@ -96,6 +96,7 @@ class World {
   void FeedCoordinator(const membership::CoordinatorEvent& event);
   void DrainCoordinator();
   void CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Message> message);
+  void ExcuseLinks(const std::string& note);
   void CloseFromCoordinator(uint64_t conn);
   void Attach(Node& node);
   Node* NodeOf(uint64_t conn);
