@@ -12,9 +12,6 @@
 namespace ftar::membership {
 namespace {
 
-// How long a coordinator that nobody reaches takes that for a fault of its own.
-constexpr int kAloneTimeouts = 10;
-
 std::string With(std::string text, const std::string& detail) {
   return detail.empty() ? text : std::move(text) + ": " + detail;
 }
