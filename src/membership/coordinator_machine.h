@@ -146,7 +146,7 @@ class CoordinatorMachine {
   struct Suspicion {  // evidence that waits for a better one
     TimeNs since = 0, act_at = 0;
     wire::Loss loss;
-    bool extended = false;
+    bool extended = false, said = false;
   };
   struct Reference {  // what the first member said; all others must agree
     std::string job, who;
