@@ -94,13 +94,15 @@ void Engine::Impl::Become(Phase phase, Status status) {
   if (phase_ == phase || phase_ == Phase::kLeft || phase_ == Phase::kAborted ||
       phase_ == Phase::kEvicted)
     return;
+  if (phase == Phase::kLeft || phase == Phase::kAborted || phase == Phase::kEvicted) {
+    // First, so that it can be done again where there is no memory for all of it.
+    for (auto& [key, group] : groups_) {
+      for (collective::Todo& todo : group->GiveInputsBack())
+        ready_.todo.push_back({key, std::move(todo)});
+    }
+  }
   phase_ = phase;
   phase_status_ = std::move(status);
-  if (phase != Phase::kLeft && phase != Phase::kAborted && phase != Phase::kEvicted) return;
-  for (auto& [key, group] : groups_) {
-    for (collective::Todo& todo : group->GiveInputsBack())
-      ready_.todo.push_back({key, std::move(todo)});
-  }
 }
 
 // ---- joining

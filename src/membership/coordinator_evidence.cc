@@ -12,9 +12,6 @@
 namespace ftar::membership {
 namespace {
 
-// How long a coordinator that nobody reaches takes that for a fault of its own.
-constexpr int kAloneTimeouts = 10;
-
 std::string With(std::string text, const std::string& detail) {
   return detail.empty() ? text : std::move(text) + ": " + detail;
 }
@@ -141,7 +138,8 @@ void CoordinatorMachine::JudgeSuspects() {
     const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
     if (self_suspect && (!suspicion.extended || patient)) {
       suspicion.act_at = now_ + timeout_ns_ / (members > 1 ? 2 : 4);
-      if (std::exchange(suspicion.extended, true) || std::exchange(told, true)) continue;
+      suspicion.extended = !patient;  // once somebody is back the others get their time, too
+      if (std::exchange(suspicion.said, true) || std::exchange(told, true)) continue;
       Tell(LogLevel::kWarn, std::to_string(away) + " of " + std::to_string(members) +
                                 " connections closed at once; waiting whether they come back");
       continue;

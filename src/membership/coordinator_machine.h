@@ -83,6 +83,10 @@ struct CoordinatorReady {
   TimeNs next_deadline = kNever;
 };
 
+// How long a coordinator that nobody reaches, or few after its restart, takes that for a fault of its
+// own network.
+inline constexpr int kAloneTimeouts = 10;
+
 class CoordinatorMachine {
  public:
   explicit CoordinatorMachine(CoordinatorConfig config);
@@ -142,7 +146,7 @@ class CoordinatorMachine {
   struct Suspicion {  // evidence that waits for a better one
     TimeNs since = 0, act_at = 0;
     wire::Loss loss;
-    bool extended = false;
+    bool extended = false, said = false;
   };
   struct Reference {  // what the first member said; all others must agree
     std::string job, who;
@@ -287,7 +291,7 @@ class CoordinatorMachine {
   std::optional<Change> change_;
   std::optional<Plan> plan_;
   bool recovering_ = false;
-  TimeNs recover_at_ = kNever;
+  TimeNs recover_at_ = kNever, recover_until_ = kNever;
   std::map<MemberId, std::string> proven_dead_;                      // told while recovering
   std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; of links, as above
   bool asked_early_ = false;  // for a verdict (rule V5), as above

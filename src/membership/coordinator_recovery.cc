@@ -15,6 +15,7 @@ void CoordinatorMachine::OnReport(Peer& peer) {
                             std::to_string(EpochCounter(peer.report.promised)));
   if (std::exchange(recovering_, true)) return;
   recover_at_ = now_ + timeout_ns_;
+  recover_until_ = now_ + kAloneTimeouts * timeout_ns_;
   // A first view in the making gives way: there is a job already.
   change_.reset();
   for (MemberId id : std::exchange(prepare_newcomers_, {})) {
@@ -60,11 +61,18 @@ void CoordinatorMachine::TryRecover() {
   }
   const wire::View& base = *highest->report.installed_view;
   const std::map<MemberId, Epoch> left_out = LeftOut(base);
-  const bool complete =
-      std::all_of(base.entries.begin(), base.entries.end(), [&](const wire::ViewEntry& entry) {
+  const auto known =
+      std::count_if(base.entries.begin(), base.entries.end(), [&](const wire::ViewEntry& entry) {
         const MemberId id = entry.card.id;
         return Find(id) || proven_dead_.contains(id) || left_out.contains(id);
       });
+  const auto all = static_cast<std::ptrdiff_t>(base.entries.size());
+  const bool complete = known == all;
+  // Those who are here may be the ones whom the others have gone on without, or this side is cut
+  // off from most.
+  if (!complete && 2 * known < all && now_ >= recover_at_ && now_ < recover_until_) {
+    recover_at_ += timeout_ns_;
+  }
   if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce)) FinishRecovery(base);
 }
 

@@ -214,7 +214,7 @@ class Life {
     // one thread is a deadlock of the program's own.
     if (steps && !Open(job, "b", self, 1, "large", &lanes)) return;
     for (;;) {
-      page_->step = static_cast<int64_t>(lanes[0].group.Info().next_seq);
+      if (!steps) page_->step = static_cast<int64_t>(lanes[0].group.Info().next_seq);
       if (steps && !Step(job)) return;
       if (page_->leave_at > 0 && page_->step >= page_->leave_at) break;
       if (!Batch(&lanes)) return;
