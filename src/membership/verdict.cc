@@ -405,7 +405,10 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
       if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);
     }
   }
-  for (auto& [step, mark] : marks) decision.verdicts.marks.push_back(std::move(mark));
+  // A mark of a step that no survivor has begun is void (J4), see Engine::Impl::InstallEra.
+  for (auto& [step, mark] : marks) {
+    if (step <= decision.verdicts.step) decision.verdicts.marks.push_back(std::move(mark));
+  }
   return decision;
 }
 

@@ -92,6 +92,8 @@ class Hunt {
  public:
   explicit Hunt(const MutantSearch& search) : search_(search) {
     for (const PlantedMistake& mistake : PlantedMistakes()) {
+      const auto& open = search.open;
+      if (std::find(open.begin(), open.end(), mistake.name) != open.end()) continue;
       if (search.only.empty() || search.only == mistake.name) targets_.push_back(&mistake);
     }
     bytes_ = sizeof(Trail) * std::max<size_t>(targets_.size(), 1);

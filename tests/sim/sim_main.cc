@@ -72,6 +72,8 @@ void Declare(CLI::App* app, Options* options) {
                   "NAME=VALUE,... changes what a seed draws; or small, or classic");
   app->add_flag("--mutants", options->mutants, "plant mistakes in the core, and look for each");
   app->add_option("--mutant", options->mutant, "plant this one; with --mutants look for it alone");
+  app->add_option("--open", options->search.open,
+                  "with --mutants: known to escape, leave them out");
   app->add_option("-j", options->search.jobs, "with --mutants: processes side by side");
   app->add_flag("--markdown", options->search.markdown, "with --mutants: print docs/mutants.md");
 }
