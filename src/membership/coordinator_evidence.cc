@@ -349,7 +349,8 @@ void CoordinatorMachine::RunDetector() {
     const bool stopped = change_ || !lost_.empty();
     switch (finding.kind) {
       case Finding::Kind::kSilent:
-        Lose(finding.member, Code::kPeer, "silence", "no heartbeat for " + since, finding.for_ns);
+        Lose(finding.member, Code::kPeer, kSilenceStage, "no heartbeat for " + since,
+             finding.for_ns);
         break;
       case Finding::Kind::kStuck:
         if (stopped) break;

@@ -167,7 +167,7 @@ void CoordinatorMachine::On(const Received& event) {
   detector_.Heard(peer->card.id);
   // Silent, but no Prepare without it has gone out for want of a quorum: as in Reconnect.
   if (const auto lost = lost_.find(peer->card.id);
-      lost != lost_.end() && !change_ && lost->second.stage == "silence")
+      lost != lost_.end() && !change_ && lost->second.stage == kSilenceStage)
     TakeBack(peer->card.replica);
   const wire::Message& message = event.message;
   if (const auto* m = std::get_if<wire::LinksUp>(&message)) return OnLinksUp(*peer, *m);

@@ -83,9 +83,8 @@ struct CoordinatorReady {
   TimeNs next_deadline = kNever;
 };
 
-// How long a coordinator that nobody reaches, or few after its restart, takes that for a fault of its
-// own network.
-inline constexpr int kAloneTimeouts = 10;
+// Loss.stage of who was not heard in time.
+inline constexpr char kSilenceStage[] = "silence";
 
 class CoordinatorMachine {
  public:

@@ -32,9 +32,6 @@ bool SameProgress(const wire::Heartbeat& a, const wire::Heartbeat& b) {
   return true;
 }
 
-// How long nobody at all is taken for a fault of this process's own network.
-constexpr int kDeafTimeouts = 10;
-
 }  // namespace
 
 void FailureDetector::Configure(TimeNs timeout_ns, TimeNs late_timeout_ns, bool enabled) {
@@ -68,15 +65,18 @@ void FailureDetector::Advance(TimeNs now) {
   last_now_ = std::max(now, last_now_);
   if (gap > tick_ns() + timeout_ns_ / 4) gap = tick_ns();  // slept through: see the header
   quiet_ += gap;
-  deaf_ = members_.size() > 1 && quiet_ > timeout_ns_ / 2 && quiet_ < kDeafTimeouts * timeout_ns_;
-  if (!deaf_) awake_ += gap;
+  if (!Deaf()) awake_ += gap;
+}
+
+bool FailureDetector::Deaf() const {
+  return members_.size() > 1 && quiet_ > timeout_ns_ / 2 && quiet_ < kAloneTimeouts * timeout_ns_;
 }
 
 void FailureDetector::Heard(MemberId member) {
-  quiet_ = 0;
-  if (std::exchange(deaf_, false)) {  // all have to find their way back, not all at once
+  if (Deaf()) {  // all have to find their way back, not all at once
     for (auto& [id, watched] : members_) watched.heard = awake_;
   }
+  quiet_ = 0;
   const auto found = members_.find(member);
   if (found == members_.end()) return;
   found->second.heard = awake_;

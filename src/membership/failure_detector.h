@@ -4,8 +4,8 @@
 // for `timeout` is *silent*. Who has all pieces in hand and does not lay one for `timeout` is
 // *stuck*. Who has not come to the table while others wait is *late*: that is shown, but nobody is
 // sent home for it unless `late_timeout` says so. And when the teacher herself dozed off, she does
-// not punish the class for what she has not seen: time that she slept through counts for nobody. Nor
-// does time in which she hears nobody at all: then it is her ears, unless that lasts very long.
+// not punish the class for what she has not seen: time that she slept through counts for nobody.
+// Nor does time in which she hears nobody at all: then it is her ears, unless that lasts very long.
 //
 // Pure: time is an argument of every call, and calls come at least once a heartbeat interval (see
 // Advance). Single-threaded.
@@ -22,6 +22,10 @@
 #include "wire/messages.h"
 
 namespace ftar::membership {
+
+// How many timeouts a coordinator that hears nobody, or few after its restart, takes that for a
+// fault of its own network.
+inline constexpr int kAloneTimeouts = 10;
 
 struct Finding {
   enum class Kind : uint8_t {
@@ -87,6 +91,7 @@ class FailureDetector {
     bool late_too_long_told = false;
   };
   TimeNs tick_ns() const { return std::max<TimeNs>(timeout_ns_ / 10, 1); }
+  bool Deaf() const;
   void FindLate();
   void CheckOne(MemberId id, Watched& watched, std::vector<Finding>* found);
   void CheckLate(MemberId id, Watched& watched, std::vector<Finding>* found);
@@ -97,7 +102,6 @@ class FailureDetector {
   TimeNs last_now_ = 0;
   TimeNs awake_ = 0;  // time this process was awake and heard somebody
   TimeNs quiet_ = 0;  // since anybody was heard
-  bool deaf_ = false;
   TimeNs next_check_ = 0;
   bool beats_changed_ = false;
   std::map<MemberId, Watched> members_;
