@@ -273,9 +273,9 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
   }
   // Contract 10: additions run in member order; a weight of 0 means that the input is not read
   // (V7).
-  for (int turn = 0; turn < static_cast<int>(op.members.size()); ++turn) {
-    const int from = FTAR_MUTANT(kOwnInputFirst) ? op.me + turn : turn;
-    const int i = from % static_cast<int>(op.members.size());
+  const int members = static_cast<int>(op.members.size());
+  for (int turn = 0; turn < members; ++turn) {
+    const int i = FTAR_MUTANT(kOwnInputFirst) ? (op.me + turn) % members : turn;
     const bool mine = i == op.me;
     if (!mine &&
         (i >= static_cast<int>(chunk.raws.size()) || !chunk.raws[i].present || chunk.raws[i].empty))

@@ -6,7 +6,8 @@
 //  - take note of `started` first: `todo` names operations by the seq given there;
 //  - carry out `todo` in order and answer each kWork by WorkDone, before or after the next event,
 //  in any order;
-//  - peer frames on one link arrive in order, each once, as long as the link is up (transport.h);
+//  - peer frames on one link arrive in order, but that acks may pass data, each once, as long as
+//  the link is up (transport.h);
 //  - a frame of a peer that `revoke` named is never delivered afterwards;
 //  - `to_coordinator` may be dropped while the connection is down; after a reconnect feed
 //  CoordinatorUp, which makes the

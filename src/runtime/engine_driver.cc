@@ -260,7 +260,8 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   } else if (good) {
     std::memset(dst, 0, work.dst.bytes);
   }
-  if (!good) return failed_ ? void() : Fail(now, Code::kInternal, OutsideText(group, work));
+  if (!good && failed_) return;
+  if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
   if (work.id != 0) engine_->Step(now, engine::WorkDone{group, work.id});
 }
