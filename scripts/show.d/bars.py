@@ -53,6 +53,16 @@ def perf(*arguments, timeout=600):
         return Run(done.returncode, done.stdout.decode(errors="replace"), report)
 
 
+def follow(*command):
+    """Runs another program and passes on what it says: its exit code and its lines."""
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as run:
+        for line in run.stdout:
+            lines.append(line.strip())
+            say("  " + line.rstrip())
+    return run.returncode, [line for line in lines if line] or ["it said nothing"]
+
+
 def complain(run, what):
     """Prints what went wrong in a run that should have ended well; answers whether it did go wrong."""
     if run.code == 0:
