@@ -34,7 +34,11 @@ class Host:
         self.name, self.address, self.link = name, f"{SUBNET}.{number}", f"v{name}"
         with subprocess.Popen(["unshare", "--net", "sleep", "1000000"]) as holder:
             path, own = f"/proc/{holder.pid}/ns/net", os.stat("/proc/self/ns/net").st_ino
+            deadline = time.monotonic() + 10
             while os.stat(path).st_ino == own:
+                if time.monotonic() > deadline:
+                    holder.kill()
+                    raise RuntimeError("no network namespace within 10 s")
                 time.sleep(0.002)
             self.space = os.open(path, os.O_RDONLY)  # keeps the namespace when the holder is gone
             run("ip", "link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
