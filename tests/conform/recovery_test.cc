@@ -1,4 +1,9 @@
 // What breaks under a living peer: paths come back, frames arrive exactly once, silence is silence.
+#include <dirent.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <cstring>
 
 #include "tests/conform/harness.h"
@@ -121,6 +126,42 @@ TEST_P(PathTest, CancelledFramesStayCancelledOverAReset) {
     return false;
   };
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return seen; }));
+  EXPECT_FALSE(a.Down() || b.Down());
+}
+
+// Drops what comes in on every connection of this process to that port, acknowledgements included.
+int DropPacketsFrom(uint16_t port) {
+  int dropped = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) continue;
+    // The port stands at the same place in both.
+    if (ntohs(reinterpret_cast<sockaddr_in*>(&peer)->sin_port) != port) continue;
+    sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const sock_fprog program = {1, &nothing};
+    if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0) ++dropped;
+  }
+  closedir(folder);
+  return dropped;
+}
+
+// Only the side that sends can notice that packets vanish. Here it is not the dialler.
+TEST_P(PathTest, TheAcceptorMendsALinkWhoseDiallerNoticesNothing) {
+  DeviceConfig config = BaseConfig(GetParam(), 2);
+  config.path_silence_ns = 200 * kMillisecond;
+  Node a(GetParam(), 1), b(GetParam(), config);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  const std::string& address = b.card.addresses;
+  ASSERT_GT(
+      DropPacketsFrom(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)))), 0);
+  const TestFrame frame = MakeFrame(0, 1000);
+  b.device->Find(a.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Count(Kind::kReceived) == 1; }));
+  EXPECT_GE(b.Count(Kind::kPathLost), 1);
   EXPECT_FALSE(a.Down() || b.Down());
 }
 

@@ -18,7 +18,6 @@ namespace {
 constexpr uint64_t kListenerKey = 0;
 constexpr uint64_t kWatchKey = 1;
 constexpr int kEventsMax = 64;
-constexpr TimeNs kProbeTimeoutNs = kSecond;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
 
 uint64_t RandomId() {
@@ -174,7 +173,6 @@ TimeNs TcpDevice::ComputeDeadline() const {
   for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());
   for (const auto& [id, handshake] : handshakes_)
     deadline = std::min(deadline, handshake->deadline);
-  for (const auto& [key, probe] : probes_) deadline = std::min(deadline, probe.deadline);
   if (host_watch_ != nullptr) deadline = std::min(deadline, host_watch_->next_deadline());
   return deadline;
 }
@@ -191,7 +189,6 @@ bool TcpDevice::Disturb(MemberId peer, Disturbance what, TimeNs /*delay_ns*/) {
 void TcpDevice::CloseInForkedChild() {
   for (auto& [peer, link] : links_) link->CloseInForkedChild();
   for (auto& [id, handshake] : handshakes_) handshake->fd_owner().Reset();
-  for (auto& [key, probe] : probes_) probe.fd.Reset();
   if (host_watch_ != nullptr) host_watch_->CloseInForkedChild();
   listener_.fd.Reset();
   spare_.Reset();
@@ -225,7 +222,6 @@ void TcpDevice::Close() {
       link->Fail({Code::kLeft, "this member closed the link"});
   }
   handshakes_.clear();
-  probes_.clear();
   host_watch_.reset();
   listener_.fd.Reset();
   events_.clear();
@@ -254,16 +250,6 @@ void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
       std::make_unique<Handshake>(config_, std::move(fd), link->peer(), hello, advertised_);
   link->slots()[slot].handshake = next_key_;
   AddHandshake(std::move(handshake), now);
-}
-
-// Dials the peer's listener only to learn whether anybody listens there.
-void TcpDevice::Probe(TcpLink* link, TimeNs now) {
-  int error = 0;
-  UniqueFd fd = tcp::Dial(link->peer_address(), listener_.address, &error);
-  if (!fd.valid()) return link->OnProbe(error == ECONNREFUSED, now);
-  const uint64_t key = next_key_++;
-  if (!EpollAdd(fd.get(), EPOLLOUT, key)) return link->OnProbe(false, now);
-  probes_[key] = ProbeDial{std::move(fd), link->peer(), now + kProbeTimeoutNs};
 }
 
 void TcpDevice::AbandonHandshake(uint64_t id) { RemoveHandshake(id); }
@@ -315,8 +301,6 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
           budget_bytes > 0) {
         budget_bytes -= std::min(budget_bytes, link->OnReadable(slot, budget_bytes, now));
       }
-    } else if (probes_.contains(key)) {
-      OnProbeReady(key, now);
     } else if (handshakes_.contains(key)) {
       DriveHandshake(key, now);
     }
@@ -348,23 +332,7 @@ void TcpDevice::RunTimers(TimeNs now) {
     it->second->Fail({Code::kLink, "no answer within the handshake's time"});
     FinishHandshake(id, now);
   }
-  std::vector<uint64_t> probes;
-  for (const auto& [key, probe] : probes_) {
-    if (now >= probe.deadline) probes.push_back(key);
-  }
-  for (const uint64_t key : probes) OnProbeReady(key, now);
   for (const auto& [peer, link] : links_) link->OnTimer(now);
-}
-
-void TcpDevice::OnProbeReady(uint64_t key, TimeNs now) {
-  const auto it = probes_.find(key);
-  int error = 0;
-  socklen_t bytes = sizeof error;
-  ::getsockopt(it->second.fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
-  const MemberId peer = it->second.peer;
-  probes_.erase(it);
-  if (const auto link = links_.find(peer); link != links_.end())
-    link->second->OnProbe(error == ECONNREFUSED, now);
 }
 
 }  // namespace ftar::transport::tcp

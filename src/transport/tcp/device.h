@@ -55,7 +55,6 @@ class TcpDevice : public Device {
   }
   void MarkDirty(TcpLink* link) { dirty_.insert(link); }
   void Dial(TcpLink* link, int slot, TimeNs now);
-  void Probe(TcpLink* link, TimeNs now);
   void AbandonHandshake(uint64_t id);
   // Begins to watch the process of a host-mate; `name` is its watch's address and may be empty.
   void WatchProcess(MemberId peer, const std::string& name, TimeNs now);
@@ -69,11 +68,6 @@ class TcpDevice : public Device {
     TcpLink* link = nullptr;
     int slot = 0;
     bool handshake = false;
-  };
-  struct ProbeDial {
-    UniqueFd fd;
-    MemberId peer;
-    TimeNs deadline = kNever;
   };
 
   explicit TcpDevice(const DeviceConfig& config);
@@ -89,7 +83,6 @@ class TcpDevice : public Device {
   void FinishHandshake(uint64_t id, TimeNs now);
   void OnDialDone(Handshake* handshake, TcpLink* link, TimeNs now);
   void RemoveHandshake(uint64_t id);
-  void OnProbeReady(uint64_t key, TimeNs now);
   void HandleEvents(TimeNs now, size_t budget_bytes, bool* any);
   void RunTimers(TimeNs now);
   void CheckWatch(TimeNs now, bool ready);
@@ -108,7 +101,6 @@ class TcpDevice : public Device {
   std::unordered_set<MemberId> revoked_;
   std::unordered_map<uint64_t, Source> sources_;
   std::map<uint64_t, std::unique_ptr<Handshake>> handshakes_;  // in order of age
-  std::map<uint64_t, ProbeDial> probes_;
   std::unordered_set<TcpLink*> dirty_;
   std::unique_ptr<HostWatch> host_watch_;  // null where local sockets cannot be had
   std::vector<MemberId> exited_;           // scratch

@@ -108,7 +108,7 @@ void TcpDevice::UpdateInterest(Handshake* handshake) {
 void TcpDevice::OnGreeted(Handshake* handshake, TimeNs now) {
   TcpLink* link = nullptr;
   const Verdict verdict = Judge(handshake, now, &link);
-  if (verdict != Verdict::kWelcome) ++counters_.peers_refused;
+  if (verdict == Verdict::kRevoked || verdict == Verdict::kUnknown) ++counters_.peers_refused;
   handshake->Answer(verdict, link == nullptr ? 0 : link->received());
   const uint64_t id = handshake->id;
   if (handshake->state() != Handshake::State::kDone || link == nullptr) return RemoveHandshake(id);
@@ -130,8 +130,13 @@ Verdict TcpDevice::Judge(Handshake* handshake, TimeNs now, TcpLink** link) {
   TcpLink* known = entry.get();
   const auto state = known->state();
   const bool alive = state != TcpLink::State::kIdle && state != TcpLink::State::kDead;
-  if (alive && !known->dialler() && known->link_id() == hello.link_id) {
+  if (alive && known->link_id() == hello.link_id) {
     if (hello.stream >= known->slots().size()) return Verdict::kUnknown;
+    // Both mend the link: the dialler's own attempt goes on, and what the acceptor began before
+    // that came through is given up there. Keys grow, so they tell which is older.
+    const TcpLink::Slot& slot = known->slots()[hello.stream];
+    if (known->dialler() && (slot.handshake != 0 || handshake->id < slot.epoll_key))
+      return Verdict::kCollision;
     *link = known;
     return Verdict::kWelcome;
   }
@@ -188,7 +193,7 @@ void TcpDevice::OnDialDone(Handshake* handshake, TcpLink* link, TimeNs now) {
   }
   switch (static_cast<Verdict>(hello.verdict)) {
     case Verdict::kWelcome: return link->Attach(slot, std::move(fd), hello.received, leftover, now);
-    case Verdict::kCollision: return link->Yield();
+    case Verdict::kCollision: return link->OnCollision(slot, now);
     case Verdict::kRevoked: return link->Fail({Code::kPeer, "the peer has dropped this member"});
     case Verdict::kUnknown: return link->Fail({Code::kLink, "the peer has given this link up"});
   }

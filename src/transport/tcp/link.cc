@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "transport/tcp/device.h"
 
@@ -13,7 +14,6 @@ namespace {
 constexpr size_t kDrainBytesMax = 64u << 20;
 constexpr TimeNs kBackoffMinNs = kMillisecond;
 constexpr TimeNs kBackoffMaxNs = 250 * kMillisecond;
-constexpr TimeNs kProbeEveryNs = 50 * kMillisecond;
 
 }  // namespace
 
@@ -48,7 +48,6 @@ void TcpLink::Open(bool dialler, uint64_t link_id, int streams, TimeNs now) {
   auth_rejections_ = 0;
   const DeviceConfig& config = device_->config();
   give_up_at_ = now + std::max(config.path_retry_ns, config.handshake_timeout_ns);
-  probe_at_ = kNever;
   slots_.clear();
   slots_.resize(static_cast<size_t>(std::clamp(streams, 1, kStreamsMax)));
   ack_frames_.clear();
@@ -87,7 +86,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
     LoseSlot(slot_index, {Code::kLink, "the peer replaced the connection"}, now);
   }
   Slot& slot = slots_[slot_index];
-  slot.handshake = 0;
+  if (slot.handshake != 0) device_->AbandonHandshake(std::exchange(slot.handshake, 0));
   slot.dial_at = slot.give_up_at = kNever;
   slot.backoff_ns = 0;
   const DeviceConfig& config = device_->config();
@@ -99,7 +98,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   slot.epoll_key = device_->WatchStream(this, slot_index, EPOLLIN);
   const bool all_were_lost = state_ != State::kUp;
   state_ = State::kUp;
-  give_up_at_ = probe_at_ = kNever;
+  give_up_at_ = kNever;
   auth_rejections_ = 0;
   if (!was_up_) {
     was_up_ = true;
@@ -154,7 +153,11 @@ void TcpLink::BreakIfNoStream(TimeNs now) {
   if (state_ != State::kUp || live_streams() > 0) return;
   state_ = State::kBroken;
   give_up_at_ = now + device_->config().path_retry_ns;
-  if (!dialler_) probe_at_ = now;
+  // The dialler may not have noticed: packets of an idle connection vanish unseen. And if it is
+  // gone, nobody listens.
+  for (size_t i = 0; i < slots_.size() && !dialler_; ++i) {
+    if (slots_[i].handshake == 0) ScheduleDial(static_cast<int>(i), now);
+  }
 }
 
 void TcpLink::ScheduleDial(int slot_index, TimeNs now) {
@@ -183,12 +186,9 @@ void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool
   ScheduleDial(slot_index, now);
 }
 
-void TcpLink::OnProbe(bool refused, TimeNs now) {
-  if (state_ != State::kBroken) return;
-  if (refused)
-    return Fail(
-        {Code::kPeer, "nobody listens at " + peer_address_.Text() + ": the process is gone"});
-  probe_at_ = now + kProbeEveryNs;
+void TcpLink::OnCollision(int slot_index, TimeNs now) {
+  if (dialler_) return Yield();
+  ScheduleDial(slot_index, now);  // in case that of the dialler comes to nothing
 }
 
 void TcpLink::OnPeerExited(TimeNs now) {
@@ -213,16 +213,12 @@ void TcpLink::OnTimer(TimeNs now) {
     slots_[i].dial_at = kNever;
     device_->Dial(this, static_cast<int>(i), now);
   }
-  if (now >= probe_at_) {
-    probe_at_ = kNever;
-    device_->Probe(this, now);
-  }
   if (now >= ack_at_) device_->MarkDirty(this);
 }
 
 TimeNs TcpLink::next_deadline() const {
   if (state_ == State::kDead || state_ == State::kIdle) return kNever;
-  TimeNs deadline = std::min({give_up_at_, probe_at_, ack_at_});
+  TimeNs deadline = std::min(give_up_at_, ack_at_);
   for (const Slot& slot : slots_) deadline = std::min(deadline, slot.dial_at);
   return deadline;
 }
@@ -244,7 +240,7 @@ void TcpLink::CloseStreams() {
     slot.handshake = 0;
     slot.dial_at = kNever;
   }
-  ack_at_ = give_up_at_ = probe_at_ = kNever;
+  ack_at_ = give_up_at_ = kNever;
 }
 
 void TcpLink::DropOutput() {

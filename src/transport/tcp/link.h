@@ -35,15 +35,15 @@ class TcpLink : public Link {
     kIdle,     // known, neither dialled nor up
     kOpening,  // dialled, no stream yet
     kUp,       // at least one stream
-    kBroken,   // all streams lost; being dialled again, or waiting for the dialler
+    kBroken,   // all streams lost; being dialled again from both ends
     kDead,     // kDown was said
   };
   struct Slot {
     std::unique_ptr<Stream> stream;
     uint64_t handshake = 0;   // the device's key of a dial in progress
-    TimeNs dial_at = kNever;  // dialler: next attempt
+    TimeNs dial_at = kNever;  // next attempt; an acceptor's only once all streams are lost
     TimeNs backoff_ns = 0;
-    TimeNs give_up_at = kNever;  // dialler: when a slot that alone is lost is left alone
+    TimeNs give_up_at = kNever;  // when a slot that alone is lost is left alone
     bool lost = false;           // kPathLost was said
     uint64_t epoll_key = 0;
   };
@@ -90,9 +90,9 @@ class TcpLink : public Link {
   void OnWritable(int slot, TimeNs now);
   // A dial of `slot` failed. `final_failure`: dialling again cannot help.
   void OnDialFailed(int slot, const Status& why, bool refused, bool final_failure, TimeNs now);
-  // Both sides dialled and the peer's dial goes on: wait for it.
+  // Both sides dial and the peer's dial goes on: wait for it.
   void Yield();
-  void OnProbe(bool refused, TimeNs now);
+  void OnCollision(int slot, TimeNs now);  // the peer said so
   void OnPeerExited(TimeNs now);
   void OnTimer(TimeNs now);
   TimeNs next_deadline() const;
@@ -145,7 +145,6 @@ class TcpLink : public Link {
   uint64_t link_id_ = 0;
   int auth_rejections_ = 0;
   TimeNs give_up_at_ = kNever;  // while kOpening or kBroken
-  TimeNs probe_at_ = kNever;    // acceptor and kBroken: ask the peer's listener whether it lives
   std::vector<Slot> slots_;
   std::string last_trouble_;
 
