@@ -71,6 +71,12 @@ void GroupMachine::LearnFirst(TimeNs now, Seq first) {
   ActivateQueued(now);
 }
 
+void GroupMachine::SkipTo(TimeNs now, Seq seq) {
+  if (!standing_in_ || !first_known_ || frozen_ || !idle() || seq <= delivered_end_) return;
+  next_seq_ = called_end_ = delivered_end_ = complete_end_ = seq;
+  ActivateQueued(now);
+}
+
 void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
   if (current_) LearnFirst(now, start);
 }

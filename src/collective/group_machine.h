@@ -64,6 +64,7 @@ class GroupMachine {
   void LiftHold(TimeNs now);
   // Leaver: from now on stand in for the caller (J5).
   void StandIn() { standing_in_ = true; }
+  void SkipTo(TimeNs now, Seq seq);  // what lies before is called by nobody any more
   void OnCallNotice(TimeNs now, const wire::CallNotice& notice);
   // Root: tell these members of every call that runs or will run (J5).
   void NotifyCallsTo(std::vector<MemberId> leavers);

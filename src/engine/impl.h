@@ -137,6 +137,7 @@ class Engine::Impl {
   void InstallPlanned(const wire::View& view);
   std::vector<MemberId> Leavers() const;
   bool PassedBound(const wire::Bound& bound) const;
+  void SkipWhatNobodyCalls();
   void TendLeaving();
   void TellLeaveReady();
   void Go();

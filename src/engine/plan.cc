@@ -194,6 +194,20 @@ bool Engine::Impl::PassedBound(const wire::Bound& bound) const {
   });
 }
 
+// Whoever else had called what lies before the others' first operation is lost, and nobody calls it
+// any more: a leaver, which calls nothing of its own, does not wait for that.
+void Engine::Impl::SkipWhatNobodyCalls() {
+  for (auto& [key, group] : groups_) {
+    Seq first = kNoSeq;
+    for (const wire::ViewEntry& entry : view_->entries) {
+      if (entry.card.shard != config_.self.shard || entry.card.id == config_.self.id) continue;
+      const bool by_step = entry.first.kind == wire::Bound::Kind::kStep;
+      first = std::min(first, by_step ? FirstStepSeq(key, entry.first.step) : 0);
+    }
+    if (first != kNoSeq) group->SkipTo(now_, first);
+  }
+}
+
 // The others report to the root when they are past the bound; when all are, the root releases the
 // leaver, and only then it goes.
 void Engine::Impl::TendLeaving() {
@@ -219,6 +233,7 @@ void Engine::Impl::TendLeaving() {
     // newcomers do where all others leave, that says nothing of those who leave and may need each
     // other; but whoever has passed its bound knows the same of them, and has told them all it has
     // to (J5).
+    SkipWhatNobodyCalls();
     if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) Go();
     return;
   }

@@ -11,7 +11,9 @@ namespace ftar::engine {
 
 namespace {
 constexpr size_t kMarksKept = 4;
-}
+// Of a root that this member does not know for one yet; who leaves is not waited for meanwhile.
+constexpr size_t kMarksHeld = 1024;
+}  // namespace
 
 void Engine::Impl::On(const BeginStep& event) {
   pending_step_ = event;
@@ -175,7 +177,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
   if (from != RootOf(*view_)) {
     std::deque<wire::StepMark>& held = other_marks_[from];  // the root of a view on its way here?
     held.push_back(message);
-    if (held.size() > kMarksKept) held.pop_front();
+    if (held.size() > kMarksHeld) held.pop_front();
     return;
   }
   steps_marked_ = true;
