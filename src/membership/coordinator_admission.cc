@@ -332,6 +332,7 @@ void CoordinatorMachine::TryForm() {
   }
   if (static_cast<int64_t>(ready.size()) < int64_t{reference_->replicas} * reference_->shards)
     return;
+  if (predecessors_) EndRecorded();
   prepare_newcomers_ = std::move(ready);
   Tell(LogLevel::kInfo, "all " + std::to_string(prepare_newcomers_.size()) +
                             " members are here; the first view begins");
