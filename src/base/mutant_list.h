@@ -41,6 +41,8 @@
   X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
+  X(kRecordIgnored, "Q4", "goes on with whoever is back, whatever its predecessor has recorded") \
+  X(kRecordAfterSend, "Q4", "records a view when a member has installed it") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \

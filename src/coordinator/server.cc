@@ -1,6 +1,7 @@
 #include "coordinator/server.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "coordinator/state_file.h"
 #include "transport/tcp/socket.h"
 #include "wire/codec.h"
 
@@ -22,6 +24,7 @@ using State = MessageStream::State;
 // epoll's data: listeners and the stop descriptor are told from connections by the top bits.
 constexpr uint64_t kListenerMark = uint64_t{1} << 63;
 constexpr uint64_t kStopMark = uint64_t{1} << 62;
+constexpr int kRecordAgainMs = 100;
 constexpr TimeNs kLingerNs = 1 * kSecond;  // for last messages to somebody who is turned away
 
 TimeNs MonotonicNow() {
@@ -33,14 +36,36 @@ TimeNs MonotonicNow() {
 }  // namespace
 
 Server::Server(const ServerSettings& settings, Logger log)
-    : settings_(settings), log_(std::move(log)), machine_(settings.machine) {}
+    : settings_(settings), log_(std::move(log)) {}
 
 Server::~Server() = default;
 
 Expected<std::unique_ptr<Server>> Server::Open(const ServerSettings& settings, Logger log) {
   std::unique_ptr<Server> server(new Server(settings, std::move(log)));
   FTAR_RETURN_IF_ERROR(server->Bind());
+  FTAR_RETURN_IF_ERROR(server->Restore());
   return server;
+}
+
+// Behind Bind: whoever served the address before writes no more by then.
+Status Server::Restore() {
+  membership::CoordinatorConfig config = settings_.machine;
+  membership::CoordinatorRecord record;
+  if (!settings_.state.empty()) {
+    Expected<membership::CoordinatorRecord> read = ReadState(settings_.state, config.job);
+    if (!read.ok()) return read.status();
+    record = std::move(*read);
+    if (config.job.empty()) config.job = record.job;
+    // That it cannot be written is better known now.
+    FTAR_RETURN_IF_ERROR(WriteState(settings_.state, record));
+  }
+  if (record.view) {
+    log_.Info("coordinator", "view " + std::to_string(EpochCounter(record.epoch)) + " of " +
+                                 std::to_string(record.view->entries.size()) +
+                                 " members is recorded in " + settings_.state);
+  }
+  machine_.emplace(std::move(config), std::move(record));
+  return Status::Ok();
 }
 
 Status Server::ListenAt(const std::string& address) {
@@ -221,12 +246,13 @@ void Server::OnMessage(Connection& connection, wire::Message message, TimeNs now
 // ---- the machine
 
 void Server::StepMachine(TimeNs now, const membership::CoordinatorEvent& event) {
-  machine_.Step(now, event);
+  machine_->Step(now, event);
   Carry(now);
 }
 
 void Server::Carry(TimeNs now) {
-  membership::CoordinatorReady ready = machine_.TakeReady();
+  membership::CoordinatorReady ready = machine_->TakeReady();
+  if (ready.record && !settings_.state.empty() && !Record(*ready.record)) return;
   machine_deadline_ns_ = ready.next_deadline;
   for (const membership::Note& note : ready.notes) log_.Log(note.level, "coordinator", note.text);
   for (const membership::Outgoing& outgoing : ready.messages) {
@@ -246,6 +272,24 @@ void Server::Carry(TimeNs now) {
     connection->closing = true;
     connection->close_by_ns = connection->stream->drained() ? now : now + kLingerNs;
   }
+}
+
+// False if it is to stop before the record could be written: what waits for that is never told.
+bool Server::Record(const membership::CoordinatorRecord& record) {
+  Status last;
+  while (!stopping_) {
+    Status status = WriteState(settings_.state, record);
+    if (status.ok()) {
+      if (!last.ok()) log_.Info("coordinator", settings_.state + " can be written again");
+      return true;
+    }
+    if (last.ok())
+      log_.Error("coordinator", status.text() + "; nobody is told anything until then");
+    last = std::move(status);
+    pollfd stop{stop_.get(), POLLIN, 0};
+    stopping_ = poll(&stop, 1, kRecordAgainMs) > 0;
+  }
+  return false;
 }
 
 void Server::Expire(TimeNs now) {

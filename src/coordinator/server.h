@@ -3,13 +3,18 @@
 //
 // Who has not proved the token costs one descriptor and little memory, for a bounded time, and
 // there are at most `unauthenticated_max` of them: one more pushes the oldest out, so that idle
-// connections never lock members out. Stop may be called from any thread or signal handler;
-// everything else from the owner's. Owns its descriptors.
+// connections never lock members out.
+//
+// With a state file nothing goes out before what it may tell of is recorded. While that cannot be
+// written (a full disk) the whole server stands still, says so once, and tries again every 100 ms;
+// to members it is as if the coordinator were away. Stop may be called from any thread or signal
+// handler; everything else from the owner's. Owns its descriptors.
 #ifndef FTAR_COORDINATOR_SERVER_H_
 #define FTAR_COORDINATOR_SERVER_H_
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +30,7 @@ struct ServerSettings {
   std::string host = "127.0.0.1";
   uint16_t port = 0;  // 0: any
   std::string token;  // empty: only loopback is served
+  std::string state;  // file for membership::CoordinatorRecord; empty: none is kept
   bool allow_wildcard = false;
   membership::CoordinatorConfig machine;
   TimeNs handshake_timeout_ns = 5 * kSecond;
@@ -35,7 +41,7 @@ struct ServerSettings {
 
 class Server {
  public:
-  // Binds. Errors are kConfig or kSystem and name the address.
+  // Binds, and reads the state. Errors are kConfig or kSystem and name the address or the file.
   static Expected<std::unique_ptr<Server>> Open(const ServerSettings& settings, Logger log);
   ~Server();
   Server(const Server&) = delete;
@@ -59,6 +65,7 @@ class Server {
 
   Server(const ServerSettings& settings, Logger log);
   Status Bind();
+  Status Restore();
   Status ListenAt(const std::string& address);
   void Accept(int listener, TimeNs now);
   void AcceptOne(transport::UniqueFd fd, TimeNs now);
@@ -67,6 +74,7 @@ class Server {
   void Authenticated(Connection& connection);
   void StepMachine(TimeNs now, const membership::CoordinatorEvent& event);
   void Carry(TimeNs now);
+  bool Record(const membership::CoordinatorRecord& record);
   void Drop(membership::ConnId id, TimeNs now, const std::string& why);
   void ArmWrite(Connection& connection);
   void Expire(TimeNs now);
@@ -75,7 +83,7 @@ class Server {
 
   const ServerSettings settings_;
   const Logger log_;
-  membership::CoordinatorMachine machine_;
+  std::optional<membership::CoordinatorMachine> machine_;
   std::string address_;
   transport::UniqueFd epoll_, stop_, spare_;
   std::vector<transport::UniqueFd> listeners_;

@@ -161,9 +161,18 @@ void CoordinatorMachine::GivePlaces() {
 void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   Close(peer);
   const MemberId id = peer.card.id;
-  if (peer.departed)
+  if (peer.departed && peer.released)
     return TurnAway(event.conn, wire::Rejected{Code::kLeft, "", "this member has left"},
                     Describe(peer.card) + " came back after it had left");
+  if (peer.departed) {  // taken for gone as planned, and it was only away: what it has called is
+                        // lost
+    const std::string text = Describe(peer.card) + " was away when the others went on without it";
+    return TurnAway(event.conn,
+                    wire::Evicted{current_ ? current_->epoch : record_.epoch,
+                                  {id, peer.card.replica, peer.card.shard, peer.card.host,
+                                   Code::kEvicted, "control connection", 0, text}},
+                    text);
+  }
   if (peer.state == State::kReporting && !event.hello.report.installed_view)
     return TurnAway(event.conn, wire::Rejected{Code::kPeer, "", "it had reported a view before"},
                     Describe(peer.card) + " came back without the view that it had reported");
@@ -332,6 +341,7 @@ void CoordinatorMachine::TryForm() {
   }
   if (static_cast<int64_t>(ready.size()) < int64_t{reference_->replicas} * reference_->shards)
     return;
+  if (predecessors_) EndRecorded();
   prepare_newcomers_ = std::move(ready);
   Tell(LogLevel::kInfo, "all " + std::to_string(prepare_newcomers_.size()) +
                             " members are here; the first view begins");

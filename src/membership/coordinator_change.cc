@@ -372,7 +372,9 @@ void CoordinatorMachine::InstallChange() {
 
 // The one door through which a view becomes current.
 void CoordinatorMachine::BecomeMembers(const wire::View& view) {
+  if (!FTAR_MUTANT(kRecordAfterSend)) Record(view.epoch, &view);
   current_ = view;
+  predecessors_ = false;
   plan_.reset();
   for (const wire::ViewEntry& entry : view.entries) {
     Peer* peer = Find(entry.card.id);
@@ -389,6 +391,8 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
 
 void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message) {
   from.installed = std::max(from.installed, message.epoch);
+  if (FTAR_MUTANT(kRecordAfterSend) && current_ && message.epoch == current_->epoch)
+    Record(current_->epoch, &*current_);
   plan_due_ = true;
 }
 
@@ -412,7 +416,9 @@ void CoordinatorMachine::LoseAnnounced(std::optional<int32_t> replica, const std
 void CoordinatorMachine::EndJob(const std::string& why) {
   LoseAnnounced({}, "all others were lost before it had taken over from them");
   Tell(lost_.empty() ? LogLevel::kInfo : LogLevel::kError, "the job has ended: " + why);
-  EvictLost(NextEpoch());
+  const Epoch end = NextEpoch();
+  EvictLost(end);
+  Record(end, nullptr);
   std::erase_if(peers_, [](const auto& entry) { return entry.second.state == State::kMember; });
   for (auto& [id, peer] : peers_) {
     if (peer.state != State::kNewcomer) continue;

@@ -14,7 +14,11 @@ std::string Describe(const wire::MemberCard& card) {
   return text + " (" + ToString(card.id) + ")";
 }
 
-CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config) : config_(std::move(config)) {
+CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorRecord record)
+    : config_(std::move(config)), record_(std::move(record)) {
+  HearEpoch(record_.epoch);
+  if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
+  predecessors_ = record_.view.has_value();
   if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
   if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
   detector_.Configure(timeout_ns_, late_timeout_ns_, true);
@@ -108,7 +112,8 @@ void CoordinatorMachine::On(const Connected& event) {
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
   const auto grave = graveyard_.find(card.id);
-  const bool foreign = current_ && event.hello.report.installed_view && !Alive(card.id);
+  const bool foreign =
+      event.hello.report.installed_view && (current_ ? !Alive(card.id) : OutByRecord(event.hello));
   if ((grave != graveyard_.end() || foreign) && !FTAR_MUTANT(kEvictedMayReturn)) {
     wire::Loss reason = grave != graveyard_.end() ? grave->second : wire::Loss{};
     if (grave == graveyard_.end()) {
@@ -120,7 +125,7 @@ void CoordinatorMachine::On(const Connected& event) {
       reason.stage = "control connection";
       reason.text = Describe(card) + " is not in the view that the job has gone on with";
     }
-    const Epoch epoch = current_ ? current_->epoch : 0;
+    const Epoch epoch = current_ ? current_->epoch : record_.epoch;
     TurnAway(event.conn, wire::Evicted{epoch, reason},
              Describe(card) + " came back after its eviction");
     return;
@@ -135,6 +140,7 @@ void CoordinatorMachine::On(const Connected& event) {
   conns_[event.conn] = card.id;
   roster_changed_ = true;
   if (event.hello.report.installed_view && !current_) return OnReport(peer);
+  if (predecessors_ && !predecessors_late_ && !recovering_) BeginRecovery();
   Admit(peer);
 }
 

@@ -8,13 +8,14 @@
 // on; whoever replaces her asks all what they last played before she lifts a hand.
 //
 // Driver's contract: feed events in the order in which they happen on each connection, one
-// Connected first; after every Step take Ready, send `messages` in order, then close `close`, and
-// call Step(now, Timer) at `next_deadline`. Disconnected follows for every connection that ends,
-// also for those closed here. Time comes in as `now`, which may jump (see FailureDetector).
-// Single-threaded. Files: coordinator_machine.cc (events in, Ready out), coordinator_admission.cc
-// (who may enter, first view), coordinator_evidence.cc (who is out), coordinator_change.cc (Prepare
-// to Install), coordinator_plan.cc (joins and leaves without a stop), coordinator_recovery.cc
-// (after a restart).
+// Connected first; after every Step take Ready, make `record` durable if the driver keeps one, send
+// `messages` in order, then close `close`, and call Step(now, Timer) at `next_deadline`.
+// Disconnected follows for every connection that ends, also for those closed here. Time comes in as
+// `now`, which may jump (see FailureDetector). Single-threaded. Files: coordinator_machine.cc
+// (events in, Ready out), coordinator_admission.cc (who may enter, first view),
+// coordinator_evidence.cc (who is out), coordinator_change.cc (Prepare to Install),
+// coordinator_plan.cc (joins and leaves without a stop), coordinator_recovery.cc (after a restart;
+// the record).
 #ifndef FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
 #define FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
 
@@ -34,6 +35,7 @@
 #include "base/log.h"
 #include "membership/failure_detector.h"
 #include "membership/link_edges.h"
+#include "membership/record.h"
 #include "wire/messages.h"
 
 namespace ftar::membership {
@@ -76,6 +78,9 @@ struct Note {  // for people
   std::string text;
 };
 struct CoordinatorReady {
+  // Replaces the one before. Nobody may be told of a view that is not in it: a successor without
+  // those who know would let others go on from an older one (rule Q4).
+  std::optional<CoordinatorRecord> record;
   std::vector<Outgoing> messages;
   std::vector<ConnId> close;  // after the messages
   std::vector<Note> notes;
@@ -88,7 +93,8 @@ inline constexpr char kSilenceStage[] = "silence";
 
 class CoordinatorMachine {
  public:
-  explicit CoordinatorMachine(CoordinatorConfig config);
+  // `record`: what a predecessor has left, if anything was kept.
+  explicit CoordinatorMachine(CoordinatorConfig config, CoordinatorRecord record = {});
 
   void Step(TimeNs now, const CoordinatorEvent& event);
   CoordinatorReady TakeReady();
@@ -252,11 +258,18 @@ class CoordinatorMachine {
 
   // coordinator_recovery.cc
   void OnReport(Peer& peer);
+  bool AnybodyReports() const;
+  void BeginRecovery();
   void TryRecover();
+  void GiveUpRecovery();
+  const wire::View* RecoveryBase() const;
   std::map<MemberId, Epoch> LeftOut(const wire::View& base) const;
   void FinishRecovery(wire::View base);
   void LoseAbsent(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
   void EvictStrangers(const wire::View& base);
+  void Record(Epoch epoch, const wire::View* view);
+  bool OutByRecord(const wire::Hello& hello) const;
+  void EndRecorded();
 
   const CoordinatorConfig config_;
   TimeNs now_ = 0;
@@ -295,6 +308,9 @@ class CoordinatorMachine {
   std::map<MemberId, std::string> proven_dead_;                      // told while recovering
   std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; of links, as above
   bool asked_early_ = false;  // for a verdict (rule V5), as above
+  CoordinatorRecord record_;
+  bool predecessors_ = false;       // the record's view is, and nobody has gone on with it here yet
+  bool predecessors_late_ = false;  // its members have had their time; they may come still
 
   CoordinatorReady ready_;
 };

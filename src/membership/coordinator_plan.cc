@@ -238,6 +238,7 @@ void CoordinatorMachine::ConfirmOrAnnounce() {
   plan_->deadline_ns = now_ + change_wait_ns();
   std::vector<MemberId> roots;
   for (const auto& [column, root] : plan_->roots) roots.push_back(root);
+  Record(plan_->view.epoch, &plan_->view);
   Multicast(roots, wire::Announce{plan_->view});
 }
 

@@ -1,5 +1,6 @@
-// After a restart: the state is rebuilt from what members report (rules Q2, Q3, Q4, Q7). Nobody is
-// suspected for one timeout; members go on computing meanwhile.
+// After a restart: the state is rebuilt from what members report and from what the predecessor has
+// recorded, if anything (rules Q2, Q3, Q4, Q7). Nobody is suspected for one timeout; members go on
+// computing meanwhile.
 #include <algorithm>
 #include <utility>
 
@@ -8,12 +9,22 @@
 
 namespace ftar::membership {
 
+bool CoordinatorMachine::AnybodyReports() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second.state == State::kReporting; });
+}
+
 void CoordinatorMachine::OnReport(Peer& peer) {
+  const bool first = !AnybodyReports();
   peer.state = State::kReporting;
   Tell(LogLevel::kInfo, Describe(peer.card) + " reports view " +
                             std::to_string(EpochCounter(peer.report.installed)) + ", promised " +
                             std::to_string(EpochCounter(peer.report.promised)));
-  if (std::exchange(recovering_, true)) return;
+  if (first || !recovering_) BeginRecovery();
+}
+
+void CoordinatorMachine::BeginRecovery() {
+  recovering_ = true;
   recover_at_ = now_ + timeout_ns_;
   recover_until_ = now_ + kAloneTimeouts * timeout_ns_;
   // A first view in the making gives way: there is a job already.
@@ -43,37 +54,49 @@ std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) co
   return out;
 }
 
-// Q4: the base is the highest view that anybody heard has installed.
-void CoordinatorMachine::TryRecover() {
-  const Peer* highest = nullptr;
+// Q4: the base is the highest view that anybody heard has installed, or that the predecessor has
+// recorded: all members of that one have promised it, or hold the view that it was planned on.
+const wire::View* CoordinatorMachine::RecoveryBase() const {
+  const wire::View* highest = predecessors_ ? &*record_.view : nullptr;
   for (const auto& [id, peer] : peers_) {
     if (peer.state != State::kReporting) continue;
-    const bool higher =
-        !highest || peer.report.installed_view->epoch > highest->report.installed_view->epoch;
-    if (higher || FTAR_MUTANT(kAnyBase)) highest = &peer;
+    const wire::View& view = *peer.report.installed_view;
+    if (!highest || view.epoch > highest->epoch || FTAR_MUTANT(kAnyBase)) highest = &view;
   }
-  if (!highest) {  // all reporters are gone again
-    recovering_ = false;
-    early_evidence_.clear();
-    asked_early_ = false;
-    roster_changed_ = true;
-    return;
-  }
-  const wire::View& base = *highest->report.installed_view;
-  const std::map<MemberId, Epoch> left_out = LeftOut(base);
+  return highest;
+}
+
+void CoordinatorMachine::TryRecover() {
+  const wire::View* const base = RecoveryBase();
+  if (!base) return GiveUpRecovery();
+  const std::map<MemberId, Epoch> left_out = LeftOut(*base);
   const auto known =
-      std::count_if(base.entries.begin(), base.entries.end(), [&](const wire::ViewEntry& entry) {
+      std::count_if(base->entries.begin(), base->entries.end(), [&](const wire::ViewEntry& entry) {
         const MemberId id = entry.card.id;
         return Find(id) || proven_dead_.contains(id) || left_out.contains(id);
       });
-  const auto all = static_cast<std::ptrdiff_t>(base.entries.size());
+  const auto all = static_cast<std::ptrdiff_t>(base->entries.size());
   const bool complete = known == all;
+  // Nobody here has ever been in: there is nothing to go on with, unless others come.
+  if (!AnybodyReports()) {
+    if (complete || now_ >= recover_at_) GiveUpRecovery();
+    return;
+  }
   // Those who are here may be the ones whom the others have gone on without, or this side is cut
   // off from most.
   if (!complete && 2 * known < all && now_ >= recover_at_ && now_ < recover_until_) {
     recover_at_ += timeout_ns_;
   }
-  if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce)) FinishRecovery(base);
+  if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce)) FinishRecovery(*base);
+}
+
+// All reporters are gone again, or none has come in time for those who want to begin.
+void CoordinatorMachine::GiveUpRecovery() {
+  recovering_ = false;
+  predecessors_late_ = true;
+  early_evidence_.clear();
+  asked_early_ = false;
+  roster_changed_ = true;
 }
 
 void CoordinatorMachine::FinishRecovery(wire::View base) {
@@ -147,6 +170,35 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
     Close(peer);
     peers_.erase(id);
   }
+}
+
+// ---- the record ----
+
+// What a successor has to know before anybody else hears of it.
+void CoordinatorMachine::Record(Epoch epoch, const wire::View* view) {
+  if (record_.epoch == epoch && record_.view.has_value() == (view != nullptr)) return;
+  if (reference_) record_.job = reference_->job;
+  record_.epoch = epoch;
+  record_.view.reset();
+  if (view) record_.view = *view;
+  ready_.record = record_;
+}
+
+// Q3: the others have gone on without whoever holds the recorded view or an older one and is not in
+// it; or the job has ended for all of them.
+bool CoordinatorMachine::OutByRecord(const wire::Hello& hello) const {
+  return hello.report.installed_view->epoch <= record_.epoch &&
+         !(record_.view && record_.view->Find(hello.card.id));
+}
+
+// Newcomers fill all places, and nobody of the recorded view has come in time: another job begins,
+// and who comes later is out.
+void CoordinatorMachine::EndRecorded() {
+  predecessors_ = false;
+  Tell(LogLevel::kWarn, "nobody has come back who held view " +
+                            std::to_string(EpochCounter(record_.epoch)) + "; the job begins anew");
+  Record(NextEpoch(), nullptr);
+  ready_.ended = true;
 }
 
 }  // namespace ftar::membership

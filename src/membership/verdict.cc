@@ -343,9 +343,17 @@ class Table {
 
 std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
                                   const StatusMap& statuses) {
-  const bool formation = std::none_of(statuses.begin(), statuses.end(), [](const auto& entry) {
-    return entry.second.report.installed_view.has_value();
-  });
+  const bool late = std::any_of(
+      prepare.members.begin(), prepare.members.end(), [shard](const wire::ViewEntry& member) {
+        return member.card.shard == shard &&
+               (member.first.kind == Bound::Kind::kStep || member.first.kind == Bound::Kind::kSeq);
+      });
+  // J3: nobody of the column has a view, and that is because none has been formed; not because only
+  // those are left who came later and have not heard of theirs.
+  const bool formation =
+      !late && std::none_of(statuses.begin(), statuses.end(), [](const auto& entry) {
+        return entry.second.report.installed_view.has_value();
+      });
   const bool begun = std::any_of(statuses.begin(), statuses.end(), [](const auto& entry) {
     return HasBegun(entry.first, entry.second);
   });

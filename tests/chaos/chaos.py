@@ -90,7 +90,8 @@ class Coordinator:
         self.restart()
 
     def restart(self):
-        self.process = arena.Process(self.host, [self.run.tools + "/ftar-coordinator", "--listen", f"{self.host.address}:7000"],
+        self.process = arena.Process(self.host, [self.run.tools + "/ftar-coordinator", "--listen", f"{self.host.address}:7000",
+                                                 "--state", self.run.folder + "/coordinator.state"],
                                      {"FTAR_TOKEN": "chaos", "FTAR_LOG": "info"}, self.run.folder + "/coordinator.out")
 
 

@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "tests/process/harness.h"
 
 namespace {
@@ -430,6 +433,47 @@ TEST_F(BadInput, TheCoordinatorMayBeKilledAndStartedAgain) {
     EXPECT_EQ(Found(team_->member(replica), "op24"), "FTAR_OK");
     EXPECT_EQ(Found(team_->member(replica), "leave"), "FTAR_OK");
   }
+}
+
+// In the middle of a change each time: it dies as soon as it has said that it begins one.
+TEST_F(BadInput, ACoordinatorWithARecordMayBeKilledInAChange) {
+  char folder[] = "/tmp/ftar_record_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string state = folder + std::string("/state");
+  Open(3, {{"FTAR_TIMEOUT", "3s"}});
+  const std::string address = coordinator_->address();
+  coordinator_->process().Signal(SIGKILL);  // made way for one with a record
+  coordinator_->process().WaitExit(5);
+  const auto restart = [&] {
+    coordinator_ = std::make_unique<Coordinator>(Variables{{"FTAR_LOG", "debug"}}, address,
+                                                 std::vector<std::string>{"--state", state});
+    return coordinator_->address() == address;
+  };
+  ASSERT_TRUE(restart()) << coordinator_->process().Errors();
+  for (const int replica : {0, 1, 2}) Start(replica, "plain", {"ops=40", "pause_ms=100"});
+  ASSERT_TRUE(team_->WaitReady(kPatience));
+  team_->member(2).Signal(SIGKILL);
+  const double deadline = NowSeconds() + 5;
+  while (coordinator_->process().Errors().find("members lost: 1") == std::string::npos &&
+         NowSeconds() < deadline)
+    process::SleepMs(1);
+  coordinator_->process().Signal(SIGKILL);
+  coordinator_->process().WaitExit(5);
+  ASSERT_TRUE(restart()) << coordinator_->process().Errors();
+  EXPECT_THAT(coordinator_->process().Errors(), HasSubstr("members is recorded in " + state));
+  for (const int replica : {0, 1}) {
+    EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0);
+    EXPECT_EQ(Found(team_->member(replica), "op39"), "FTAR_OK");
+    EXPECT_EQ(Found(team_->member(replica), "leave"), "FTAR_OK");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(BadInput, AStateThatIsNoneIsNamed) {
+  Coordinator coordinator({}, "127.0.0.1:0", {"--state", "/proc/self/status"});
+  EXPECT_EQ(coordinator.process().WaitExit(5), 1);
+  EXPECT_THAT(coordinator.process().Errors(),
+              HasSubstr("cannot use /proc/self/status: it is no coordinator's state"));
 }
 
 TEST_F(BadInput, WaitingCostsNoProcessorTime) {

@@ -204,11 +204,13 @@ std::string Field(const std::string& line, const std::string& name) {
 
 // ---- Coordinator, Team
 
-Coordinator::Coordinator(const Variables& variables, const std::string& address) {
+Coordinator::Coordinator(const Variables& variables, const std::string& address,
+                         const std::vector<std::string>& more_arguments) {
   Variables all = variables;
   if (!all.contains("FTAR_LOG")) all["FTAR_LOG"] = "info";
-  process_ = std::make_unique<Process>(CoordinatorPath(),
-                                       std::vector<std::string>{"--listen", address}, all);
+  std::vector<std::string> arguments = {"--listen", address};
+  arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
+  process_ = std::make_unique<Process>(CoordinatorPath(), arguments, all);
   if (process_->WaitLine("ftar-coordinator listening on ", 10)) {
     const std::string& line = process_->lines().back();
     address_ = line.substr(line.rfind(' ') + 1);

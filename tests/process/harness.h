@@ -61,7 +61,8 @@ std::string Field(const std::string& line, const std::string& name);
 // ftar-coordinator on a port of 127.0.0.1.
 class Coordinator {
  public:
-  explicit Coordinator(const Variables& variables = {}, const std::string& address = "127.0.0.1:0");
+  explicit Coordinator(const Variables& variables = {}, const std::string& address = "127.0.0.1:0",
+                       const std::vector<std::string>& more_arguments = {});
   const std::string& address() const { return address_; }
   Process& process() { return *process_; }
 

@@ -27,6 +27,7 @@ struct Puppet {
   ConnId conn = 0;
   bool dead = false, stopped = false;
   std::set<std::string> muted;      // names of messages that it does not send
+  std::set<std::string> deaf;       // that do not reach it
   std::deque<wire::Message> inbox;  // while stopped
   std::set<MemberId> wanted;        // links
   Epoch promised = 0, installed = 0;
@@ -105,6 +106,7 @@ class CoordinatorEnvironment : public Environment {
 
   std::ostringstream out_;
   std::unique_ptr<CoordinatorMachine> machine_;
+  std::vector<std::byte> disk_;
   TimeNs now_ = kSecond, next_beat_ = 0;
   TimeNs timeout_ns_ = kSecond;
   ConnId next_conn_ = 1;
@@ -211,6 +213,7 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
 }
 
 // Members stay as they are; their connections break, which they notice by themselves (`reconnect`).
+// With `record` it finds what its predecessor has recorded.
 void CoordinatorEnvironment::Restart(const Command& command) {
   membership::CoordinatorConfig config;
   config.incarnation = static_cast<uint16_t>(command.Number("incarnation", 0));
@@ -220,7 +223,9 @@ void CoordinatorEnvironment::Restart(const Command& command) {
       command.options.contains("late") ? Duration(command.Option("late", "1s")) : 0;
   config.settle_ns = Duration(command.Option("settle", "0"));
   config.place_wait_ns = Duration(command.Option("place_wait", "300s"));
-  machine_ = std::make_unique<CoordinatorMachine>(config);
+  membership::CoordinatorRecord record;
+  if (command.Has("record")) record = *membership::DecodeRecord(disk_);
+  machine_ = std::make_unique<CoordinatorMachine>(config, std::move(record));
   for (auto& [name, puppet] : puppets_) puppet.conn = 0;
   conns_.clear();
   replies_.clear();
@@ -336,12 +341,15 @@ void CoordinatorEnvironment::Set(const Command& command) {
     return;
   }
   const bool known = command.name == "stop" || command.name == "mute" || command.name == "unmute" ||
-                     command.name == "progress";
+                     command.name == "progress" || command.name == "deaf" ||
+                     command.name == "undeaf";
   if (!known) Print("unknown command " + command.name);
   for (Puppet* puppet : Named(command)) {
     if (command.name == "stop") puppet->stopped = true;
     if (command.name == "mute") puppet->muted.insert(command.args.back());
     if (command.name == "unmute") puppet->muted.erase(command.args.back());
+    if (command.name == "deaf") puppet->deaf.insert(command.args.back());
+    if (command.name == "undeaf") puppet->deaf.erase(command.args.back());
     if (command.name != "progress") continue;
     puppet->step = command.Number("step", puppet->step);
     puppet->progress.called_end = command.Number("called", puppet->progress.called_end);
@@ -369,6 +377,7 @@ void CoordinatorEnvironment::ShowView() {
 void CoordinatorEnvironment::Feed(const membership::CoordinatorEvent& event) {
   machine_->Step(now_, event);
   membership::CoordinatorReady ready = machine_->TakeReady();
+  if (ready.record) disk_ = membership::EncodeRecord(*ready.record);
   for (const membership::Note& note : ready.notes) {
     if (note.level > LogLevel::kInfo) continue;
     Print(std::string(note.level == LogLevel::kInfo ? ". " : "! ") + note.text);
@@ -412,7 +421,7 @@ void CoordinatorEnvironment::Say(Puppet& puppet, wire::Message message) {
 // ---- puppets ----
 
 void CoordinatorEnvironment::Hear(Puppet& puppet, const wire::Message& message) {
-  if (puppet.dead) return;
+  if (puppet.dead || puppet.deaf.contains(wire::MessageName(message))) return;
   if (puppet.stopped) return puppet.inbox.push_back(message);
   const auto want = [&](const std::vector<wire::MemberCard>& peers) {
     for (const wire::MemberCard& card : peers) puppet.wanted.insert(card.id);

@@ -14,7 +14,13 @@ void World::StartCoordinator() {
   membership::CoordinatorConfig config;
   config.incarnation = ++incarnation_;
   config.settle_ns = 20 * kMillisecond;
-  coordinator_ = std::make_unique<membership::CoordinatorMachine>(config);
+  membership::CoordinatorRecord record;
+  if (!disk_.empty()) {
+    Expected<membership::CoordinatorRecord> read = membership::DecodeRecord(disk_);
+    if (!read.ok()) return Fail("record: " + read.status().ToString());
+    record = std::move(*read);
+  }
+  coordinator_ = std::make_unique<membership::CoordinatorMachine>(config, std::move(record));
   coordinator_wake_ = kNever;
   ++coordinator_life_;
   FeedCoordinator(membership::Timer{});
@@ -28,6 +34,7 @@ void World::FeedCoordinator(const membership::CoordinatorEvent& event) {
 
 void World::DrainCoordinator() {
   membership::CoordinatorReady ready = coordinator_->TakeReady();
+  if (ready.record && weather_.record) disk_ = membership::EncodeRecord(*ready.record);
   if (ready.ended && !ended_) CheckEnd();
   ended_ = ended_ || ready.ended;
   look_again_ = look_again_ || ready.ended;
@@ -41,6 +48,8 @@ void World::DrainCoordinator() {
       if (Node* node = NodeOf(conn)) CarryOrder(*node, conn, message);
     }
     if (ambushes_left_ > 0) Ambush(*message);
+    if (stray_ && std::holds_alternative<wire::Install>(*message))
+      After(later_.Between(0, 3 * weather_.delay_max_us * kMicrosecond), [this] { Abandon(); });
   }
   for (const membership::ConnId conn : ready.close) {
     CloseFromCoordinator(conn);
@@ -111,7 +120,8 @@ World::Node* World::NodeOf(uint64_t conn) {
 }
 
 void World::Attach(Node& node) {
-  if (!node.alive || !coordinator_) {  // the runtime tries again until it is there
+  // The runtime tries again until it is there.
+  if (!node.alive || !coordinator_ || now_ < node.away_until) {
     if (node.alive) After(5 * kMillisecond, [this, &node] { Attach(node); });
     return;
   }

@@ -157,7 +157,7 @@ void World::RestartCoordinator() {
   After(rng_.Between(2, 10) * kMillisecond, [this] { StartCoordinator(); });
   Unquiet(now_ + 30 * kMillisecond);
   // Nobody is there to tell the new one of the job, so it begins another.
-  if (begun_ && !anybody) ended_ = look_again_ = true;
+  if (begun_ && !anybody && !weather_.record) ended_ = look_again_ = true;
 }
 
 void World::KillOne() {
@@ -222,8 +222,10 @@ void World::FlapOne() {
     Wire& wire = WireOf(self->index, peer->index);
     wire.free = std::max(wire.free, back);
     wire.word_free = std::max(wire.word_free, back);
-    const auto holds = [self, peer] {
-      return peer->alive && !self->revoked.contains(peer->card.id) && self->Holds(*peer);
+    const auto holds = [this, self, peer] {
+      return peer->alive && !self->revoked.contains(peer->card.id) && self->Holds(*peer) &&
+             !cut_.contains({self->index, peer->index}) &&
+             !cut_.contains({peer->index, self->index});
     };
     Feed(*self, engine::LinkIsDown{peer->card.id, Code::kLink, "reset"});
     At(back, [this, self, peer, holds] {
@@ -283,6 +285,40 @@ void World::AbortOne() {
   AtNode(*node, now_ + lag, [this, node] { Kill(*node); });
 }
 
+// A replica loses the coordinator and is evicted without hearing of it. When the others have gone
+// on the coordinator is restarted, and for longer than it waits for them only that replica reaches
+// it.
+void World::StrandOne() {
+  Node* stray = Victim(true);
+  if (!stray || stray->connection == 0 || stray_) return;
+  if (trace_) Trace("strand " + ToString(stray->card.id));
+  stray_ = stray;
+  for (const auto& mate : nodes_) {
+    if (mate->card.replica != stray->card.replica || mate->connection == 0) continue;
+    Strike(*mate);
+    mate->away_until = kNever;
+    const TimeNs sent = WireOf(mate->connection + 1000, 0).free + 1;
+    LoseCoordinator(*mate, std::max(now_ + kMillisecond, sent), kMillisecond / 10, kMillisecond);
+  }
+  Unquiet(now_ + 50 * kMillisecond);
+  After(50 * kMillisecond, [this] { Abandon(); });
+}
+
+void World::Abandon() {
+  if (!stray_) return;
+  const int replica = std::exchange(stray_, nullptr)->card.replica;
+  const TimeNs away = later_.Chance(0.5) ? later_.Between(100, 400) * kMillisecond
+                                         : later_.Between(1000, 1300) * kMillisecond;
+  for (const auto& node : nodes_) {
+    const bool back = node->card.replica == replica;
+    node->away_until = now_ + (back ? later_.Between(1, 20) * kMillisecond : away);
+    node->struck = true;
+  }
+  if (trace_) Trace("abandon: the others are away for " + std::to_string(away / 1'000'000) + " ms");
+  RestartCoordinator();
+  Unquiet(now_ + away + 30 * kMillisecond);
+}
+
 // Right behind a word of the coordinator that begins, ends or announces a change: deaths of leaders
 // and roots, deaths of anybody, restarts of the coordinator itself, also one after the other.
 void World::Ambush(const wire::Message& message) {
@@ -338,6 +374,7 @@ void World::ScheduleFaults() {
   StrikeLater(weather_.flaps, &World::FlapOne);
   StrikeLater(weather_.hiccups, &World::HiccupOne);
   StrikeLater(weather_.blackouts, &World::Blackout);
+  StrikeLater(weather_.strandings, &World::StrandOne);
   ambushes_left_ = weather_.ambushes;
   CalmDown();
 }

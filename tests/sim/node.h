@@ -24,8 +24,9 @@ struct World::Node {
   Conduct conduct;
   bool alive = true;
   bool stopped = false;
-  bool hung = false;    // stopped for good
-  bool struck = false;  // something happened to it or its replica for which it may be evicted
+  bool hung = false;      // stopped for good
+  bool struck = false;    // something happened to it or its replica for which it may be evicted
+  TimeNs away_until = 0;  // the coordinator is out of reach till then
   std::deque<Action> backlog;  // what arrives while stopped
   std::set<MemberId> revoked;
   uint64_t links = 0;       // bit i: to the node with index i

@@ -100,8 +100,9 @@ void World::CheckAgreement(const Node& node, const collective::Outcome& outcome,
   const auto knowers = failure_knowers_.find(FailureKey(node.card.shard, outcome.seq));
   const bool forgotten =
       knowers != failure_knowers_.end() &&
-      std::none_of(knowers->second.begin(), knowers->second.end(),
-                   [](const Node* knower) { return knower->alive && !knower->over; });
+      std::none_of(knowers->second.begin(), knowers->second.end(), [](const Node* knower) {
+        return knower->alive && !knower->over && !knower->hung;
+      });
   if (!forgotten) Fail(wrong);
 }
 

@@ -25,6 +25,9 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->skew = one_in(3) ? 1 : 0;
   // Who leaves in the middle of a step that others have finished may wait for ever; not drawn.
   weather->eager = one_in(3) && weather->leaves == 0 ? 1 : 0;
+  weather->record = one_in(2) ? 1 : 0;
+  // Without a record the coordinator believes whoever is back; not drawn.
+  weather->strandings = one_in(4) && weather->record ? 1 : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -89,6 +92,8 @@ const std::vector<WeatherField>& WeatherFields() {
       {"hiccups", &Weather::hiccups, 0},
       {"blackouts", &Weather::blackouts, 0},
       {"coordinator_restarts", &Weather::coordinator_restarts, 0},
+      {"record", &Weather::record, 0},
+      {"strandings", &Weather::strandings, 0},
       {"aborts", &Weather::aborts, 0},
       {"ambushes", &Weather::ambushes, 0},
       {"echoes", &Weather::echoes, 0},

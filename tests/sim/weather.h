@@ -39,7 +39,9 @@ struct Weather {
   int hiccups = 0;    // a member loses its coordinator and comes back
   int blackouts = 0;  // all do at once: it is the coordinator's side (rule Q7)
   int coordinator_restarts = 0;
-  int aborts = 0;    // members that give up by themselves, most of them early (rule Q8)
+  int record = 0;      // the coordinator has a disk for what its successor must know
+  int strandings = 0;  // one who was evicted and not told is back first, the others are far away
+  int aborts = 0;      // members that give up by themselves, most of them early (rule Q8)
   int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
   int echoes = 0;    // its Prepares and Installs may arrive again, much later (rules Q2, V10)
 };

@@ -266,9 +266,11 @@ void World::NoteView(Node& node) {
   FailIf(views_.Installed(node.card.id, view));
 }
 
-// A restarted coordinator knows what it is told. If all who have installed a view are gone before
-// they could tell, those whom they had left behind begin another job: it cannot know better.
+// A restarted coordinator without a record knows what it is told. If all who have installed a view
+// are gone before they could tell, those whom they had left behind begin another job: it cannot
+// know better.
 bool World::IsForgotten(Epoch epoch) const {
+  if (weather_.record) return false;
   if (EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
   if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
   return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {

@@ -134,6 +134,8 @@ class World {
   void HiccupOne();
   void Blackout();
   void AbortOne();
+  void StrandOne();
+  void Abandon();
   void Ambush(const wire::Message& message);
   void Kill(Node& node);
   void Stop(Node& node, TimeNs duration);
@@ -165,6 +167,7 @@ class World {
   std::unordered_map<uint64_t, Node*> connections_;
   uint64_t coordinator_life_ = 0;
   TimeNs coordinator_wake_ = kNever;
+  std::vector<std::byte> disk_;  // what the coordinator has recorded
   Agreement agreement_;
   std::unordered_map<uint64_t, std::set<const Node*>> failure_knowers_;
   Fencing fencing_;
@@ -173,8 +176,9 @@ class World {
   int ambushes_left_ = 0;
   std::vector<std::pair<Node*, Node*>> flapping_;
   TimeNs flapping_until_ = 0, blackout_until_ = 0;
-  TimeNs quiet_at_ = 0;  // the last fault has shown by then
-  Epoch newest_ = 0;     // of all views that anybody has installed
+  Node* stray_ = nullptr;  // evicted, or about to be, and out of the coordinator's reach
+  TimeNs quiet_at_ = 0;    // the last fault has shown by then
+  Epoch newest_ = 0;       // of all views that anybody has installed
   bool calm_ = false;
   bool look_again_ = false;             // something happened that may end the run
   bool begun_ = false, ended_ = false;  // somebody was in a view; the coordinator saw the last go

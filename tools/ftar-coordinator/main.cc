@@ -1,5 +1,6 @@
 // ftar-coordinator: orders the views of one job. A process of its own, so that no member's death
-// takes it along; it may be killed and started again at the same address at any time.
+// takes it along; it may be killed and started again at any time, at the same address and with the
+// same --state.
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ void OnSignal(int) {
 }
 
 struct Options {
-  std::string listen, token_file, job;
+  std::string listen, token_file, job, state;
   double exit_when_empty_s = -1;
 };
 
@@ -57,6 +58,7 @@ ftar::Expected<ftar::coordinator::ServerSettings> MakeSettings(const Options& op
   ftar::Expected<std::string> token = ftar::ReadToken(config);
   if (!token.ok()) return token.status();
   settings.token = *token;
+  settings.state = options.state;
   settings.allow_wildcard = config.on(KnobId::kAllowWildcard);
   // The members' knobs, unless this process was given its own.
   settings.machine.job = config.text(KnobId::kJob);
@@ -86,6 +88,9 @@ int main(int argc, char** argv) {
   app.add_option("--listen", options.listen, "HOST:PORT to listen on; else FTAR_COORDINATOR");
   app.add_option("--token-file", options.token_file, "file whose first line is the job's token");
   app.add_option("--job", options.job, "name of the job; else FTAR_JOB, else the first member's");
+  app.add_option("--state", options.state,
+                 "file that keeps the last view for the next start; without it a restarted "
+                 "coordinator believes whoever is back");
   app.add_option("--exit-when-empty", options.exit_when_empty_s,
                  "end after this many seconds without a member");
   CLI11_PARSE(app, argc, argv);

@@ -7,13 +7,20 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "coordinator/state_file.h"
 #include "wire/frame.h"
 
 namespace ftar::coordinator {
@@ -71,12 +78,13 @@ class Member {
   Member(const RunningServer& server, MemberId id, const std::string& token = "")
       : id_(id),
         stream_(server.Connect(), transport::Authenticator::Role::kDialler, token, id, 0) {}
-  void SayHello(MemberId as) {
+  void SayHello(MemberId as, std::optional<wire::View> view = {}) {
     wire::Hello hello;
     hello.wire_version = wire::kWireVersion;
     hello.job = "job";
     hello.card.id = as;
     hello.replicas = hello.shards = hello.min_replicas = 1;
+    hello.report.installed_view = std::move(view);
     stream_.Send(hello);
   }
   void SayHello() { SayHello(id_); }
@@ -86,11 +94,31 @@ class Member {
   bool Closed() { return Poll(), stream_.state() == State::kClosed; }
   const Status& status() const { return stream_.status(); }
   bool Heard() { return Poll(), !told_.empty(); }
+  // The epoch of the view that it was told of; a job of one forms it as soon as it has promised.
+  Epoch Installed() {
+    Poll();
+    for (const wire::Message& message : std::exchange(told_, {})) {
+      if (const auto* prepare = std::get_if<wire::Prepare>(&message)) {
+        wire::BoundOf bound;
+        bound.member = id_;
+        bound.first.kind = wire::Bound::Kind::kAlways;
+        Say(wire::Decided{prepare->epoch, 0, {bound}});
+      } else if (const auto* install = std::get_if<wire::Install>(&message)) {
+        installed_ = install->view.epoch;
+      } else if (std::holds_alternative<wire::Evicted>(message)) {
+        evicted_ = true;
+      }
+    }
+    return installed_;
+  }
+  bool Evicted() { return Installed(), evicted_; }
 
  private:
   MemberId id_;
   MessageStream stream_;
   std::vector<wire::Message> told_;
+  Epoch installed_ = 0;
+  bool evicted_ = false;
 };
 
 TEST(Server, AThousandIdleStrangersKeepNobodyOut) {
@@ -200,6 +228,79 @@ TEST(Server, SaysWhatItMayNotListenOn) {
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.status().code(), Code::kConfig);
   EXPECT_THAT(server.status().text(), HasSubstr("no.such.host.invalid"));
+}
+
+class ServerState : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/ftar_server_XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    settings_.state = folder_ + "/state";
+    settings_.machine.settle_ns = 0;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  Epoch Recorded() const { return ReadState(settings_.state, "").value().epoch; }
+
+  std::string folder_;
+  ServerSettings settings_;
+};
+
+TEST_F(ServerState, IsKeptForTheNextStart) {
+  Epoch epoch = 0;
+  {
+    const RunningServer server(settings_);
+    Member member(server, MemberId{1, 1});
+    member.SayHello();
+    ASSERT_TRUE(Eventually([&] { return (epoch = member.Installed()) != 0; }));
+    EXPECT_EQ(Recorded(), epoch);
+  }
+  EXPECT_GE(Recorded(), epoch) << "by the end of the job at the latest";
+  const RunningServer server(settings_);
+  Member stale(server, MemberId{2, 2});
+  wire::View view;
+  view.epoch = epoch;
+  stale.SayHello(MemberId{2, 2}, view);
+  EXPECT_TRUE(Eventually([&] { return stale.Evicted(); }));
+}
+
+TEST_F(ServerState, NothingIsToldWhileTheDiskIsFull) {
+  const RunningServer server(settings_);
+  const std::string fresh = settings_.state + ".tmp";
+  ASSERT_EQ(symlink("/dev/full", fresh.c_str()), 0);
+  Member member(server, MemberId{1, 1});
+  member.SayHello();
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_EQ(member.Installed(), 0u);
+    poll(nullptr, 0, 5);
+  }
+  EXPECT_EQ(Recorded(), 0u);
+  std::filesystem::remove(fresh);
+  EXPECT_TRUE(Eventually([&] { return member.Installed() != 0; }));
+  EXPECT_EQ(Recorded(), member.Installed());
+}
+
+TEST_F(ServerState, AFullDiskDoesNotKeepItFromStopping) {
+  const RunningServer server(settings_);
+  ASSERT_EQ(symlink("/dev/full", (settings_.state + ".tmp").c_str()), 0);
+  Member member(server, MemberId{1, 1});
+  member.SayHello();
+  for (int i = 0; i < 20; ++i) {
+    member.Installed();
+    poll(nullptr, 0, 5);
+  }
+}
+
+TEST_F(ServerState, AFileThatCannotBeUsedIsNamedAtTheStart) {
+  std::ofstream(settings_.state) << "something else";
+  const auto foreign = Server::Open(settings_, Logger());
+  ASSERT_FALSE(foreign.ok());
+  EXPECT_EQ(foreign.status().code(), Code::kConfig);
+  EXPECT_THAT(foreign.status().text(), HasSubstr(settings_.state));
+  settings_.state = folder_ + "/no/such/folder";
+  const auto nowhere = Server::Open(settings_, Logger());
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_THAT(nowhere.status().text(), HasSubstr(settings_.state));
 }
 
 TEST(Server, AnAddressInUseIsNamed) {

@@ -1,0 +1,81 @@
+#include "coordinator/state_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "transport/fd.h"
+
+namespace ftar::coordinator {
+namespace {
+
+Status Failed(const std::string& what, const std::string& path) {
+  return Status(Code::kConfig, "state", Status::System(what + " " + path, errno).text());
+}
+
+Status WriteAll(int fd, const std::vector<std::byte>& bytes, const std::string& path) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t written = write(fd, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failed("cannot write", path);
+    done += static_cast<size_t>(written);
+  }
+  return fdatasync(fd) == 0 ? Status::Ok() : Failed("cannot write", path);
+}
+
+// A rename is on the disk when the folder is.
+Status SyncFolder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const transport::UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || (fsync(fd.get()) != 0 && errno != EINVAL))
+    return Failed("cannot sync", folder);
+  return Status::Ok();
+}
+
+}  // namespace
+
+Expected<membership::CoordinatorRecord> ReadState(const std::string& path, const std::string& job) {
+  const transport::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return membership::CoordinatorRecord{job, 0, std::nullopt};
+  if (!fd.valid()) return Failed("cannot read", path);
+  std::vector<std::byte> bytes;
+  std::byte buffer[64 * 1024];
+  while (bytes.size() <= membership::kRecordBytesMax) {
+    const ssize_t got = read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failed("cannot read", path);
+    if (got == 0) break;
+    bytes.insert(bytes.end(), buffer, buffer + got);
+  }
+  Expected<membership::CoordinatorRecord> record = membership::DecodeRecord(bytes);
+  if (!record.ok()) {
+    return Status(Code::kConfig, "state",
+                  "cannot use " + path + ": " + record.status().text() +
+                      "; only if no member of its job is left may it be removed");
+  }
+  if (!job.empty() && !record->job.empty() && record->job != job) {
+    return Status(Code::kConfig, "state",
+                  path + " is of job '" + record->job + "', this is job '" + job + "'");
+  }
+  return record;
+}
+
+Status WriteState(const std::string& path, const membership::CoordinatorRecord& record) {
+  const std::string fresh = path + ".tmp";
+  {
+    const transport::UniqueFd fd(
+        open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (!fd.valid()) return Failed("cannot write", fresh);
+    FTAR_RETURN_IF_ERROR(WriteAll(fd.get(), membership::EncodeRecord(record), fresh));
+  }
+  if (std::rename(fresh.c_str(), path.c_str()) != 0) return Failed("cannot write", path);
+  return SyncFolder(path);
+}
+
+}  // namespace ftar::coordinator
