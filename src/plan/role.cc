@@ -1,12 +1,15 @@
 #include "plan/role.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
 namespace ftar::plan {
 namespace {
 
-constexpr uint64_t kOneShotBytesMax = 4096;
+// What a member sends grows with the members, as (n - 1) times the input, while direct stays below
+// twice the input. Two members send the same either way, and save a round.
+constexpr uint64_t kOneShotBytesMin = 4 * 1024, kOneShotSentMax = 64 * 1024;
 constexpr int kDirectMembersMax = 64;
 
 void AllBut(int members, int me, std::vector<int>* out) {
@@ -77,7 +80,8 @@ PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool de
   if (kind != Kind::kAllReduce) return PlanKind::kDirect;
   if (forced == PlanKind::kRing && deterministic) forced = PlanKind::kDirect;
   if (forced != PlanKind::kAuto) return forced;
-  if (bytes <= kOneShotBytesMax) return PlanKind::kOneShot;
+  const uint64_t others = members > 1 ? static_cast<uint64_t>(members) - 1 : 1;
+  if (bytes <= std::max(kOneShotBytesMin, kOneShotSentMax / others)) return PlanKind::kOneShot;
   return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }
 
