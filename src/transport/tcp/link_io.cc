@@ -14,7 +14,7 @@ constexpr size_t kWindowBytesMax = 64u << 20;  // numbered and unacknowledged
 constexpr uint64_t kAheadFramesMax = 1u << 20;
 constexpr size_t kStreamQueueBytes = 256 * 1024;
 constexpr size_t kFlushBytesMax = 4u << 20;
-constexpr size_t kLightFrames = 8, kLightBytes = 64 * 1024;
+constexpr size_t kLightFrames = 8, kLightBytes = 128 * 1024;
 constexpr uint64_t kAckFrames = 64;
 constexpr size_t kAckBytes = 1u << 20;
 constexpr TimeNs kAckDelayNs = 5 * kMillisecond;
