@@ -322,8 +322,9 @@ void TcpDevice::ReadHotStream(TimeNs now, bool* any) {
     return;
   }
   const size_t events = events_.size();
-  const size_t bytes = source->second.link->OnReadable(source->second.slot, kHotBytesMax, now);
-  if (bytes >= kHotBytesMax) hot_key_ = 0;
+  const auto [link, slot, unused] = source->second;
+  const size_t bytes = link->OnReadable(slot, kHotBytesMax, now);
+  if (bytes >= kHotBytesMax || !link->BetweenFrames(slot)) hot_key_ = 0;
   *any = *any || events_.size() > events;
 }
 
@@ -348,7 +349,8 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
           budget_bytes > 0) {
         const size_t bytes = link->OnReadable(slot, budget_bytes, now);
         budget_bytes -= std::min(budget_bytes, bytes);
-        if (count == 1 && ready == EPOLLIN && bytes < kHotBytesMax) hot_key_ = key;
+        const bool little = bytes < kHotBytesMax && link->BetweenFrames(slot);
+        if (count == 1 && ready == EPOLLIN && little) hot_key_ = key;
       }
     } else if (handshakes_.contains(key)) {
       DriveHandshake(key, now);

@@ -107,6 +107,9 @@ class TcpLink : public Link {
   bool LightlyLoaded() const;
   // The user holds so much that nothing more is read.
   bool stalled() const { return stalled_; }
+  bool BetweenFrames(int slot) const {
+    return slots_[slot].stream != nullptr && slots_[slot].stream->between_frames();
+  }
 
   bool dirty = false;  // the device's: is to be flushed
 
