@@ -12,6 +12,10 @@ namespace ftar::api {
 // not at pages, so its time does not grow with `bytes`.
 bool IsMapped(const void* data, uint64_t bytes);
 
+// True if both ranges are mapped and lie near each other with nothing unmapped between: one system
+// call instead of two. False says nothing.
+bool MappedTogether(const void* one, uint64_t one_bytes, const void* other, uint64_t other_bytes);
+
 }  // namespace ftar::api
 
 #endif  // FTAR_API_MAPPED_H_

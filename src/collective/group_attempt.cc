@@ -38,9 +38,10 @@ ViewPtr GroupMachine::KnownView(Epoch epoch) const {
   return found == old_views_.end() ? nullptr : found->second;
 }
 
-std::vector<MemberId> GroupMachine::MembersOf(const wire::View& view, Seq seq,
-                                              uint64_t step) const {
-  std::vector<MemberId> members;
+std::vector<MemberId> GroupMachine::MembersOf(const wire::View& view, Seq seq, uint64_t step,
+                                              std::vector<MemberId> used) const {
+  std::vector<MemberId> members = std::move(used);
+  members.clear();
   for (const wire::ViewEntry& entry : view.entries) {
     if (entry.card.shard == config_.shard && entry.Contains(config_.key, seq, step))
       members.push_back(entry.card.id);
@@ -163,6 +164,7 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   op.weights.assign(members, kUnknownWeight);
   op.weights[op.me] = op.spec.weight;
   op.raws_sent.assign(members, false);
+  if (op.chunks.empty()) op.chunks.swap(spent_.chunks);
   op.chunks.assign(op.grid.chunks(), {});
   op.needed = op.finals = 0;
   op.rootless = false;
@@ -171,7 +173,7 @@ void GroupMachine::PlaceInAttempt(Op& op) {
     ChunkState& chunk = op.chunks[c];
     chunk.geometry = op.grid.At(c);
     const int owner = OwnerOfChunk(op, chunk.geometry);
-    chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me);
+    chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me, std::move(chunk.role));
     if (owner < 0 && op.spec.kind == plan::Kind::kBroadcast) op.rootless = true;
     if (owner < 0 && op.spec.kind == plan::Kind::kAllGather && !FTAR_MUTANT(kGoneSegmentsKept))
       chunk.role.lands = true;  // a gone member's segment: zeros
@@ -186,7 +188,7 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   std::vector<KeptRaw> kept = DetachRaws(op);
   op.view = std::move(view);
   op.origin = std::move(origin);
-  op.members = MembersOf(*op.view, op.seq, op.step);
+  op.members = MembersOf(*op.view, op.seq, op.step, std::move(op.members));
   op.salvage = op.complete = op.committed = op.absent = false;
   ++op.attempts;
   PlaceInAttempt(op);

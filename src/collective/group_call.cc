@@ -159,9 +159,23 @@ bool GroupMachine::NobodyElseCalls(Seq seq) const {
   });
 }
 
+// All empty but for their memory.
+void GroupMachine::UseMemoryAgain(Op* op) {
+  const auto take = [](auto& from, auto* to) {
+    *to = std::move(from);
+    to->clear();
+  };
+  take(spent_.members, &op->members);
+  take(spent_.origin, &op->origin);
+  take(spent_.weights, &op->weights);
+  take(spent_.raws_sent, &op->raws_sent);
+  take(spent_.staging, &op->staging);
+}
+
 void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
   assert(queued.seq == called_end_);
   Op op;
+  UseMemoryAgain(&op);
   op.seq = queued.seq;
   op.step = queued.step;
   op.spec = queued.spec;
@@ -188,7 +202,8 @@ void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
     ApplyVerdict(now, placed, kept);
   } else {
     const ViewPtr view = ViewFor(placed.seq, placed.step);
-    BeginAttempt(now, placed, view, MembersOf(*view, placed.seq, placed.step));
+    BeginAttempt(now, placed, view,
+                 MembersOf(*view, placed.seq, placed.step, std::move(placed.origin)));
   }
   ReplayEarly(now, queued.seq);
   if (Op* target = Find(queued.seq)) CheckComplete(now, *target);

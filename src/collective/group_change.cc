@@ -237,13 +237,13 @@ void GroupMachine::RestoreShadow(Op& op) {
 
 // This member is out: nothing of its operations goes on, but their inputs are the caller's again
 // (contract 3). What was decided before is still carried out; only nobody is told.
-std::vector<Todo> GroupMachine::GiveInputsBack() {
+void GroupMachine::GiveInputsBack(std::vector<GroupTodo>* out) {
   for (Op& op : ops_) {
     Undo(op);
     RestoreShadow(op);
   }
-  std::erase_if(todo_, [](const Todo& todo) { return todo.kind == Todo::Kind::kSend; });
-  return std::exchange(todo_, {});
+  std::erase_if(todo_, [](const GroupTodo& one) { return one.todo.kind == Todo::Kind::kSend; });
+  HandOver(out);
 }
 
 void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {

@@ -104,6 +104,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
     for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
   }
   Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
+  spent_ = std::move(op);
   ops_.pop_front();
   ++delivered_end_;
   // Others may still have to learn of a failure that was delivered here; nobody is further behind
@@ -132,6 +133,7 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.arrival_skew_ns = op.last_arrival_ns - op.first_arrival_ns;
   outcome.slowest = op.last_arrival;
   if (op.fail_code != Code::kOk) return outcome;  // nobody took part in what failed
+  outcome.members.reserve(op.members.size());
   for (size_t i = 0; i < op.members.size(); ++i) {
     const wire::ViewEntry* entry = op.view->Find(op.members[i]);
     // Who only listens (a broadcast's other members) sends no weight: each counts once, whatever it
@@ -150,10 +152,10 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   return outcome;
 }
 
-std::vector<Todo> GroupMachine::TakeTodo(TimeNs now) {
+void GroupMachine::TakeTodo(TimeNs now, std::vector<GroupTodo>* out) {
   DeliverReady(now);
   SendAcks();
-  return std::exchange(todo_, {});
+  HandOver(out);
 }
 
 std::vector<GroupMachine::WantTo> GroupMachine::TakeWants() { return std::exchange(wants_, {}); }

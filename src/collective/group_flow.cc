@@ -16,8 +16,20 @@ constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
 
 Todo& GroupMachine::Push(Todo::Kind kind) {
   todo_.emplace_back();
-  todo_.back().kind = kind;
-  return todo_.back();
+  todo_.back().group = config_.key;
+  Todo& todo = todo_.back().todo;
+  todo.kind = kind;
+  return todo;
+}
+
+void GroupMachine::HandOver(std::vector<GroupTodo>* out) {
+  if (out->empty()) {
+    out->swap(todo_);
+  } else {
+    out->insert(out->end(), std::make_move_iterator(todo_.begin()),
+                std::make_move_iterator(todo_.end()));
+  }
+  todo_.clear();
 }
 
 void GroupMachine::ReleaseInbound(uint64_t inbound) {
@@ -223,7 +235,7 @@ void GroupMachine::SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output) 
 uint64_t GroupMachine::StartWork(Op& op, Work work, WorkRef ref) {
   work.id = next_work_++;
   work.seq = op.seq;
-  works_[work.id] = ref;
+  works_.emplace_back(work.id, ref);
   const uint64_t id = work.id;
   Push(Todo::Kind::kWork).work = std::move(work);
   return id;
@@ -267,6 +279,7 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
   work.dtype = op.spec.dtype;
   work.redop = op.spec.redop;
   work.count = chunk.geometry.count;
+  work.sources.reserve(op.members.size() + 1);
   if (chunk.partial.present && !chunk.partial.empty) {
     const uint64_t bytes = chunk.geometry.count * op.spec.accumulator_bytes;
     work.sources.push_back({{BufferRef::Kind::kInbound, chunk.partial.inbound, 0, bytes}, true, 1});
@@ -329,7 +342,8 @@ void GroupMachine::ReleasePieces(ChunkState& chunk) {
 }
 
 void GroupMachine::OnWorkDone(TimeNs now, uint64_t work_id) {
-  const auto found = works_.find(work_id);
+  const auto found = std::find_if(works_.begin(), works_.end(),
+                                  [work_id](const auto& work) { return work.first == work_id; });
   if (found == works_.end()) {  // of an attempt that a view change ended (V2)
     if (const auto left = abandoned_.extract(work_id); !left.empty()) {
       Push(Todo::Kind::kReleaseInbound).id = left.mapped();

@@ -78,8 +78,9 @@ class GroupMachine {
   void OnWorkDone(TimeNs now, uint64_t work_id);
 
   // ---- results
-  std::vector<Todo> TakeTodo(TimeNs now);
-  std::vector<Todo> GiveInputsBack();  // the last call, when this member is out
+  // Both append.
+  void TakeTodo(TimeNs now, std::vector<GroupTodo>* out);
+  void GiveInputsBack(std::vector<GroupTodo>* out);  // the last call, when this member is out
   struct WantTo {
     MemberId to;
     wire::Want want;
@@ -187,7 +188,9 @@ class GroupMachine {
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc
   ViewPtr ViewFor(Seq seq, uint64_t step) const;
-  std::vector<MemberId> MembersOf(const wire::View& view, Seq seq, uint64_t step) const;
+  // `used`: memory that is used again.
+  std::vector<MemberId> MembersOf(const wire::View& view, Seq seq, uint64_t step,
+                                  std::vector<MemberId> used = {}) const;
   void BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin);
   void PlaceInAttempt(Op& op);
   struct KeptRaw {
@@ -258,6 +261,8 @@ class GroupMachine {
   Op* Find(Seq seq);
   const Op* Find(Seq seq) const;
   Todo& Push(Todo::Kind kind);
+  void HandOver(std::vector<GroupTodo>* out);
+  void UseMemoryAgain(Op* op);
   uint64_t Allocate(Op& op, uint64_t bytes);
 
   const GroupConfig config_;
@@ -277,6 +282,7 @@ class GroupMachine {
   Seq held_boundary_ = kNoSeq;  // rule J3: not started here before the announcement
   Seq ack_cap_ = kNoSeq;        // rule J3: acks beyond it wait for the announcement
   std::deque<Op> ops_;          // called, undelivered; front has seq delivered_end_
+  Op spent_;                    // the last one that was delivered, for its memory
   std::deque<Queued> queue_;
   std::map<Seq, wire::Verdict> verdicts_;           // rule V6
   std::map<Seq, wire::Verdict> failed_;             // rule V5: recent failures, delivered or not
@@ -285,13 +291,13 @@ class GroupMachine {
   std::unordered_map<MemberId, Seq> acks_, acks_sent_;  // in era_
   std::unordered_set<MemberId> ready_;                  // granted us credit for era_ (F2)
   std::unordered_map<MemberId, std::vector<wire::KeptOp>> kept_;
-  std::unordered_map<uint64_t, WorkRef> works_;
+  std::vector<std::pair<uint64_t, WorkRef>> works_;  // by number; few, and done about in order
   std::unordered_map<uint64_t, uint64_t>
       abandoned_;                            // work that a freeze ended -> its inbound frame
   std::map<Seq, wire::CallNotice> notices_;  // for a stand-in, by seq
   std::vector<MemberId> leavers_;
   std::vector<wire::CallNotice> call_notices_;
-  std::vector<Todo> todo_;
+  std::vector<GroupTodo> todo_;
   std::vector<WantTo> wants_;
   std::optional<Seq> mismatch_;
   uint64_t next_work_ = 1, next_staging_ = 1;

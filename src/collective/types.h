@@ -129,6 +129,11 @@ struct Todo {
   Outcome outcome;
 };
 
+struct GroupTodo {
+  GroupKey group = 0;
+  Todo todo;
+};
+
 // A data frame that arrived; the payload is in inbound buffer `inbound`, whole and checksummed, and
 // stays there until it is released, however long that takes: keeping links moving meanwhile is the
 // driver's (engine_driver.h). A frame without payload has inbound 0.

@@ -10,7 +10,7 @@ namespace ftar::engine {
 Engine::Engine(Config config) : impl_(std::make_unique<Impl>(std::move(config))) {}
 Engine::~Engine() = default;
 void Engine::Step(TimeNs now, const Event& event) { impl_->Step(now, event); }
-Ready Engine::TakeReady() { return impl_->TakeReady(); }
+Ready Engine::TakeReady(Ready used) { return impl_->TakeReady(std::move(used)); }
 Phase Engine::phase() const { return impl_->phase_; }
 Status Engine::phase_status() const { return impl_->phase_status_; }
 std::shared_ptr<const wire::View> Engine::view() const {
@@ -70,7 +70,20 @@ void Engine::Impl::Step(TimeNs now, const Event& event) {
   std::visit([this](const auto& concrete) { On(concrete); }, event);
 }
 
-Ready Engine::Impl::TakeReady() {
+void Ready::Clear() {
+  to_coordinator.clear();
+  to_peers.clear();
+  todo.clear();
+  connect.clear();
+  revoke.clear();
+  started.clear();
+  step.reset();
+  notices.clear();
+  view_changed = false;
+  next_deadline = kNever;
+}
+
+Ready Engine::Impl::TakeReady(Ready used) {
   if (phase_ == Phase::kMember || phase_ == Phase::kLeaving) {
     TryBeginStep();
     CollectGroups();
@@ -82,7 +95,8 @@ Ready Engine::Impl::TakeReady() {
   // What a member that is out still has in its groups goes to nobody (Become gave the inputs back);
   // the runtime ends those operations.
   ready_.next_deadline = NextDeadline();
-  return std::exchange(ready_, {});
+  used.Clear();
+  return std::exchange(ready_, std::move(used));
 }
 
 void Engine::Impl::SendPeer(MemberId to, wire::Message message) {
@@ -97,8 +111,7 @@ void Engine::Impl::Become(Phase phase, Status status) {
   if (phase == Phase::kLeft || phase == Phase::kAborted || phase == Phase::kEvicted) {
     // First, so that it can be done again where there is no memory for all of it.
     for (auto& [key, group] : groups_) {
-      for (collective::Todo& todo : group->GiveInputsBack())
-        ready_.todo.push_back({key, std::move(todo)});
+      group->GiveInputsBack(&ready_.todo);
     }
   }
   phase_ = phase;
@@ -398,8 +411,7 @@ void Engine::Impl::On(const Tick&) {}
 // Everything the groups have to say since last time, in order.
 void Engine::Impl::CollectGroups() {
   for (auto& [key, group] : groups_) {
-    for (collective::Todo& todo : group->TakeTodo(now_))
-      ready_.todo.push_back({key, std::move(todo)});
+    group->TakeTodo(now_, &ready_.todo);
     for (auto& want : group->TakeWants()) SendPeer(want.to, want.want);
     for (wire::CallNotice& notice : group->TakeCallNotices()) {
       for (MemberId leaver : Leavers()) {

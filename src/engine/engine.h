@@ -99,10 +99,7 @@ using Event = std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, From
                            BeginStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
 
 // ---- results
-struct GroupTodo {
-  GroupKey group;
-  collective::Todo todo;
-};
+using collective::GroupTodo;
 struct PeerMessage {
   MemberId to;
   wire::Message message;
@@ -153,10 +150,13 @@ struct Ready {
   std::vector<Notice> notices;
   bool view_changed = false;  // view() is new
   TimeNs next_deadline = kNever;
-  bool empty() const {
-    return to_coordinator.empty() && to_peers.empty() && todo.empty() && connect.empty() &&
-           revoke.empty() && started.empty() && !step && notices.empty() && !view_changed;
+  // More than the groups' daily business.
+  bool decides() const {
+    return !to_coordinator.empty() || !to_peers.empty() || !connect.empty() || !revoke.empty() ||
+           step || !notices.empty() || view_changed;
   }
+  bool empty() const { return !decides() && todo.empty() && started.empty(); }
+  void Clear();  // keeps the memory
 };
 
 class Engine {
@@ -167,7 +167,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   void Step(TimeNs now, const Event& event);
-  Ready TakeReady();
+  // `used`: what was taken before, whose memory is used again.
+  Ready TakeReady(Ready used = {});
 
   Phase phase() const;
   Status phase_status() const;                     // why kEvicted, kAborted, kRejected

@@ -24,7 +24,7 @@ class Engine::Impl {
   explicit Impl(Config config);
 
   void Step(TimeNs now, const Event& event);
-  Ready TakeReady();
+  Ready TakeReady(Ready used);
 
   // engine.cc: one handler an event
   void On(const CoordinatorUp&);

@@ -9,7 +9,7 @@
 namespace ftar::plan {
 
 inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
-inline constexpr uint64_t kChunkBytesMin = 4 * 1024;
+inline constexpr uint64_t kChunkBytesMin = 16 * 1024;  // a frame costs about as much as 8 KiB more
 inline constexpr uint32_t kChunksWanted =
     32;  // enough pieces for several owners to work side by side
 

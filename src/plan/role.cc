@@ -1,72 +1,66 @@
 #include "plan/role.h"
 
+#include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace ftar::plan {
 namespace {
 
-constexpr uint64_t kOneShotBytesMax = 4096;
+// What a member sends grows with the members, as (n - 1) times the input, while direct stays below
+// twice the input. Two members send the same either way, and save a round.
+constexpr uint64_t kOneShotBytesMin = 4 * 1024, kOneShotSentMax = 64 * 1024;
 constexpr int kDirectMembersMax = 64;
 
-std::vector<int> AllBut(int members, int me) {
-  std::vector<int> out;
-  out.reserve(members > 0 ? members - 1 : 0);
+void AllBut(int members, int me, std::vector<int>* out) {
   for (int i = 0; i < members; ++i) {
-    if (i != me) out.push_back(i);
+    if (i != me) out->push_back(i);
   }
-  return out;
 }
 
-Role OneShot(int members, int me) {
-  Role role;
-  role.raw_to = role.raw_from = AllBut(members, me);
-  role.reduces = role.makes_final = role.lands = true;
-  return role;
+void OneShot(int members, int me, Role* role) {
+  AllBut(members, me, &role->raw_to);
+  AllBut(members, me, &role->raw_from);
+  role->reduces = role->makes_final = role->lands = true;
 }
 
-Role Direct(int members, int owner, int me, bool spread) {
-  Role role;
+void Direct(int members, int owner, int me, bool spread, Role* role) {
   if (me != owner) {
-    role.raw_to = {owner};
-    role.lands = spread;
-    role.final_from = spread ? owner : -1;
-    return role;
+    role->raw_to.push_back(owner);
+    role->lands = spread;
+    role->final_from = spread ? owner : -1;
+    return;
   }
-  role.raw_from = AllBut(members, me);
-  role.reduces = role.makes_final = role.lands = true;
-  if (spread) role.final_to = role.raw_from;
-  return role;
+  AllBut(members, me, &role->raw_from);
+  role->reduces = role->makes_final = role->lands = true;
+  if (spread) AllBut(members, me, &role->final_to);
 }
 
 // The sum travels owner+1, owner+2, ..., owner and the final chunk on from there, once around. So
 // additions run in ring order starting behind the owner, which is why the ring's bits differ from
 // those of one-shot and direct.
-Role Ring(int members, int owner, int me) {
-  Role role;
+void Ring(int members, int owner, int me, Role* role) {
   const int next = (me + 1) % members;
   const int previous = (me + members - 1) % members;
-  role.reduces = role.lands = true;
-  if (previous != owner) role.partial_from = previous;
+  role->reduces = role->lands = true;
+  if (previous != owner) role->partial_from = previous;
   if (me == owner) {
-    role.makes_final = true;
+    role->makes_final = true;
   } else {
-    role.partial_to = next;
-    role.final_from = previous;
+    role->partial_to = next;
+    role->final_from = previous;
   }
-  if (next != owner) role.final_to = {next};
-  return role;
+  if (next != owner) role->final_to.push_back(next);
 }
 
-Role Gather(int members, int owner, int me) {
-  Role role;
-  role.lands = true;
+void Gather(int members, int owner, int me, Role* role) {
+  role->lands = true;
   if (me == owner) {
-    role.gathers = role.makes_final = true;
-    role.final_to = AllBut(members, me);
+    role->gathers = role->makes_final = true;
+    AllBut(members, me, &role->final_to);
   } else {
-    role.final_from = owner;
+    role->final_from = owner;
   }
-  return role;
 }
 
 }  // namespace
@@ -86,24 +80,35 @@ PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool de
   if (kind != Kind::kAllReduce) return PlanKind::kDirect;
   if (forced == PlanKind::kRing && deterministic) forced = PlanKind::kDirect;
   if (forced != PlanKind::kAuto) return forced;
-  if (bytes <= kOneShotBytesMax) return PlanKind::kOneShot;
+  const uint64_t others = members > 1 ? static_cast<uint64_t>(members) - 1 : 1;
+  if (bytes <= std::max(kOneShotBytesMin, kOneShotSentMax / others)) return PlanKind::kOneShot;
   return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }
 
-Role RoleOf(Kind kind, PlanKind plan, int members, int owner, int me) {
+void Role::Clear() {
+  raw_to.clear();
+  raw_from.clear();
+  final_to.clear();
+  partial_from = partial_to = final_from = -1;
+  reduces = makes_final = gathers = lands = false;
+}
+
+Role RoleOf(Kind kind, PlanKind plan, int members, int owner, int me, Role used) {
   assert(me >= 0 && me < members && owner < members);
-  if (kind == Kind::kAllGather || kind == Kind::kBroadcast)
-    return owner < 0 ? Role{} : Gather(members, owner, me);
-  if (kind == Kind::kReduceScatter)
-    return owner < 0 ? Role{} : Direct(members, owner, me, /*spread=*/false);
-  if (members == 1) return OneShot(1, 0);
-  switch (plan) {
-    case PlanKind::kOneShot: return OneShot(members, me);
-    case PlanKind::kRing: return Ring(members, owner, me);
-    case PlanKind::kAuto:
-    case PlanKind::kDirect: break;
+  Role role = std::move(used);
+  role.Clear();
+  if (kind == Kind::kAllGather || kind == Kind::kBroadcast) {
+    if (owner >= 0) Gather(members, owner, me, &role);
+  } else if (kind == Kind::kReduceScatter) {
+    if (owner >= 0) Direct(members, owner, me, /*spread=*/false, &role);
+  } else if (members == 1 || plan == PlanKind::kOneShot) {
+    OneShot(members, me, &role);
+  } else if (plan == PlanKind::kRing) {
+    Ring(members, owner, me, &role);
+  } else {
+    Direct(members, owner, me, /*spread=*/true, &role);
   }
-  return Direct(members, owner, me, /*spread=*/true);
+  return role;
 }
 
 }  // namespace ftar::plan

@@ -38,6 +38,8 @@ struct Role {
   std::vector<int> final_to;  // pass the final chunk on to these: when made, or when received
   int final_from = -1;        // who sends me the final chunk; -1 if I make it or need none
   bool lands = false;         // the final chunk belongs into my output
+
+  void Clear();  // keeps the memory
 };
 
 // Which plan runs: what the caller forced, else by size. `deterministic` allows only plans that add
@@ -58,7 +60,8 @@ int OwnerOf(uint32_t chunk, const std::vector<Id>& origin, const std::vector<Id>
 
 // `owner`: position that makes the final chunk; -1 if nobody does (the segment's owner is gone).
 // `me` in [0, members).
-Role RoleOf(Kind kind, PlanKind plan, int members, int owner, int me);
+// `used` gives its memory.
+Role RoleOf(Kind kind, PlanKind plan, int members, int owner, int me, Role used = {});
 
 }  // namespace ftar::plan
 

@@ -148,16 +148,16 @@ nlohmann::ordered_json Job::Impl::GroupsJson(TimeNs now) const {
     const engine::Engine& engine = driver_->engine();
     const auto info = engine.group_info(key).value_or(engine::Engine::GroupInfo{});
     Json ops = Json::array();
-    for (const auto& [seq, op] : state.ops) {
-      ops.push_back({{"seq", seq},
-                     {"stage", engine.OpStage(key, seq)},
+    for (const OpPtr& op : state.ops) {
+      ops.push_back({{"seq", op->seq},
+                     {"stage", engine.OpStage(key, op->seq)},
                      {"age_us", (now - op->start_ns) / kMicrosecond}});
     }
     Json last = Json::array();
-    const auto skip = state.history.size() - std::min(state.history.size(), kOutcomesShown);
-    for (auto it = std::next(state.history.begin(), static_cast<ptrdiff_t>(skip));
-         it != state.history.end(); ++it) {
-      last.push_back(OutcomeJson(it->second));
+    const Seq end = state.history.end();
+    for (Seq seq = end - std::min<Seq>(end, kOutcomesShown); seq < end; ++seq) {
+      if (const collective::Outcome* outcome = state.history.Find(seq))
+        last.push_back(OutcomeJson(*outcome));
     }
     out.push_back({{"key", key},
                    {"called", info.called_end},

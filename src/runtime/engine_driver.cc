@@ -32,14 +32,14 @@ EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* h
 EngineDriver::~EngineDriver() {
   // The pool owns only what it was given back.
   for (auto& [key, staging] : staging_) pool_.Give(staging.block, 0);
-  for (auto& [id, inbound] : inbound_) pool_.Give(inbound.own, 0);
+  inbound_.ForEach([&](Inbound& inbound) { pool_.Give(inbound.own, 0); });
 }
 
 void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
   if (failed_) return;
   failed_ = true;
   log_->Error("runtime", text);
-  engine_->Step(now, engine::AbortSelf{code, text});
+  Step(now, engine::AbortSelf{code, text});
 }
 
 void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer) {
@@ -72,14 +72,23 @@ void EngineDriver::StrikeAtStability() {
 }
 
 void EngineDriver::Run(TimeNs now) {
-  while (!broken_) {
-    engine::Ready ready;
-    Guard([&] { ready = engine_->TakeReady(); });
-    next_deadline_ = ready.next_deadline;
-    if (ready.empty()) break;
-    Guard([&] { Execute(now, ready); });
-    ExecuteTodos(now, ready);
+  // An engine that was told nothing since has nothing to say.
+  while (!broken_ && stepped_) {
+    ready_.Clear();
+    stepped_ = false;
+    Guard([&] { ready_ = engine_->TakeReady(std::move(ready_)); });
+    next_deadline_ = ready_.next_deadline;
+    if (ready_.empty()) break;
+    // What it says besides works and frames may be half of what it has to say.
+    stepped_ = ready_.decides();
+    Guard([&] { Execute(now, ready_); });
+    ExecuteTodos(now, ready_);
     if (hook_.armed()) StrikeAtStability();
+  }
+  if (std::exchange(sent_, false)) {
+    Guard([&] {
+      for (const auto& device : devices_) device->Flush(now);
+    });
   }
   if (broken_) next_deadline_ = now + kRetryNs;
   if (!deferred_.empty()) DeliverFinished(now);
@@ -131,7 +140,7 @@ void EngineDriver::ExecuteTodos(TimeNs now, engine::Ready& ready) {
 }
 
 void EngineDriver::Abandon(TimeNs now, const Status& why) {
-  engine_->Step(now, engine::AbortSelf{why.code(), why.text()});
+  Step(now, engine::AbortSelf{why.code(), why.text()});
   engine::Ready ready = engine_->TakeReady();
   for (const wire::Message& message : ready.to_coordinator) host_->SendToCoordinator(message);
   ExecuteTodos(now, ready);
@@ -162,6 +171,7 @@ void EngineDriver::SendControl(const engine::PeerMessage& message) {
   header.kind = wire::FrameKind::kControl;
   header.payload_bytes = static_cast<uint32_t>(bytes.size());
   found->second.link->Send(header, {}, bytes, true, 0);
+  sent_ = true;
 }
 
 void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame) {
@@ -191,6 +201,7 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   const bool copy = payload.bytes <= kCopyBytesMax;
   const uint64_t cookie = copy ? 0 : StartFlight(frame.to, group, frame.header.seq, payload);
   found->second.link->Send(frame.header, frame.ext, {data, payload.bytes}, copy, cookie);
+  sent_ = true;
 }
 
 void EngineDriver::Allocate(TimeNs now, GroupKey group, uint64_t id, uint64_t bytes) {
@@ -263,7 +274,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   if (!good && failed_) return;
   if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
-  if (work.id != 0) engine_->Step(now, engine::WorkDone{group, work.id});
+  if (work.id != 0) Step(now, engine::WorkDone{group, work.id});
 }
 
 void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outcome) {

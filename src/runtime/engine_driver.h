@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/slot_table.h"
 #include "engine/engine.h"
 #include "reduce/types.h"
 #include "runtime/memory.h"
@@ -61,7 +62,7 @@ class EngineDriver {
   StagingPool& staging() { return pool_; }
 
   void Feed(TimeNs now, const engine::Event& event) {
-    Guard([&] { engine_->Step(now, event); });
+    Guard([&] { Step(now, event); });
   }
   // Takes what the devices have, bounded, and feeds it. True if there was anything.
   bool Poll(TimeNs now);
@@ -110,7 +111,11 @@ class EngineDriver {
     // So what has come behind the oldest one is counted, and that one is moved out before its
     // sender stalls.
     uint64_t received_bytes = 0;
-    std::map<uint64_t, uint64_t> resting;  // inbound number: received_bytes when it came
+    struct Resting {
+      uint64_t inbound = 0;
+      uint64_t received_bytes = 0;  // when it came
+    };
+    std::deque<Resting> resting;  // the first one still rests; of those behind it some may not
   };
   struct Inbound {
     MemberId from;
@@ -145,6 +150,11 @@ class EngineDriver {
     } catch (...) {
       Break();
     }
+  }
+
+  void Step(TimeNs now, const engine::Event& event) {
+    stepped_ = true;
+    engine_->Step(now, event);
   }
 
   // engine_driver_events.cc: what devices say
@@ -182,8 +192,9 @@ class EngineDriver {
   void FreeStaging(TimeNs now, GroupKey group, uint64_t id);
   void ReleaseInbound(TimeNs now, uint64_t id);
   void DetachInbound(uint64_t id);
+  void ForgetReleased(Peer& peer);
   void KeepLinkMoving(Peer& peer);
-  void DropInbound(TimeNs now, std::unordered_map<uint64_t, Inbound>::iterator it);
+  void DropInbound(TimeNs now, uint64_t id);
   uint64_t StartFlight(MemberId to, GroupKey group, Seq seq, const collective::BufferRef& payload);
   void EndFlight(TimeNs now, uint64_t cookie);
   void EndFlightAt(TimeNs now, size_t slot);
@@ -199,7 +210,7 @@ class EngineDriver {
   StagingPool pool_;
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;
-  std::unordered_map<uint64_t, Inbound> inbound_;
+  SlotTable<Inbound> inbound_;
   std::map<std::pair<GroupKey, uint64_t>, Staging> staging_;  // each group counts its own
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;
@@ -212,13 +223,15 @@ class EngineDriver {
       deferred_;  // without fault tolerance: delivered when their last send has left
   std::vector<transport::Completion> completions_;
   std::vector<reduce::Source> sources_;  // scratch
+  engine::Ready ready_;                  // scratch
   GroupKey hook_group_ = 0;
-  uint64_t next_inbound_ = 1;
   TimeNs next_deadline_ = kNever;
   TimeNs last_trim_ns_ = 0;
   bool dropping_ = false;  // test hook: say and hear nothing
   bool failed_ = false, broken_ = false;
   bool armed_ = false;
+  bool stepped_ = true;  // since the engine was last asked what it wants
+  bool sent_ = false;    // since the devices were last told to write
   Counters counters_;
 };
 

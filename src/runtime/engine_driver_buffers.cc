@@ -42,11 +42,9 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
       return found->second.block.data + ref.offset;
     }
     case BufferRef::Kind::kInbound: {
-      const auto found = inbound_.find(ref.id);
-      if (found == inbound_.end() || write || !Inside(ref, found->second.payload.size())) {
-        return nullptr;
-      }
-      return const_cast<std::byte*>(found->second.payload.data()) + ref.offset;
+      const Inbound* found = inbound_.Find(ref.id);
+      if (found == nullptr || write || !Inside(ref, found->payload.size())) return nullptr;
+      return const_cast<std::byte*>(found->payload.data()) + ref.offset;
     }
     case BufferRef::Kind::kNone: break;
   }
@@ -62,35 +60,44 @@ void EngineDriver::FreeStaging(TimeNs now, GroupKey group, uint64_t id) {
   staging_.erase(found);
 }
 
-void EngineDriver::DropInbound(TimeNs now, std::unordered_map<uint64_t, Inbound>::iterator it) {
-  Inbound& inbound = it->second;
+void EngineDriver::DropInbound(TimeNs now, uint64_t id) {
+  Inbound& inbound = *inbound_.Find(id);
   if (inbound.link != nullptr) inbound.link->Release(inbound.token);
   pool_.Give(inbound.own, now);
-  inbound_.erase(it);
+  inbound_.Remove(id);
 }
 
 void EngineDriver::ReleaseInbound(TimeNs now, uint64_t id) {
-  const auto found = inbound_.find(id);
-  if (found == inbound_.end()) return;
-  found->second.released = true;
-  if (const auto peer = peers_.find(found->second.from); peer != peers_.end())
-    peer->second.resting.erase(id);
-  if (found->second.flights == 0) DropInbound(now, found);
+  Inbound* inbound = inbound_.Find(id);
+  if (inbound == nullptr) return;
+  inbound->released = true;
+  const auto peer = peers_.find(inbound->from);
+  if (inbound->flights == 0) DropInbound(now, id);
+  if (peer != peers_.end()) ForgetReleased(peer->second);
 }
 
 void EngineDriver::DetachInbound(uint64_t id) {
-  const auto found = inbound_.find(id);
-  if (found == inbound_.end() || found->second.link == nullptr) return;
-  if (found->second.flights > 0) return;  // being read where it lies; it goes soon
-  if (std::exchange(found->second.detached, true)) return;
-  found->second.payload = found->second.link->Detach(found->second.token).payload;
+  Inbound* inbound = inbound_.Find(id);
+  if (inbound == nullptr || inbound->link == nullptr) return;
+  if (inbound->flights > 0) return;  // being read where it lies; it goes soon
+  if (std::exchange(inbound->detached, true)) return;
+  inbound->payload = inbound->link->Detach(inbound->token).payload;
+}
+
+void EngineDriver::ForgetReleased(Peer& peer) {
+  while (!peer.resting.empty()) {
+    const Inbound* inbound = inbound_.Find(peer.resting.front().inbound);
+    if (inbound != nullptr && !inbound->released) return;
+    peer.resting.pop_front();
+  }
 }
 
 void EngineDriver::KeepLinkMoving(Peer& peer) {
   while (!peer.resting.empty() && peer.link != nullptr &&
-         peer.received_bytes - peer.resting.begin()->second > peer.link->hold_bytes_max()) {
-    DetachInbound(peer.resting.begin()->first);
-    peer.resting.erase(peer.resting.begin());
+         peer.received_bytes - peer.resting.front().received_bytes > peer.link->hold_bytes_max()) {
+    DetachInbound(peer.resting.front().inbound);
+    peer.resting.pop_front();
+    ForgetReleased(peer);
   }
 }
 
@@ -112,7 +119,7 @@ uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const B
   flight.payload = payload;
   ++flights_used_;
   if (payload.kind == BufferRef::Kind::kStaging) ++staging_.at({group, payload.id}).flights;
-  if (payload.kind == BufferRef::Kind::kInbound) ++inbound_.find(payload.id)->second.flights;
+  if (payload.kind == BufferRef::Kind::kInbound) ++inbound_.Find(payload.id)->flights;
   return uint64_t{flight.generation} << 32 | (slot + 1);
 }
 
@@ -135,9 +142,9 @@ void EngineDriver::EndFlightAt(TimeNs now, size_t slot) {
     if (--found->second.flights == 0 && found->second.released)
       FreeStaging(now, flight.group, flight.payload.id);
   } else if (flight.payload.kind == BufferRef::Kind::kInbound) {
-    const auto found = inbound_.find(flight.payload.id);
-    if (found == inbound_.end()) return;
-    if (--found->second.flights == 0 && found->second.released) DropInbound(now, found);
+    Inbound* inbound = inbound_.Find(flight.payload.id);
+    if (inbound == nullptr) return;
+    if (--inbound->flights == 0 && inbound->released) DropInbound(now, flight.payload.id);
   }
 }
 
@@ -168,18 +175,17 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     if (flights_[slot].used && flights_[slot].to == peer) EndFlightAt(now, slot);
   }
-  for (auto& [id, inbound] : inbound_) {
-    if (inbound.from != peer || inbound.link == nullptr) continue;
+  inbound_.ForEach([&](Inbound& inbound) {
+    if (inbound.from != peer || inbound.link == nullptr) return;
     inbound.own = pool_.Take(inbound.payload.size());
     inbound.link = nullptr;
     if (inbound.own.data == nullptr) {
       inbound.payload = {};
-      Fail(now, Code::kMemory, "no memory to keep what a lost peer has sent");
-      continue;
+      return Fail(now, Code::kMemory, "no memory to keep what a lost peer has sent");
     }
     std::memcpy(inbound.own.data, inbound.payload.data(), inbound.payload.size());
     inbound.payload = {inbound.own.data, inbound.payload.size()};
-  }
+  });
   for (const auto& device : devices_) device->Revoke(peer);
   peers_.erase(peer);
 }
@@ -187,7 +193,11 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
 void EngineDriver::ForgetAll(TimeNs now) {
   // What was received is of no use any more; giving it back first spares the copies that a
   // revocation makes.
-  while (!inbound_.empty()) DropInbound(now, inbound_.begin());
+  inbound_.ForEach([&](Inbound& inbound) {
+    if (inbound.link != nullptr) inbound.link->Release(inbound.token);
+    pool_.Give(inbound.own, now);
+  });
+  inbound_.Clear();
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) all.push_back(id);
   for (const MemberId id : all) RevokePeer(now, id);

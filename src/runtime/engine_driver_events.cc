@@ -29,6 +29,8 @@ bool EngineDriver::Poll(TimeNs now) {
       any |= device->Poll(now, kPollBytes, &completions_);
       for (Completion& completion : completions_) OnCompletion(now, *device, completion);
     });
+    // What follows from it before the next device is looked at, which may cost a system call.
+    if (!completions_.empty()) Run(now);
   }
   return any;
 }
@@ -83,14 +85,13 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
   if (completion.payload.empty()) {
     completion.link->Release(completion.token);
   } else {
-    frame.inbound = next_inbound_++;
     Inbound inbound;
     inbound.from = completion.peer;
     inbound.link = completion.link;
     inbound.token = completion.token;
     inbound.payload = completion.payload;
-    inbound_.emplace(frame.inbound, inbound);
-    sender.resting.emplace(frame.inbound, sender.received_bytes);
+    frame.inbound = inbound_.Add(inbound);
+    sender.resting.push_back({frame.inbound, sender.received_bytes});
   }
   Feed(now, engine::FrameArrived{std::move(frame)});
 }

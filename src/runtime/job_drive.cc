@@ -17,6 +17,9 @@ namespace {
 // How long the progress thread leaves the wheel alone after a user thread had it, and how often it
 // looks while one has it.
 constexpr TimeNs kLookNs = 1 * kMillisecond;
+// Looking at the coordinator's connection is a system call, and nothing of an operation comes from
+// there: who spins does it every so often, and at once after a sleep.
+constexpr TimeNs kControlNs = 20 * kMicrosecond;
 
 void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -57,7 +60,8 @@ Lock Job::Impl::TakeLock() {
 // ---- one round
 
 bool Job::Impl::PumpControl(TimeNs now) {
-  if (!control_) return false;
+  if (!control_ || now < look_at_control_ns_) return false;
+  look_at_control_ns_ = now + kControlNs;
   ControlConnection::Result& result = control_result_;
   result.any = result.went_up = result.went_down = false;
   result.messages.clear();
@@ -81,8 +85,10 @@ bool Job::Impl::Pump(TimeNs now) {
   ++pumps_;
   bool any = driver_->Poll(now);
   any |= PumpControl(now);
-  if (now >= driver_->next_deadline()) driver_->Feed(now, engine::Tick{});
-  Settle(now);
+  const bool tick = now >= driver_->next_deadline();
+  if (tick) driver_->Feed(now, engine::Tick{});
+  // What nothing has happened to wants nothing.
+  if (any || tick || driver_->broken()) Settle(now);
   return any;
 }
 
@@ -112,13 +118,15 @@ void Job::Impl::Wake() {
 // earlier, or if something waits for room in a link whose doorbell it armed before.
 void Job::Impl::WakeIfNeeded() {
   if (sleepers_ == 0) return;
-  if (driver_->next_deadline() < sleep_until_ || driver_->sending() || closed_down_ ||
+  const TimeNs wanted = std::min(driver_->next_deadline(), driver_->devices_deadline());
+  if (wanted < sleep_until_ || driver_->sending() || closed_down_ ||
       (control_ && control_->wants_write())) {
     Wake();
   }
 }
 
 void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
+  look_at_control_ns_ = 0;
   const bool deaf = closed_down_ || driver_->dropping();
   if (!deaf && !driver_->PrepareSleep()) return;
   const TimeNs now = Now();
@@ -168,10 +176,10 @@ void Job::Impl::LeaveWheel() {
 }
 
 void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
-  TimeNs busy_ns = Now();
+  TimeNs now = Now();
+  TimeNs busy_ns = now;
   int idle_polls = 0;
-  for (;;) {
-    TimeNs now = Now();
+  for (;; now = Now()) {
     const bool any = Pump(now);
     if (!callbacks_.empty()) RunCallbacks(lock);
     if (done() || forked()) return;
@@ -179,7 +187,6 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
       busy_ns = now;
       idle_polls = 0;
     } else {
-      now = Now();
       ++idle_polls;
     }
     if (now >= deadline) return;

@@ -22,7 +22,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "base/bounded_queue.h"
@@ -35,6 +34,7 @@
 #include "runtime/job.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
+#include "runtime/outcome_history.h"
 #include "runtime/rendezvous.h"
 #include "runtime/waiting.h"
 
@@ -97,9 +97,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
  private:
   enum class Wheel { kNobody, kUser, kProgress };
   struct GroupState {
-    std::unordered_map<Seq, OpPtr> ops;  // called and not delivered
-    std::deque<OpPtr> unnumbered;        // called before this member knew its first seq
-    std::map<Seq, collective::Outcome> history;
+    std::deque<OpPtr> ops;         // called and not delivered, in order of seq
+    std::deque<OpPtr> unnumbered;  // called before this member knew its first seq
+    OutcomeHistory history;
     std::map<Epoch, ViewPtr> views;  // of calls and steps, for layouts and roots named by epoch
     void Remember(Epoch epoch, const ViewPtr& view);  // the oldest make room
   };
@@ -135,7 +135,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status FillRequest(GroupState& state, GroupKey group, OpRequest* request, Op* op);
   ViewPtr LayoutView(GroupState& state, GroupKey group, Epoch epoch);
   Status CheckOverlap(const std::vector<OpPtr>& fresh) const;
-  void NumberOps(GroupKey group, GroupState& state);
+  void NumberOps(GroupState& state, Seq end);
+  std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
   void FinishOp(GroupState* state, const OpPtr& op, collective::Outcome outcome);
   void FinishAll(const Status& status);
   Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
@@ -179,6 +180,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::unique_ptr<EngineDriver> driver_;
   std::optional<ControlConnection> control_;
   ControlConnection::Result control_result_;  // scratch
+  TimeNs look_at_control_ns_ = 0;
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
   bool user_sleeping_ = false, progress_waits_ = false;
@@ -190,7 +192,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   int ranks_on_host_ = 1;
   int user_wake_fd_ = -1, progress_wake_fd_ = -1;
   std::map<GroupKey, GroupState> groups_;
-  std::unordered_map<uint64_t, OpPtr> starting_;  // by handle, between StartOp and Started
+  std::vector<OpPtr> starting_;  // between StartOp and Started
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;
   bool running_callbacks_ = false;

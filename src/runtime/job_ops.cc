@@ -1,13 +1,13 @@
 // Operations: started, waited for, delivered.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
 namespace {
 
-constexpr size_t kHistoryMax = 1024;
 constexpr size_t kViewsMax = 64;
 
 struct Range {
@@ -136,21 +136,17 @@ Status Job::Impl::FillRequest(GroupState& state, GroupKey group, OpRequest* requ
 }
 
 Status Job::Impl::CheckOverlap(const std::vector<OpPtr>& fresh) const {
-  const Status bad(
-      Code::kArg, "recv",
-      "the buffers overlap those of an operation in flight, and one of the two writes");
+  const auto any_collides = [](const Op& one, const auto& others) {
+    return std::any_of(others.begin(), others.end(),
+                       [&one](const OpPtr& other) { return Collide(one, *other); });
+  };
   for (size_t i = 0; i < fresh.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (Collide(*fresh[i], *fresh[j])) return bad;
-    }
-    for (const auto& [key, state] : groups_) {
-      for (const auto& [seq, op] : state.ops) {
-        if (Collide(*fresh[i], *op)) return bad;
-      }
-      for (const OpPtr& op : state.unnumbered) {
-        if (Collide(*fresh[i], *op)) return bad;
-      }
-    }
+    bool bad = any_collides(*fresh[i], std::span(fresh).first(i));
+    for (const auto& [key, state] : groups_)
+      bad = bad || any_collides(*fresh[i], state.ops) || any_collides(*fresh[i], state.unnumbered);
+    if (!bad) continue;
+    return Status(Code::kArg, "recv",
+                  "the buffers overlap those of an operation in flight, and one of the two writes");
   }
   return Status::Ok();
 }
@@ -179,7 +175,7 @@ Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
   }
   FTAR_RETURN_IF_ERROR(CheckOverlap(out));
   for (const OpPtr& op : out) {
-    starting_[op->handle] = op;
+    starting_.push_back(op);
     if (step_number_ > 0) step_ops_.push_back(op);
     if (driver_->hook().armed()) {
       const auto info = driver_->engine().group_info(group->key);
@@ -194,14 +190,17 @@ Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
 }
 
 void Job::Impl::OnStarted(const engine::Started& started) {
-  const auto found = starting_.find(started.handle);
+  const auto found = std::find_if(starting_.begin(), starting_.end(), [&started](const OpPtr& one) {
+    return one->handle == started.handle;
+  });
   if (found == starting_.end()) return;
-  const OpPtr op = found->second;
+  const OpPtr op = std::move(*found);
   starting_.erase(found);
   GroupState& state = groups_[started.group];
   op->seq = started.seq;
   if (started.seq != kNoSeq) {
-    state.ops[started.seq] = op;
+    NumberOps(state, started.seq);
+    state.ops.push_back(op);
   } else if (driver_->engine().phase() == engine::Phase::kMember) {
     state.unnumbered.push_back(op);
   } else {
@@ -212,37 +211,44 @@ void Job::Impl::OnStarted(const engine::Started& started) {
   }
 }
 
-// Calls made before this member knew its first number get theirs in order, once it does.
-void Job::Impl::NumberOps(GroupKey group, GroupState& state) {
-  const auto info = driver_->engine().group_info(group);
-  if (!info || info->next_seq < state.unnumbered.size()) return;
-  Seq seq = info->next_seq - state.unnumbered.size();
+// Calls made before this member knew its first number get theirs in order, once it does: the last
+// ones before `end`.
+void Job::Impl::NumberOps(GroupState& state, Seq end) {
+  if (end < state.unnumbered.size()) return;
+  Seq seq = end - state.unnumbered.size();
   for (const OpPtr& op : state.unnumbered) {
-    op->seq = seq;
-    state.ops[seq++] = op;
+    op->seq = seq++;
+    state.ops.push_back(op);
   }
   state.unnumbered.clear();
 }
 
+// The end of `ops` if nobody called it here.
+std::deque<OpPtr>::iterator Job::Impl::PlaceOf(GroupKey group, GroupState& state, Seq seq) {
+  if (!state.unnumbered.empty()) {
+    const auto info = driver_->engine().group_info(group);
+    NumberOps(state, info ? info->next_seq : 0);
+  }
+  const auto place = std::lower_bound(state.ops.begin(), state.ops.end(), seq,
+                                      [](const OpPtr& op, Seq wanted) { return op->seq < wanted; });
+  return place == state.ops.end() || (*place)->seq == seq ? place : state.ops.end();
+}
+
 Op* Job::Impl::FindOp(GroupKey group, Seq seq) {
   GroupState& state = groups_[group];
-  auto found = state.ops.find(seq);
-  if (found == state.ops.end() && !state.unnumbered.empty()) {
-    NumberOps(group, state);
-    found = state.ops.find(seq);
-  }
-  return found == state.ops.end() ? nullptr : found->second.get();
+  const auto place = PlaceOf(group, state, seq);
+  return place == state.ops.end() ? nullptr : place->get();
 }
 
 void Job::Impl::OnDelivered(GroupKey group, collective::Outcome outcome) {
   const Seq seq = outcome.seq;
   GroupState& state = groups_[group];
   ++ops_delivered_;
-  state.history[seq] = outcome;
-  while (state.history.size() > kHistoryMax) state.history.erase(state.history.begin());
-  if (FindOp(group, seq) == nullptr) return;  // a leaver's stand-in: nobody called it here
-  const OpPtr op = state.ops[seq];
-  state.ops.erase(seq);
+  state.history.Add(outcome);
+  const auto place = PlaceOf(group, state, seq);
+  if (place == state.ops.end()) return;  // a leaver's stand-in: nobody called it here
+  const OpPtr op = std::move(*place);
+  state.ops.erase(place);
   FinishOp(&state, op, std::move(outcome));
 }
 
@@ -264,10 +270,10 @@ void Job::Impl::FinishOp(GroupState*, const OpPtr& op, collective::Outcome outco
 void Job::Impl::FinishAll(const Status& status) {
   std::vector<OpPtr> open;
   for (auto& [key, state] : groups_) {
-    for (auto& [seq, op] : state.ops) open.push_back(op);
+    for (const OpPtr& op : state.ops) open.push_back(op);
     for (const OpPtr& op : state.unnumbered) open.push_back(op);
   }
-  for (auto& [handle, op] : starting_) open.push_back(op);
+  for (const OpPtr& op : starting_) open.push_back(op);
   std::sort(open.begin(), open.end(),
             [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
   for (const OpPtr& op : open) {
@@ -334,9 +340,8 @@ Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
   Lock lock = TakeLock();
   const auto state = groups_.find(group);
   if (state != groups_.end()) {
-    const auto found = state->second.history.find(seq);
-    if (found != state->second.history.end()) return found->second;
-    if (state->second.ops.contains(seq)) return Status(Code::kInProgress, "in progress");
+    if (const collective::Outcome* outcome = state->second.history.Find(seq)) return *outcome;
+    if (FindOp(group, seq) != nullptr) return Status(Code::kInProgress, "in progress");
   }
   return Status(Code::kArg, "seq",
                 "seq " + std::to_string(seq) + " is none of this group's last 1024 operations");

@@ -147,6 +147,10 @@ class Device {
   // anything happened.
   virtual bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) = 0;
 
+  // Writes what Send has queued, if it is little and goes without waiting. Poll writes too; this is
+  // for the caller who has queued all that it has and will not poll at once.
+  virtual void Flush(TimeNs /*now*/) {}
+
   // A descriptor that becomes readable when Poll has work (level-triggered, an epoll of its own),
   // for sleeping. Before sleeping the runtime calls PrepareSleep, which arms doorbells and returns
   // false if there is work already; FinishSleep disarms them.

@@ -137,7 +137,7 @@ void ProcessWatch::Remove(MemberId peer) {
 }
 
 void ProcessWatch::Poll(std::vector<MemberId>* exited) {
-  if (signalled_.exchange(false)) {
+  if (signalled_.load(std::memory_order_relaxed) && signalled_.exchange(false)) {
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(event_.get(), &count, sizeof count);
   }

@@ -41,6 +41,7 @@ class FaultyDevice : public Device {
   void Revoke(MemberId peer) override;
   Link* Find(MemberId peer) override;
   bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) override;
+  void Flush(TimeNs now) override { inner_->Flush(now); }
   int wait_fd() const override { return inner_->wait_fd(); }
   bool PrepareSleep() override;
   void FinishSleep() override { inner_->FinishSleep(); }

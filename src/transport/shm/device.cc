@@ -20,7 +20,7 @@ constexpr uint64_t kFirstLinkKey = 2;
 constexpr int kEventsMax = 64;
 // Eight frames of the largest chunk, so that a reader who holds some does not stop its writer.
 constexpr size_t kRingBytesDefault = size_t{4} << 20;
-constexpr int kPollsBetweenChecks = 16;
+constexpr TimeNs kCheckNs = 20 * kMicrosecond;
 constexpr TimeNs kBackoffMinNs = kMillisecond;
 constexpr TimeNs kBackoffMaxNs = 50 * kMillisecond;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
@@ -128,15 +128,19 @@ bool ShmDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
   // Another link begins next time, so that one busy peer cannot use up every budget.
   if (++first_link_ >= up_.size()) first_link_ = 0;
   CheckWatch();
-  if (check_descriptors_ || ++quiet_polls_ >= kPollsBetweenChecks) {
+  if (check_descriptors_ || now >= check_at_) {
     check_descriptors_ = false;
-    quiet_polls_ = 0;
+    check_at_ = now + kCheckNs;
     CheckDescriptors(now);
     RunTimers(now);
   }
   if (events_.empty()) return any;
-  out->insert(out->end(), std::make_move_iterator(events_.begin()),
-              std::make_move_iterator(events_.end()));
+  if (out->empty()) {
+    out->swap(events_);
+  } else {
+    out->insert(out->end(), std::make_move_iterator(events_.begin()),
+                std::make_move_iterator(events_.end()));
+  }
   events_.clear();
   return true;
 }

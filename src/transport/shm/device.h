@@ -93,7 +93,7 @@ class ShmDevice : public Device {
   uint64_t next_key_ = 0;
   TimeNs now_ = 0;
   size_t first_link_ = 0;
-  int quiet_polls_ = 0;
+  TimeNs check_at_ = 0;
   bool check_descriptors_ = true;
   bool closed_ = false;
 };

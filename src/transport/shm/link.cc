@@ -158,23 +158,22 @@ void ShmLink::Deliver(const RingReader::Record& record) {
   completion.header = record.header;
   completion.ext = record.ext;
   completion.payload = record.payload;
-  completion.token = next_token_++;
-  held_.emplace(completion.token,
-                Held{channel_, channel_->PushRecord(record.end), record.ext, record.payload, {}});
+  completion.token =
+      held_.Add(Held{channel_, channel_->PushRecord(record.end), record.ext, record.payload, {}});
   device_->Emit(std::move(completion));
 }
 
 void ShmLink::Release(uint64_t token) {
-  const auto it = held_.find(token);
-  if (it == held_.end()) return;
-  if (it->second.copy.empty()) it->second.channel->RecordDone(it->second.record);
-  held_.erase(it);
+  Held* held = held_.Find(token);
+  if (held == nullptr) return;
+  if (held->copy.empty()) held->channel->RecordDone(held->record);
+  held_.Remove(token);
 }
 
 Link::Detached ShmLink::Detach(uint64_t token) {
-  const auto it = held_.find(token);
-  if (it == held_.end()) return {};
-  Held& held = it->second;
+  Held* const found = held_.Find(token);
+  if (found == nullptr) return {};
+  Held& held = *found;
   if (held.copy.empty()) {
     const size_t payload_at = (held.ext.size() + 63) & ~size_t{63};
     BufferPool::Buffer copy = device_->pool()->Get(payload_at + held.payload.size());

@@ -10,8 +10,8 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 
+#include "base/slot_table.h"
 #include "transport/out_frame.h"
 #include "transport/shm/segment.h"
 #include "transport/transport.h"
@@ -83,8 +83,7 @@ class ShmLink : public Link {
   State state_ = State::kIdle;
   std::shared_ptr<Channel> channel_;
   OutQueue queue_;
-  std::unordered_map<uint64_t, Held> held_;
-  uint64_t next_token_ = 1;
+  SlotTable<Held> held_;
 };
 
 }  // namespace ftar::transport::shm

@@ -19,6 +19,11 @@ constexpr uint64_t kListenerKey = 0;
 constexpr uint64_t kWatchKey = 1;
 constexpr int kEventsMax = 64;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
+// Payload that a stream brings at once while operations are small.
+constexpr size_t kHotBytesMax = 16 * 1024;
+constexpr int kReadsWithoutAsking = 8;
+// Who has no links only waits for some.
+constexpr TimeNs kAskNs = 20 * kMicrosecond;
 
 uint64_t RandomId() {
   uint64_t id = 0;
@@ -135,7 +140,7 @@ void TcpDevice::Revoke(MemberId peer) {
   TcpLink* link = it->second.get();
   if (link->state() == TcpLink::State::kUp || link->state() == TcpLink::State::kBroken)
     ++counters_.links_closed;
-  dirty_.erase(link);
+  std::erase(dirty_, link);
   link->CloseStreams();
   links_.erase(it);
 }
@@ -149,7 +154,11 @@ bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
   if (closed_) return false;
   bool any = !dirty_.empty();
   FlushDirty(now);
-  HandleEvents(now, budget_bytes, &any);
+  if (MustAsk(now)) {
+    HandleEvents(now, budget_bytes, &any);
+  } else {
+    ReadHotStream(now, &any);
+  }
   CheckWatch(now, false);
   if (now >= deadline_) {
     RunTimers(now);
@@ -158,15 +167,29 @@ bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
   FlushDirty(now);
   if (any) deadline_ = ComputeDeadline();
   if (events_.empty()) return any;
-  out->insert(out->end(), std::make_move_iterator(events_.begin()),
-              std::make_move_iterator(events_.end()));
+  if (out->empty()) {
+    out->swap(events_);
+  } else {
+    out->insert(out->end(), std::make_move_iterator(events_.begin()),
+                std::make_move_iterator(events_.end()));
+  }
   events_.clear();
   return true;
 }
 
-bool TcpDevice::PrepareSleep() { return dirty_.empty() && events_.empty(); }
+void TcpDevice::Flush(TimeNs now) {
+  const auto light = [](const TcpLink* link) { return link->LightlyLoaded(); };
+  if (std::all_of(dirty_.begin(), dirty_.end(), light)) FlushDirty(now);
+}
 
-TimeNs TcpDevice::next_deadline() const { return deadline_; }
+bool TcpDevice::PrepareSleep() {
+  hot_key_ = 0;  // whatever wakes, all are asked
+  ask_at_ = 0;
+  return dirty_.empty() && events_.empty();
+}
+
+// What Flush met with, if it was not called by Poll, is told by the next Poll.
+TimeNs TcpDevice::next_deadline() const { return events_.empty() ? deadline_ : 0; }
 
 TimeNs TcpDevice::ComputeDeadline() const {
   TimeNs deadline = kNever;
@@ -279,13 +302,38 @@ void TcpDevice::ForgetStream(uint64_t key, int fd) {
 void TcpDevice::FlushDirty(TimeNs now) {
   if (dirty_.empty()) return;
   // Links that are not done put themselves in again.
-  const auto links = std::exchange(dirty_, {});
-  for (TcpLink* link : links) link->Flush(now);
+  flushing_.swap(dirty_);
+  for (TcpLink* link : flushing_) {
+    link->dirty = false;
+    link->Flush(now);
+  }
+  flushing_.clear();
+}
+
+bool TcpDevice::MustAsk(TimeNs now) {
+  if (hot_key_ != 0) return ++reads_without_asking_ >= kReadsWithoutAsking;
+  return !links_.empty() || !handshakes_.empty() || now >= ask_at_;
+}
+
+void TcpDevice::ReadHotStream(TimeNs now, bool* any) {
+  const auto source = sources_.find(hot_key_);
+  if (source == sources_.end() || source->second.link->stalled()) {
+    hot_key_ = 0;
+    return;
+  }
+  const size_t events = events_.size();
+  const auto [link, slot, unused] = source->second;
+  const size_t bytes = link->OnReadable(slot, kHotBytesMax, now);
+  if (bytes >= kHotBytesMax || !link->BetweenFrames(slot)) hot_key_ = 0;
+  *any = *any || events_.size() > events;
 }
 
 void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
   epoll_event events[kEventsMax];
   const int count = ::epoll_wait(epoll_.get(), events, kEventsMax, 0);
+  reads_without_asking_ = 0;
+  ask_at_ = now + kAskNs;
+  if (count > 0) hot_key_ = 0;
   for (int i = 0; i < count; ++i) {
     *any = true;
     const uint64_t key = events[i].data.u64;
@@ -299,7 +347,10 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
       if ((ready & EPOLLOUT) != 0) link->OnWritable(slot, now);
       if ((ready & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && sources_.contains(key) &&
           budget_bytes > 0) {
-        budget_bytes -= std::min(budget_bytes, link->OnReadable(slot, budget_bytes, now));
+        const size_t bytes = link->OnReadable(slot, budget_bytes, now);
+        budget_bytes -= std::min(budget_bytes, bytes);
+        const bool little = bytes < kHotBytesMax && link->BetweenFrames(slot);
+        if (count == 1 && ready == EPOLLIN && little) hot_key_ = key;
       }
     } else if (handshakes_.contains(key)) {
       DriveHandshake(key, now);

@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "transport/host_watch.h"
@@ -32,6 +33,7 @@ class TcpDevice : public Device {
   void Revoke(MemberId peer) override;
   Link* Find(MemberId peer) override;
   bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) override;
+  void Flush(TimeNs now) override;
   int wait_fd() const override { return epoll_.get(); }
   bool PrepareSleep() override;
   void FinishSleep() override {}
@@ -53,7 +55,9 @@ class TcpDevice : public Device {
              c.header.seq == seq;
     });
   }
-  void MarkDirty(TcpLink* link) { dirty_.insert(link); }
+  void MarkDirty(TcpLink* link) {
+    if (!std::exchange(link->dirty, true)) dirty_.push_back(link);
+  }
   void Dial(TcpLink* link, int slot, TimeNs now);
   void AbandonHandshake(uint64_t id);
   // Begins to watch the process of a host-mate; `name` is its watch's address and may be empty.
@@ -84,6 +88,8 @@ class TcpDevice : public Device {
   void OnDialDone(Handshake* handshake, TcpLink* link, TimeNs now);
   void RemoveHandshake(uint64_t id);
   void HandleEvents(TimeNs now, size_t budget_bytes, bool* any);
+  void ReadHotStream(TimeNs now, bool* any);
+  bool MustAsk(TimeNs now);
   void RunTimers(TimeNs now);
   void CheckWatch(TimeNs now, bool ready);
   void FlushDirty(TimeNs now);
@@ -101,11 +107,16 @@ class TcpDevice : public Device {
   std::unordered_set<MemberId> revoked_;
   std::unordered_map<uint64_t, Source> sources_;
   std::map<uint64_t, std::unique_ptr<Handshake>> handshakes_;  // in order of age
-  std::unordered_set<TcpLink*> dirty_;
+  std::vector<TcpLink*> dirty_, flushing_;
   std::unique_ptr<HostWatch> host_watch_;  // null where local sockets cannot be had
   std::vector<MemberId> exited_;           // scratch
   std::vector<Completion> events_;
   uint64_t next_key_ = 2;  // 0 and 1 are the listener and the process watch
+  // The stream that alone had something to read last, and little: read straight away, which is half
+  // of the system calls of asking first. Every so often all are asked.
+  uint64_t hot_key_ = 0;
+  int reads_without_asking_ = 0;
+  TimeNs ask_at_ = 0;
   TimeNs deadline_ = kNever;
   bool closed_ = false;
 };

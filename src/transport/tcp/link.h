@@ -18,9 +18,9 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/slot_table.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/stream.h"
 #include "transport/transport.h"
@@ -103,6 +103,15 @@ class TcpLink : public Link {
   void CloseInForkedChild();
   bool Disturb(Device::Disturbance what, TimeNs now);
   bool drained() const { return queue_.empty() && window_.empty(); }
+  // What waits is written by one system call, about.
+  bool LightlyLoaded() const;
+  // The user holds so much that nothing more is read.
+  bool stalled() const { return stalled_; }
+  bool BetweenFrames(int slot) const {
+    return slots_[slot].stream != nullptr && slots_[slot].stream->between_frames();
+  }
+
+  bool dirty = false;  // the device's: is to be flushed
 
  private:
   struct Held {
@@ -163,8 +172,7 @@ class TcpLink : public Link {
   uint64_t expected_ = 0;
   std::map<uint64_t, Arrived> ahead_;
   size_t ahead_bytes_ = 0;
-  std::unordered_map<uint64_t, Held> held_;
-  uint64_t next_token_ = 1;
+  SlotTable<Held> held_;
   size_t held_bytes_ = 0;
   bool stalled_ = false;
   uint64_t unacked_frames_ = 0;

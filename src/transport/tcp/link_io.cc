@@ -14,6 +14,7 @@ constexpr size_t kWindowBytesMax = 64u << 20;  // numbered and unacknowledged
 constexpr uint64_t kAheadFramesMax = 1u << 20;
 constexpr size_t kStreamQueueBytes = 256 * 1024;
 constexpr size_t kFlushBytesMax = 4u << 20;
+constexpr size_t kLightFrames = 8, kLightBytes = 128 * 1024;
 constexpr uint64_t kAckFrames = 64;
 constexpr size_t kAckBytes = 1u << 20;
 constexpr TimeNs kAckDelayNs = 5 * kMillisecond;
@@ -99,21 +100,21 @@ void TcpLink::Tombstone(OutFrame* frame) {
 }
 
 void TcpLink::Release(uint64_t token) {
-  const auto it = held_.find(token);
-  if (it == held_.end()) return;
-  if (!it->second.detached) held_bytes_ -= it->second.frame.payload().size();
-  held_.erase(it);
+  const Held* held = held_.Find(token);
+  if (held == nullptr) return;
+  if (!held->detached) held_bytes_ -= held->frame.payload().size();
+  held_.Remove(token);
   Unstall();
 }
 
 Link::Detached TcpLink::Detach(uint64_t token) {
-  const auto it = held_.find(token);
-  if (it == held_.end()) return {};
+  Held* held = held_.Find(token);
+  if (held == nullptr) return {};
   // Every frame has memory of its own already; from now on it does not count against the link.
-  if (!it->second.detached) held_bytes_ -= it->second.frame.payload().size();
-  it->second.detached = true;
+  if (!held->detached) held_bytes_ -= held->frame.payload().size();
+  held->detached = true;
   Unstall();
-  return {it->second.frame.ext(), it->second.frame.payload()};
+  return {held->frame.ext(), held->frame.payload()};
 }
 
 void TcpLink::Unstall() {
@@ -130,6 +131,13 @@ bool TcpLink::HasUnwritten() const {
   return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) {
     return s.stream != nullptr && s.stream->queued_bytes() > 0;
   });
+}
+
+bool TcpLink::LightlyLoaded() const {
+  if (state_ != State::kUp || queue_.size() > kLightFrames || HasUnwritten()) return false;
+  size_t bytes = 0;
+  for (const auto& frame : queue_) bytes += frame->wire_bytes();
+  return bytes <= kLightBytes;
 }
 
 // ---- out
@@ -354,8 +362,7 @@ void TcpLink::Deliver(Arrived frame, TimeNs now) {
   completion.header = frame.header;
   completion.ext = frame.ext();
   completion.payload = frame.payload();
-  completion.token = next_token_++;
-  held_.emplace(completion.token, Held{std::move(frame)});
+  completion.token = held_.Add(Held{std::move(frame)});
   held_bytes_ += bytes;
   device_->Emit(std::move(completion));
   if (!stalled_ && held_bytes_ >= kHoldBytesMax) {

@@ -46,6 +46,9 @@ class Stream {
   // stream is of no more use: kLink (closed, reset), kCorrupt (CRC or header wrong), kMemory.
   Status Read(size_t budget_bytes, std::vector<Arrived>* out);
 
+  // No part of a frame has come whose rest has not.
+  bool between_frames() const { return !in_body_ && header_have_ == 0; }
+
   // `frame` must be stamped, that is complete but for being written.
   void Queue(OutFrame* frame);
   // Writes what the socket takes. Sets blocked() if it takes no more.

@@ -144,6 +144,10 @@ TEST(Choose, ForcedUnlessTheOrderOfAdditionsForbidsIt) {
   EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kRing, 1 << 20, 4, true), PlanKind::kDirect);
   EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 8, 4, false), PlanKind::kOneShot);
   EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 4, false), PlanKind::kDirect);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 64 << 10, 2, false), PlanKind::kOneShot);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 64 << 10, 3, false), PlanKind::kDirect);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 4096, 64, false), PlanKind::kOneShot);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 4097, 64, false), PlanKind::kDirect);
   EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 500, false), PlanKind::kRing);
   EXPECT_EQ(Choose(Kind::kBarrier, PlanKind::kRing, 0, 4, false), PlanKind::kOneShot);
 }
