@@ -14,6 +14,7 @@
 #include <map>
 #include <thread>
 
+#include "story/stories.h"
 #include "world.h"
 
 namespace ftar::sim {
@@ -35,6 +36,12 @@ struct Found {
   bool found = false;
   uint64_t seed = 0, tried = 0;
   std::string caught_by, failure;
+  std::vector<std::string> stories;  // that fail by it
+};
+
+struct NamedStory {
+  std::string name;
+  Story story;
 };
 
 void LimitChild() {
@@ -71,6 +78,18 @@ void SetAlarm(int seconds) {
   _exit(0);
 }
 
+// In the child: one story.
+[[noreturn]] void Tell(const PlantedMistake& mistake, const Story& story, Trail* trail) {
+  LimitChild();
+  mutant_in_force = mistake.mutant;
+  SetAlarm(kSeedSeconds);
+  const std::string failure = PlayStory(story, /*trace=*/false);
+  std::strncpy(trail->failure, failure.c_str(), sizeof trail->failure - 1);
+  trail->failed = !failure.empty();
+  trail->ended = true;
+  _exit(0);
+}
+
 Found Judge(const Trail& trail, int status) {
   Found found;
   found.seed = trail.seed;
@@ -92,11 +111,9 @@ class Hunt {
  public:
   explicit Hunt(const MutantSearch& search) : search_(search) {
     for (const PlantedMistake& mistake : PlantedMistakes()) {
-      const auto& open = search.open;
-      if (std::find(open.begin(), open.end(), mistake.name) != open.end()) continue;
       if (search.only.empty() || search.only == mistake.name) targets_.push_back(&mistake);
     }
-    bytes_ = sizeof(Trail) * std::max<size_t>(targets_.size(), 1);
+    bytes_ = sizeof(Trail) * (targets_.size() + 1);
     void* shared = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     trails_ = shared == MAP_FAILED ? nullptr : static_cast<Trail*>(shared);
     found_.resize(targets_.size());
@@ -114,18 +131,52 @@ class Hunt {
     size_t next = 0;
     while (next < targets_.size() || !running_.empty()) {
       if (next < targets_.size() && running_.size() < jobs) {
-        if (!Start(next++)) return false;
+        const bool open = IsOpen(*targets_[next]);
+        if (!open && !Start(next)) return false;
+        ++next;
       } else {
         Reap();
       }
     }
-    return true;
+    return PlayAll();
   }
 
   const std::vector<const PlantedMistake*>& targets() const { return targets_; }
   const std::vector<Found>& found() const { return found_; }
 
  private:
+  bool IsOpen(const PlantedMistake& mistake) const {
+    return std::find(search_.open.begin(), search_.open.end(), mistake.name) != search_.open.end();
+  }
+
+  // Every story against every mistake; one takes milliseconds.
+  bool PlayAll() {
+    if (search_.stories.empty()) return true;
+    std::vector<NamedStory> stories;
+    for (const std::string& file : StoryFiles(search_.stories)) {
+      stories.push_back({StoryName(file), {}});
+      if (!ReadStory(file, &stories.back().story).empty()) return false;
+    }
+    Trail* trail = &trails_[targets_.size()];
+    for (size_t i = 0; i < targets_.size(); ++i) {
+      for (const NamedStory& one : stories) {
+        *trail = Trail{};
+        const pid_t child = fork();
+        if (child < 0) return false;
+        if (child == 0) Tell(*targets_[i], one.story, trail);
+        int status = 0;
+        waitpid(child, &status, 0);
+        const Found found = Judge(*trail, status);
+        if (!found.found) continue;
+        found_[i].stories.push_back(one.name);
+        if (found_[i].found) continue;
+        found_[i].caught_by = found.caught_by;
+        found_[i].failure = found.failure;
+      }
+    }
+    return true;
+  }
+
   bool Start(size_t index) {
     std::fflush(stdout);
     const pid_t child = fork();
@@ -153,11 +204,24 @@ class Hunt {
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// "name", or "name and 3 more".
+std::string StoriesOf(const Found& found) {
+  if (found.stories.empty()) return "";
+  const size_t more = found.stories.size() - 1;
+  return found.stories.front() + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
 void PrintTable(const Hunt& hunt, const MutantSearch& search) {
   std::printf("%-26s %-4s %-14s %7s  %s\n", "mutant", "rule", "caught by", "seeds", "replay");
   for (size_t i = 0; i < hunt.targets().size(); ++i) {
     const PlantedMistake& mistake = *hunt.targets()[i];
     const Found& found = hunt.found()[i];
+    if (!found.found && !found.stories.empty()) {
+      std::printf("%-26s %-4s %-14s %7d  story %s\n", mistake.name, mistake.rule,
+                  found.caught_by.c_str(), 0, StoriesOf(found).c_str());
+      if (!search.only.empty()) std::printf("  %s\n", FirstLine(found.failure).c_str());
+      continue;
+    }
     if (!found.found) {
       std::printf("%-26s %-4s %-14s %7llu  %s\n", mistake.name, mistake.rule, "NOT FOUND",
                   static_cast<unsigned long long>(found.tried), mistake.mistake);
@@ -173,26 +237,31 @@ void PrintTable(const Hunt& hunt, const MutantSearch& search) {
 constexpr char kIntroduction[] =
     "# Planted mistakes\n"
     "\n"
-    "Generated; renew it with `build/release/bin/ftar-sim --mutants --markdown > "
-    "docs/mutants.md`.\n"
+    "Generated; renew it with `build/release/bin/ftar-sim --mutants --stories tests/sim/stories "
+    "--markdown > docs/mutants.md`.\n"
     "\n"
     "Each line is a mistake that `ftar-sim` can plant in its own build of the core "
     "(`src/base/mutant_list.h`), at the place that\n"
     "enforces the rule. *Caught by* is the invariant that objected, *seeds* how many seeds from 1 "
-    "on it took. The rules are\n"
-    "those of [protocol.md](protocol.md).\n"
+    "on it took;\n"
+    "**none** if the seeds tried found nothing, and a story did. *Stories* fail by it, each told "
+    "in "
+    "a few lines ([stories.md](stories.md)).\n"
+    "The rules are those of [protocol.md](protocol.md).\n"
     "\n"
-    "| mutant | rule | the mistake | caught by | seeds |\n"
-    "|---|---|---|---|---|\n";
+    "| mutant | rule | the mistake | caught by | seeds | stories |\n"
+    "|---|---|---|---|---|---|\n";
 
 void PrintMarkdown(const Hunt& hunt) {
   std::fputs(kIntroduction, stdout);
   for (size_t i = 0; i < hunt.targets().size(); ++i) {
     const PlantedMistake& mistake = *hunt.targets()[i];
     const Found& found = hunt.found()[i];
-    std::printf("| `%s` | %s | %s | %s | %llu |\n", mistake.name, mistake.rule, mistake.mistake,
-                found.found ? found.caught_by.c_str() : "**not found**",
-                static_cast<unsigned long long>(found.tried));
+    const bool any = found.found || !found.stories.empty();
+    std::printf("| `%s` | %s | %s | %s | %s | %s |\n", mistake.name, mistake.rule, mistake.mistake,
+                any ? found.caught_by.c_str() : "**not found**",
+                found.found ? std::to_string(found.tried).c_str() : "**none**",
+                StoriesOf(found).c_str());
   }
 }
 
@@ -218,7 +287,7 @@ int HuntMutants(const MutantSearch& search) {
   const auto begin = std::chrono::steady_clock::now();
   Hunt hunt(search);
   if (!hunt.Run()) {
-    std::fprintf(stderr, "ftar-sim: no such mutant, or no process for it\n");
+    std::fprintf(stderr, "ftar-sim: no such mutant, no process for it, or a story unread\n");
     return 2;
   }
   if (search.markdown) {
@@ -229,7 +298,7 @@ int HuntMutants(const MutantSearch& search) {
   size_t found = 0;
   uint64_t most = 0;
   for (const Found& one : hunt.found()) {
-    found += one.found ? 1 : 0;
+    found += one.found || !one.stories.empty() ? 1 : 0;
     most = std::max(most, one.tried);
   }
   const double seconds =
