@@ -6,6 +6,10 @@
 
 namespace ftar::sim {
 
+namespace {
+constexpr TimeNs kTimeout = 100 * kMillisecond;
+}
+
 void Director::Do(const Deed& deed, const Happening& happening) {
   using Kind = Deed::Kind;
   if (world_.trace_ && deed.kind != Kind::kNothing) world_.Trace("        ***");
@@ -119,7 +123,8 @@ void Director::Cut(Node& a, Node& b, bool one_way) {
 }
 
 // Both ways the connection is lost, until the way is mended. One way words vanish, and nobody is
-// told.
+// told: the coordinator hears silence, and a member that hears nothing for a timeout gives its
+// connection up, as the runtime does.
 void Director::CutOff(const Deed& deed) {
   const bool from = deed.peer == kCoordinatorName;
   for (Node* node : NodesOf(from ? deed.who : deed.peer)) {
@@ -127,13 +132,16 @@ void Director::CutOff(const Deed& deed) {
     world_.Strike(*node);
     if (from || !deed.one_way) blocked_.insert({node, nullptr});
     if (!from || !deed.one_way) blocked_.insert({nullptr, node});
-    if (deed.one_way || node->connection == 0) continue;
-    const uint64_t connection = std::exchange(node->connection, 0);
+    if (node->connection == 0 || (deed.one_way && from)) continue;
     World& world = world_;
-    world_.After(story_.notice, [&world, connection] {
+    const TimeNs later = deed.one_way ? kTimeout : story_.notice;
+    world_.After(later, [&world, node, connection = node->connection] {
+      if (node->connection != connection) return;
+      node->connection = 0;
       world.FeedCoordinator(membership::Disconnected{connection, "reset"});
+      world.Feed(*node, engine::CoordinatorDown{});
+      world.Attach(*node);
     });
-    world_.After(story_.notice, [&world, node] { world.Feed(*node, engine::CoordinatorDown{}); });
   }
 }
 

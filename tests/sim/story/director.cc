@@ -152,6 +152,11 @@ void Director::Placed(Node& node) {
   std::string name = arriving_.empty() ? std::to_string(node.card.replica) : arriving_;
   if (story_.weather.shards > 1) name += "." + std::to_string(node.card.shard);
   names_[&node] = name;
+  // Who is to be evicted is no innocent, whatever the reason.
+  for (const Expectation& expectation : story_.expectations) {
+    const bool ends = expectation.kind == Expectation::Kind::kEnd && expectation.text == "evicted";
+    node.struck = node.struck || (ends && Is(expectation.names[0], &node));
+  }
 }
 
 TimeNs Director::WireTime(uint64_t from, uint64_t to) const {

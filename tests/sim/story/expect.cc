@@ -129,7 +129,7 @@ std::string Director::JudgeOne(const Expectation& expectation) const {
         const std::string begin = "lost [" + expectation.text + "] ",
                           name = "(" + ToString(node->card.id) + ")";
         const auto says = [&](const std::string& note) {
-          return note.starts_with(begin) && note.substr(0, note.find("):") + 1).ends_with(name);
+          return note.starts_with(begin) && note.find(name) == note.find('(');
         };
         if (std::none_of(notes_.begin(), notes_.end(), says)) return "it was not lost so";
       }
