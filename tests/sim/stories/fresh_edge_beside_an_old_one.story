@@ -2,8 +2,8 @@
 members 4
 ops 40
 work 1 ms
-when 1 delivers op 9: cut 0 3
-when 1 delivers op 9, 10 ms later: flap 1 2 5 ms
-expect lost 3 by link
-expect 3 evicted
-expect view 0 1 2
+when 1 delivers op 3: cut 0 1
+when 1 delivers op 3, 9 ms later: flap 0 3 5 ms
+expect lost 1 by link
+expect 1 evicted
+expect view 0 2 3

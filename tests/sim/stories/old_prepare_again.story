@@ -1,9 +1,11 @@
-# Q2: a Prepare comes again when its change is long over
-members 4
-ops 40
+# Q2: a Prepare comes again when a later one with the same members is over
+members 3
+ops 100
 work 1 ms
-when 3 delivers op 3: kill 3
-when 2 installs epoch 2: kill 2
+op 3 count 5 by 1
+op 12 count 5 by 1
 when coordinator sends Prepare to 1 epoch 2: repeat after 30 ms
-expect op 39 participants 0 1
+expect op 3 mismatch
+expect op 12 mismatch
+expect op 99 participants 0 1 2
 expect epoch 3

@@ -91,6 +91,7 @@ class Director {
   std::string JudgeEnds() const;
   std::string JudgeView(const std::vector<std::string>& names) const;
   bool MayWait(const Node& node) const;
+  bool Said(const std::string& text) const;
   bool Done() const;
   bool AllFired() const;
   std::string NameOf(const Node* node) const;

@@ -112,6 +112,12 @@ std::string Director::JudgeView(const std::vector<std::string>& names) const {
   return "";
 }
 
+bool Director::Said(const std::string& text) const {
+  return std::any_of(notes_.begin(), notes_.end(), [this, &text](const std::string& note) {
+    return Readable(note).find(text) != std::string::npos;
+  });
+}
+
 std::string Director::JudgeOne(const Expectation& expectation) const {
   using Kind = Expectation::Kind;
   switch (expectation.kind) {
@@ -135,12 +141,8 @@ std::string Director::JudgeOne(const Expectation& expectation) const {
       }
       return "";
     }
-    case Kind::kNote:
-      return std::any_of(
-                 notes_.begin(), notes_.end(),
-                 [&](const auto& note) { return note.find(expectation.text) != std::string::npos; })
-                 ? ""
-                 : "the coordinator did not say that";
+    case Kind::kNote: return Said(expectation.text) ? "" : "the coordinator did not say that";
+    case Kind::kUnsaid: return Said(expectation.text) ? "the coordinator said that" : "";
     default: break;
   }
   for (int shard = 0; shard < story_.weather.shards; ++shard) {

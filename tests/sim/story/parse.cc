@@ -388,6 +388,8 @@ class Parser {
       out.text = words->Rest();
     } else if (words->Take("note")) {
       out.kind = Kind::kNote, out.text = words->Rest();
+    } else if (words->Take("unsaid")) {
+      out.kind = Kind::kUnsaid, out.text = words->Rest();
     } else if (words->Peek() == "never" || words->Peek() == "seen") {
       out.kind = words->Take("never") ? Kind::kNever : Kind::kSeen;
       words->Take("seen");

@@ -86,6 +86,7 @@ struct Expectation {
     kWaits,  // it lives and is not through
     kLost,
     kNote,
+    kUnsaid,  // no such note
     kNever,
     kSeen
   };
