@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "story/stories.h"
 #include "world.h"
@@ -20,7 +21,8 @@
 namespace ftar::sim {
 namespace {
 
-constexpr int kSeedSeconds = 5;               // of processor time; then it hangs
+constexpr int kSeedSeconds = 5;  // of processor time; then it hangs
+constexpr size_t kStoriesMax = 1000;
 constexpr uint64_t kChildBytes = 4ull << 30;  // of address space
 
 // What a child tells, in memory that outlives it: it may be killed by its own mistake.
@@ -30,6 +32,8 @@ struct Trail {
   bool failed = false;
   bool ended = false;
   char failure[400] = {};
+  size_t story = 0;  // the one that is played
+  bool fails[kStoriesMax] = {};
 };
 
 struct Found {
@@ -78,14 +82,19 @@ void SetAlarm(int seconds) {
   _exit(0);
 }
 
-// In the child: one story.
-[[noreturn]] void Tell(const PlantedMistake& mistake, const Story& story, Trail* trail) {
+// In the child: one story after the other, from trail->story on.
+[[noreturn]] void Tell(const PlantedMistake& mistake, const std::vector<NamedStory>& stories,
+                       Trail* trail) {
   LimitChild();
   mutant_in_force = mistake.mutant;
-  SetAlarm(kSeedSeconds);
-  const std::string failure = PlayStory(story, /*trace=*/false);
-  std::strncpy(trail->failure, failure.c_str(), sizeof trail->failure - 1);
-  trail->failed = !failure.empty();
+  for (; trail->story < stories.size(); ++trail->story) {
+    SetAlarm(kSeedSeconds);
+    const std::string failure = PlayStory(stories[trail->story].story, /*trace=*/false);
+    if (failure.empty()) continue;
+    trail->fails[trail->story] = true;
+    if (std::exchange(trail->failed, true)) continue;
+    std::strncpy(trail->failure, failure.c_str(), sizeof trail->failure - 1);
+  }
   trail->ended = true;
   _exit(0);
 }
@@ -113,7 +122,7 @@ class Hunt {
     for (const PlantedMistake& mistake : PlantedMistakes()) {
       if (search.only.empty() || search.only == mistake.name) targets_.push_back(&mistake);
     }
-    bytes_ = sizeof(Trail) * (targets_.size() + 1);
+    bytes_ = sizeof(Trail) * std::max<size_t>(targets_.size(), 1);
     void* shared = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     trails_ = shared == MAP_FAILED ? nullptr : static_cast<Trail*>(shared);
     found_.resize(targets_.size());
@@ -125,78 +134,102 @@ class Hunt {
   Hunt& operator=(const Hunt&) = delete;
 
   bool Run() {
-    if (trails_ == nullptr || targets_.empty()) return false;
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const size_t jobs = static_cast<size_t>(search_.jobs > 0 ? search_.jobs : cores);
-    size_t next = 0;
-    while (next < targets_.size() || !running_.empty()) {
-      if (next < targets_.size() && running_.size() < jobs) {
-        const bool open = IsOpen(*targets_[next]);
-        if (!open && !Start(next)) return false;
-        ++next;
-      } else {
-        Reap();
+    if (trails_ == nullptr || targets_.empty() || !ReadStories()) return false;
+    for (telling_ = false;; telling_ = true) {
+      for (size_t next = 0; next < targets_.size() || !running_.empty();) {
+        if (next == targets_.size() || running_.size() == Jobs()) {
+          if (!Reap()) return false;
+        } else if (!Start(next++)) {
+          return false;
+        }
       }
+      if (telling_ || stories_.empty()) break;
     }
-    return PlayAll();
+    RankStories();
+    return true;
   }
 
   const std::vector<const PlantedMistake*>& targets() const { return targets_; }
   const std::vector<Found>& found() const { return found_; }
+  const std::vector<NamedStory>& stories() const { return stories_; }
 
  private:
-  bool IsOpen(const PlantedMistake& mistake) const {
-    return std::find(search_.open.begin(), search_.open.end(), mistake.name) != search_.open.end();
+  size_t Jobs() const {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    return static_cast<size_t>(search_.jobs > 0 ? search_.jobs : cores);
   }
 
-  // Every story against every mistake; one takes milliseconds.
-  bool PlayAll() {
+  bool ReadStories() {
     if (search_.stories.empty()) return true;
-    std::vector<NamedStory> stories;
     for (const std::string& file : StoryFiles(search_.stories)) {
-      stories.push_back({StoryName(file), {}});
-      if (!ReadStory(file, &stories.back().story).empty()) return false;
+      stories_.push_back({StoryName(file), {}});
+      if (!ReadStory(file, &stories_.back().story).empty()) return false;
     }
-    Trail* trail = &trails_[targets_.size()];
-    for (size_t i = 0; i < targets_.size(); ++i) {
-      for (const NamedStory& one : stories) {
-        *trail = Trail{};
-        const pid_t child = fork();
-        if (child < 0) return false;
-        if (child == 0) Tell(*targets_[i], one.story, trail);
-        int status = 0;
-        waitpid(child, &status, 0);
-        const Found found = Judge(*trail, status);
-        if (!found.found) continue;
-        found_[i].stories.push_back(one.name);
-        if (found_[i].found) continue;
-        found_[i].caught_by = found.caught_by;
-        found_[i].failure = found.failure;
-      }
-    }
-    return true;
+    return stories_.size() <= kStoriesMax;
   }
 
   bool Start(size_t index) {
+    const auto& open = search_.open;
+    const bool known = std::find(open.begin(), open.end(), targets_[index]->name) != open.end();
+    if (!telling_ && (known || search_.seeds == 0)) return true;
+    trails_[index] = Trail{};
+    return Fork(index);
+  }
+
+  bool Fork(size_t index) {
     std::fflush(stdout);
     const pid_t child = fork();
+    if (child == 0 && telling_) Tell(*targets_[index], stories_, &trails_[index]);
     if (child == 0) Search(*targets_[index], search_.from, search_.seeds, &trails_[index]);
     if (child > 0) running_[child] = index;
     return child > 0;
   }
 
-  void Reap() {
+  bool Reap() {
     int status = 0;
     const pid_t child = wait(&status);
     const auto running = running_.find(child);
-    if (running == running_.end()) return;
-    found_[running->second] = Judge(trails_[running->second], status);
+    if (running == running_.end()) return child > 0;
+    const size_t index = running->second;
     running_.erase(running);
+    Trail& trail = trails_[index];
+    Found& found = found_[index];
+    if (!telling_) {
+      found = Judge(trail, status);
+      return true;
+    }
+    const Found told = Judge(trail, status);
+    if (told.found && found.caught_by.empty()) {
+      found.caught_by = told.caught_by;
+      found.failure = told.failure;
+    }
+    if (!trail.ended) {  // it has died of this story; the next one
+      trail.fails[trail.story++] = true;
+      return Fork(index);
+    }
+    for (size_t i = 0; i < stories_.size(); ++i) {
+      if (trail.fails[i]) found.stories.push_back(stories_[i].name);
+    }
+    return true;
+  }
+
+  // First the story that is about little else.
+  void RankStories() {
+    std::map<std::string, int> catches;
+    for (const Found& found : found_) {
+      for (const std::string& story : found.stories) ++catches[story];
+    }
+    for (Found& found : found_) {
+      std::stable_sort(found.stories.begin(), found.stories.end(),
+                       [&](const auto& a, const auto& b) { return catches[a] < catches[b]; });
+    }
   }
 
   const MutantSearch search_;
   std::vector<const PlantedMistake*> targets_;
   std::vector<Found> found_;
+  std::vector<NamedStory> stories_;
+  bool telling_ = false;  // stories, not seeds
   std::map<pid_t, size_t> running_;
   Trail* trails_ = nullptr;
   size_t bytes_ = 0;
@@ -216,20 +249,19 @@ void PrintTable(const Hunt& hunt, const MutantSearch& search) {
   for (size_t i = 0; i < hunt.targets().size(); ++i) {
     const PlantedMistake& mistake = *hunt.targets()[i];
     const Found& found = hunt.found()[i];
-    if (!found.found && !found.stories.empty()) {
-      std::printf("%-26s %-4s %-14s %7d  story %s\n", mistake.name, mistake.rule,
-                  found.caught_by.c_str(), 0, StoriesOf(found).c_str());
-      if (!search.only.empty()) std::printf("  %s\n", FirstLine(found.failure).c_str());
-      continue;
-    }
-    if (!found.found) {
+    const std::string stories =
+        found.stories.empty() ? "" : "story " + StoriesOf(found) + (found.found ? "; " : "");
+    if (!found.found && stories.empty()) {
       std::printf("%-26s %-4s %-14s %7llu  %s\n", mistake.name, mistake.rule, "NOT FOUND",
                   static_cast<unsigned long long>(found.tried), mistake.mistake);
       continue;
     }
-    std::printf("%-26s %-4s %-14s %7llu  ftar-sim --mutant %s --replay %llu\n", mistake.name,
-                mistake.rule, found.caught_by.c_str(), static_cast<unsigned long long>(found.tried),
-                mistake.name, static_cast<unsigned long long>(found.seed));
+    const std::string replay = "ftar-sim --mutant " + std::string(mistake.name) + " --replay " +
+                               std::to_string(found.seed);
+    std::printf("%-26s %-4s %-14s %7llu  %s%s\n", mistake.name, mistake.rule,
+                found.caught_by.c_str(),
+                static_cast<unsigned long long>(found.found ? found.tried : 0), stories.c_str(),
+                found.found ? replay.c_str() : "");
     if (!search.only.empty()) std::printf("  %s\n", FirstLine(found.failure).c_str());
   }
 }
@@ -265,6 +297,40 @@ void PrintMarkdown(const Hunt& hunt) {
   }
 }
 
+constexpr char kStoriesIntroduction[] =
+    "# Stories\n"
+    "\n"
+    "Generated; renew it with `build/release/bin/ftar-sim --mutants --seeds 1:0 --stories "
+    "tests/sim/stories --by-story > docs/stories.md`.\n"
+    "\n"
+    "Each is a small job in `tests/sim/stories/NAME.story`, in which chosen things happen at "
+    "chosen "
+    "moments; \n"
+    "`ftar-sim --story FILE` prints what every member does then. The language is told in "
+    "[stories/README.md](../tests/sim/stories/README.md), the rules\n"
+    "in [protocol.md](protocol.md). *Fails by*: the planted mistakes ([mutants.md](mutants.md)) "
+    "that "
+    "make the story fail; where there is none, it fails by none\n"
+    "of those, but would by another mistake.\n"
+    "\n"
+    "| story | rules | what happens | fails by |\n"
+    "|---|---|---|---|\n";
+
+// docs/stories.md
+void PrintStories(const Hunt& hunt) {
+  std::fputs(kStoriesIntroduction, stdout);
+  for (const NamedStory& one : hunt.stories()) {
+    std::string mistakes;
+    for (size_t i = 0; i < hunt.targets().size(); ++i) {
+      const std::vector<std::string>& stories = hunt.found()[i].stories;
+      if (std::find(stories.begin(), stories.end(), one.name) == stories.end()) continue;
+      mistakes += (mistakes.empty() ? "`" : ", `") + std::string(hunt.targets()[i]->name) + "`";
+    }
+    std::printf("| %s | %s | %s | %s |\n", one.name.c_str(), one.story.rule.c_str(),
+                one.story.title.c_str(), mistakes.c_str());
+  }
+}
+
 }  // namespace
 
 const std::vector<PlantedMistake>& PlantedMistakes() {
@@ -289,6 +355,10 @@ int HuntMutants(const MutantSearch& search) {
   if (!hunt.Run()) {
     std::fprintf(stderr, "ftar-sim: no such mutant, no process for it, or a story unread\n");
     return 2;
+  }
+  if (search.by_story) {
+    PrintStories(hunt);
+    return 0;
   }
   if (search.markdown) {
     PrintMarkdown(hunt);

@@ -26,6 +26,7 @@ struct MutantSearch {
   std::string stories;            // a directory of them; empty: none
   uint64_t from = 1, seeds = 20'000;
   int jobs = 0;           // processes side by side; 0: one a core
+  bool by_story = false;  // print docs/stories.md
   bool markdown = false;  // print docs/mutants.md instead of the table for the terminal
 };
 // Looks by seeds, and by every story. Prints what found each. 0 if none is left, else 1.

@@ -81,6 +81,8 @@ void Declare(CLI::App* app, Options* options) {
   app->add_option("--open", options->search.open,
                   "with --mutants: known to escape seeds, only stories look for them");
   app->add_option("-j", options->search.jobs, "with --mutants: processes side by side");
+  app->add_flag("--by-story", options->search.by_story,
+                "with --mutants and --stories: print docs/stories.md");
   app->add_flag("--markdown", options->search.markdown, "with --mutants: print docs/mutants.md");
 }
 
