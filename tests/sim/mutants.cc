@@ -303,31 +303,39 @@ constexpr char kStoriesIntroduction[] =
     "Generated; renew it with `build/release/bin/ftar-sim --mutants --seeds 1:0 --stories "
     "tests/sim/stories --by-story > docs/stories.md`.\n"
     "\n"
-    "Each is a small job in `tests/sim/stories/NAME.story`, in which chosen things happen at "
-    "chosen "
-    "moments; \n"
-    "`ftar-sim --story FILE` prints what every member does then. The language is told in "
-    "[stories/README.md](../tests/sim/stories/README.md), the rules\n"
-    "in [protocol.md](protocol.md). *Fails by*: the planted mistakes ([mutants.md](mutants.md)) "
-    "that "
-    "make the story fail; where there is none, it fails by none\n"
-    "of those, but would by another mistake.\n"
+    "Each is a small job, `tests/sim/stories/NAME.story`, in which chosen things happen at chosen "
+    "moments. `ftar-sim --story FILE`\n"
+    "prints what every member does then; [its README](../tests/sim/stories/README.md) tells the "
+    "language, [protocol.md](protocol.md) the rules.\n"
+    "*Fails by*: the planted mistakes ([mutants.md](mutants.md)) that make the story fail, first "
+    "those that few others notice.\n"
     "\n"
     "| story | rules | what happens | fails by |\n"
     "|---|---|---|---|\n";
+
+// The mistakes that a story fails by; first those that few others fail by.
+std::string MistakesOf(const Hunt& hunt, const std::string& story) {
+  constexpr size_t kShown = 4;
+  std::vector<std::pair<size_t, std::string>> mistakes;  // how many stories, name
+  for (size_t i = 0; i < hunt.targets().size(); ++i) {
+    const std::vector<std::string>& stories = hunt.found()[i].stories;
+    if (std::find(stories.begin(), stories.end(), story) != stories.end())
+      mistakes.push_back({stories.size(), hunt.targets()[i]->name});
+  }
+  std::sort(mistakes.begin(), mistakes.end());
+  std::string out;
+  for (size_t i = 0; i < std::min(kShown, mistakes.size()); ++i)
+    out += (i > 0 ? ", `" : "`") + mistakes[i].second + "`";
+  if (mistakes.size() > kShown) out += " and " + std::to_string(mistakes.size() - kShown) + " more";
+  return out;
+}
 
 // docs/stories.md
 void PrintStories(const Hunt& hunt) {
   std::fputs(kStoriesIntroduction, stdout);
   for (const NamedStory& one : hunt.stories()) {
-    std::string mistakes;
-    for (size_t i = 0; i < hunt.targets().size(); ++i) {
-      const std::vector<std::string>& stories = hunt.found()[i].stories;
-      if (std::find(stories.begin(), stories.end(), one.name) == stories.end()) continue;
-      mistakes += (mistakes.empty() ? "`" : ", `") + std::string(hunt.targets()[i]->name) + "`";
-    }
     std::printf("| %s | %s | %s | %s |\n", one.name.c_str(), one.story.rule.c_str(),
-                one.story.title.c_str(), mistakes.c_str());
+                one.story.title.c_str(), MistakesOf(hunt, one.name).c_str());
   }
 }
 
