@@ -126,8 +126,8 @@ World::Node* World::NodeOf(uint64_t conn) {
 }
 
 void World::Attach(Node& node) {
-  const bool cut = director_ && (director_->Blocked(&node, nullptr) ||
-                                 director_->Blocked(nullptr, &node));
+  const bool cut =
+      director_ && (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node));
   // The runtime tries again until it is there.
   if (!node.alive || !coordinator_ || cut || now_ < node.away_until) {
     if (node.alive) After(5 * kMillisecond, [this, &node] { Attach(node); });
