@@ -273,6 +273,9 @@ void CoordinatorMachine::JudgeLinks() {
       younger = true;
       continue;
     }
+    // Who has lost its connection to here as well may be dead, and the other end is the last to
+    // blame for that: when all but one die at once, the edges meet in the one who lives.
+    if (suspects_.contains(edge.reporter) || suspects_.contains(edge.subject)) continue;
     // Who has its end goes soon, and its links close with it; but until then it is needed.
     const bool goes = Leaving(edge.reporter) || Leaving(edge.subject);
     if (goes && now_ - edge.since_ns < timeout_ns_ / 2) continue;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "node.h"
+#include "story/director.h"
 #include "wire/codec.h"
 #include "world.h"
 
@@ -40,12 +41,14 @@ void World::DrainCoordinator() {
   look_again_ = look_again_ || ready.ended;
   for (const membership::Note& note : ready.notes) {
     if (trace_) Trace("coordinator: " + note.text);
+    if (director_) director_->SawNote(note.text);
     ExcuseLinks(note.text);
   }
   for (membership::Outgoing& outgoing : ready.messages) {
     const auto message = std::make_shared<const wire::Message>(std::move(outgoing.message));
     for (const membership::ConnId conn : outgoing.to) {
       if (Node* node = NodeOf(conn)) CarryOrder(*node, conn, message);
+      if (!coordinator_) return;  // a story's: it dies in the middle of what it sends
     }
     if (ambushes_left_ > 0) Ambush(*message);
     if (stray_ && std::holds_alternative<wire::Install>(*message))
@@ -89,11 +92,14 @@ void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Me
     if (const auto* prepare = std::get_if<wire::Prepare>(message.get()))
       node.conduct.HearsPrepare(*prepare);
     Feed(node, engine::FromCoordinator{*message});
+    if (director_) director_->SawMessage(Moment::Verb::kHears, &node, nullptr, *message);
   };
   const auto arrive = [&node, conn, hear] {
     if (node.connection == conn) hear();
   };
-  AtNode(node, WireTime(0, conn + 1000), arrive);
+  if (director_ && director_->Blocked(nullptr, &node)) return;
+  AtNode(node, WireTime(0, conn + kConnectionBase), arrive);
+  if (director_) director_->SawMessage(Moment::Verb::kSends, nullptr, &node, *message, message);
   const bool repeatable = std::holds_alternative<wire::Prepare>(*message) ||
                           std::holds_alternative<wire::Install>(*message);
   if (weather_.echoes && repeatable && !calm_ && later_.Chance(0.25))
@@ -103,7 +109,7 @@ void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Me
 void World::CloseFromCoordinator(uint64_t conn) {
   Node* node = NodeOf(conn);
   if (!node) return;
-  AtNode(*node, WireTime(0, conn + 1000), [this, node, conn] {
+  AtNode(*node, WireTime(0, conn + kConnectionBase), [this, node, conn] {
     if (node->connection != conn) return;
     node->connection = 0;
     Feed(*node, engine::CoordinatorDown{});
@@ -120,8 +126,10 @@ World::Node* World::NodeOf(uint64_t conn) {
 }
 
 void World::Attach(Node& node) {
+  const bool cut =
+      director_ && (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node));
   // The runtime tries again until it is there.
-  if (!node.alive || !coordinator_ || now_ < node.away_until) {
+  if (!node.alive || !coordinator_ || cut || now_ < node.away_until) {
     if (node.alive) After(5 * kMillisecond, [this, &node] { Attach(node); });
     return;
   }
@@ -138,15 +146,19 @@ void World::ToCoordinator(Node& node, wire::Message message) {
     Trace(ToString(node.card.id) + " -> coordinator " + wire::MessageName(message));
   }
   const uint64_t life = coordinator_life_;
-  auto held = std::make_unique<wire::Message>(std::move(message));
-  At(WireTime(conn + 1000, 0), [this, conn, life, held = std::move(held)] {
+  if (director_ && director_->Blocked(&node, nullptr)) return;
+  auto held = std::make_shared<const wire::Message>(std::move(message));
+  At(WireTime(conn + kConnectionBase, 0), [this, conn, life, held] {
     if (life != coordinator_life_) return;
-    if (auto* hello = std::get_if<wire::Hello>(held.get())) {
-      FeedCoordinator(membership::Connected{conn, std::move(*hello)});
+    if (const auto* hello = std::get_if<wire::Hello>(held.get())) {
+      FeedCoordinator(membership::Connected{conn, *hello});
     } else {
-      FeedCoordinator(membership::Received{conn, std::move(*held)});
+      FeedCoordinator(membership::Received{conn, *held});
     }
+    if (director_ && coordinator_)
+      director_->SawMessage(Moment::Verb::kHears, nullptr, NodeOf(conn), *held);
   });
+  if (director_) director_->SawMessage(Moment::Verb::kSends, &node, nullptr, *held);
 }
 
 }  // namespace ftar::sim

@@ -48,7 +48,7 @@ void World::Kill(Node& node) {
   if (connection != 0) {
     // A connection ends behind what was sent on it, a Hello above all.
     const TimeNs closed = now_ + rng_.Between(100'000, 20 * kMillisecond);
-    At(std::max(closed, WireOf(connection + 1000, 0).free + 1), [this, connection] {
+    At(std::max(closed, WireOf(connection + kConnectionBase, 0).free + 1), [this, connection] {
       FeedCoordinator(membership::Disconnected{connection, ""});
     });
   }
@@ -75,15 +75,17 @@ void World::Stop(Node& node, TimeNs duration) {
   Strike(node);
   node.stopped = true;
   Unquiet(now_ + duration);
-  After(duration, [this, &node] {
-    if (trace_) Trace("cont   " + ToString(node.card.id));
-    node.stopped = false;
-    while (!node.backlog.empty() && node.alive && !node.stopped) {
-      Action action = std::move(node.backlog.front());
-      node.backlog.pop_front();
-      action();
-    }
-  });
+  After(duration, [this, &node] { Continue(node); });
+}
+
+void World::Continue(Node& node) {
+  if (trace_) Trace("cont   " + ToString(node.card.id));
+  node.stopped = false;
+  while (!node.backlog.empty() && node.alive && !node.stopped) {
+    Action action = std::move(node.backlog.front());
+    node.backlog.pop_front();
+    action();
+  }
 }
 
 // The link is lost for good, in one direction or in both; both ends live and reach the coordinator
@@ -240,7 +242,7 @@ void World::HiccupOne() {
   if (!node || node->connection == 0) return;
   if (trace_) Trace("hiccup " + ToString(node->card.id));
   Strike(*node);
-  const TimeNs sent = WireOf(node->connection + 1000, 0).free + 1;
+  const TimeNs sent = WireOf(node->connection + kConnectionBase, 0).free + 1;
   const TimeNs closed = now_ + later_.Between(100'000, 5 * kMillisecond);
   LoseCoordinator(*node, std::max(closed, sent), kMillisecond / 10,
                   later_.Between(kMillisecond / 5, 150 * kMillisecond));
@@ -257,7 +259,7 @@ void World::Blackout() {
   // to come back to; and that a link is up again must be told in time.
   bool whole = now_ > flapping_until_;
   for (const auto& node : nodes_) {
-    closed = std::max(closed, WireOf(node->connection + 1000, 0).free + 1);
+    closed = std::max(closed, WireOf(node->connection + kConnectionBase, 0).free + 1);
     const bool known = coordinator_->view() && coordinator_->view()->Find(node->card.id);
     const bool away = !node->alive || node->stopped || node->over || node->connection == 0;
     whole = whole && !(known && away);

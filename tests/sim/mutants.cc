@@ -13,13 +13,16 @@
 #include <cstring>
 #include <map>
 #include <thread>
+#include <utility>
 
+#include "story/stories.h"
 #include "world.h"
 
 namespace ftar::sim {
 namespace {
 
-constexpr int kSeedSeconds = 5;               // of processor time; then it hangs
+constexpr int kSeedSeconds = 5;  // of processor time; then it hangs
+constexpr size_t kStoriesMax = 1000;
 constexpr uint64_t kChildBytes = 4ull << 30;  // of address space
 
 // What a child tells, in memory that outlives it: it may be killed by its own mistake.
@@ -29,12 +32,20 @@ struct Trail {
   bool failed = false;
   bool ended = false;
   char failure[400] = {};
+  size_t story = 0;  // the one that is played
+  bool fails[kStoriesMax] = {};
 };
 
 struct Found {
   bool found = false;
   uint64_t seed = 0, tried = 0;
   std::string caught_by, failure;
+  std::vector<std::string> stories;  // that fail by it
+};
+
+struct NamedStory {
+  std::string name;
+  Story story;
 };
 
 void LimitChild() {
@@ -71,6 +82,23 @@ void SetAlarm(int seconds) {
   _exit(0);
 }
 
+// In the child: one story after the other, from trail->story on.
+[[noreturn]] void Tell(const PlantedMistake& mistake, const std::vector<NamedStory>& stories,
+                       Trail* trail) {
+  LimitChild();
+  mutant_in_force = mistake.mutant;
+  for (; trail->story < stories.size(); ++trail->story) {
+    SetAlarm(kSeedSeconds);
+    const std::string failure = PlayStory(stories[trail->story].story, /*trace=*/false);
+    if (failure.empty()) continue;
+    trail->fails[trail->story] = true;
+    if (std::exchange(trail->failed, true)) continue;
+    std::strncpy(trail->failure, failure.c_str(), sizeof trail->failure - 1);
+  }
+  trail->ended = true;
+  _exit(0);
+}
+
 Found Judge(const Trail& trail, int status) {
   Found found;
   found.seed = trail.seed;
@@ -92,8 +120,6 @@ class Hunt {
  public:
   explicit Hunt(const MutantSearch& search) : search_(search) {
     for (const PlantedMistake& mistake : PlantedMistakes()) {
-      const auto& open = search.open;
-      if (std::find(open.begin(), open.end(), mistake.name) != open.end()) continue;
       if (search.only.empty() || search.only == mistake.name) targets_.push_back(&mistake);
     }
     bytes_ = sizeof(Trail) * std::max<size_t>(targets_.size(), 1);
@@ -108,44 +134,102 @@ class Hunt {
   Hunt& operator=(const Hunt&) = delete;
 
   bool Run() {
-    if (trails_ == nullptr || targets_.empty()) return false;
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const size_t jobs = static_cast<size_t>(search_.jobs > 0 ? search_.jobs : cores);
-    size_t next = 0;
-    while (next < targets_.size() || !running_.empty()) {
-      if (next < targets_.size() && running_.size() < jobs) {
-        if (!Start(next++)) return false;
-      } else {
-        Reap();
+    if (trails_ == nullptr || targets_.empty() || !ReadStories()) return false;
+    for (telling_ = false;; telling_ = true) {
+      for (size_t next = 0; next < targets_.size() || !running_.empty();) {
+        if (next == targets_.size() || running_.size() == Jobs()) {
+          if (!Reap()) return false;
+        } else if (!Start(next++)) {
+          return false;
+        }
       }
+      if (telling_ || stories_.empty()) break;
     }
+    RankStories();
     return true;
   }
 
   const std::vector<const PlantedMistake*>& targets() const { return targets_; }
   const std::vector<Found>& found() const { return found_; }
+  const std::vector<NamedStory>& stories() const { return stories_; }
 
  private:
+  size_t Jobs() const {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    return static_cast<size_t>(search_.jobs > 0 ? search_.jobs : cores);
+  }
+
+  bool ReadStories() {
+    if (search_.stories.empty()) return true;
+    for (const std::string& file : StoryFiles(search_.stories)) {
+      stories_.push_back({StoryName(file), {}});
+      if (!ReadStory(file, &stories_.back().story).empty()) return false;
+    }
+    return stories_.size() <= kStoriesMax;
+  }
+
   bool Start(size_t index) {
+    const auto& open = search_.open;
+    const bool known = std::find(open.begin(), open.end(), targets_[index]->name) != open.end();
+    if (!telling_ && (known || search_.seeds == 0)) return true;
+    trails_[index] = Trail{};
+    return Fork(index);
+  }
+
+  bool Fork(size_t index) {
     std::fflush(stdout);
     const pid_t child = fork();
+    if (child == 0 && telling_) Tell(*targets_[index], stories_, &trails_[index]);
     if (child == 0) Search(*targets_[index], search_.from, search_.seeds, &trails_[index]);
     if (child > 0) running_[child] = index;
     return child > 0;
   }
 
-  void Reap() {
+  bool Reap() {
     int status = 0;
     const pid_t child = wait(&status);
     const auto running = running_.find(child);
-    if (running == running_.end()) return;
-    found_[running->second] = Judge(trails_[running->second], status);
+    if (running == running_.end()) return child > 0;
+    const size_t index = running->second;
     running_.erase(running);
+    Trail& trail = trails_[index];
+    Found& found = found_[index];
+    if (!telling_) {
+      found = Judge(trail, status);
+      return true;
+    }
+    const Found told = Judge(trail, status);
+    if (told.found && found.caught_by.empty()) {
+      found.caught_by = told.caught_by;
+      found.failure = told.failure;
+    }
+    if (!trail.ended) {  // it has died of this story; the next one
+      trail.fails[trail.story++] = true;
+      return Fork(index);
+    }
+    for (size_t i = 0; i < stories_.size(); ++i) {
+      if (trail.fails[i]) found.stories.push_back(stories_[i].name);
+    }
+    return true;
+  }
+
+  // First the story that is about little else.
+  void RankStories() {
+    std::map<std::string, int> catches;
+    for (const Found& found : found_) {
+      for (const std::string& story : found.stories) ++catches[story];
+    }
+    for (Found& found : found_) {
+      std::stable_sort(found.stories.begin(), found.stories.end(),
+                       [&](const auto& a, const auto& b) { return catches[a] < catches[b]; });
+    }
   }
 
   const MutantSearch search_;
   std::vector<const PlantedMistake*> targets_;
   std::vector<Found> found_;
+  std::vector<NamedStory> stories_;
+  bool telling_ = false;  // stories, not seeds
   std::map<pid_t, size_t> running_;
   Trail* trails_ = nullptr;
   size_t bytes_ = 0;
@@ -153,19 +237,31 @@ class Hunt {
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// "name", or "name and 3 more".
+std::string StoriesOf(const Found& found) {
+  if (found.stories.empty()) return "";
+  const size_t more = found.stories.size() - 1;
+  return found.stories.front() + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
 void PrintTable(const Hunt& hunt, const MutantSearch& search) {
   std::printf("%-26s %-4s %-14s %7s  %s\n", "mutant", "rule", "caught by", "seeds", "replay");
   for (size_t i = 0; i < hunt.targets().size(); ++i) {
     const PlantedMistake& mistake = *hunt.targets()[i];
     const Found& found = hunt.found()[i];
-    if (!found.found) {
+    const std::string stories =
+        found.stories.empty() ? "" : "story " + StoriesOf(found) + (found.found ? "; " : "");
+    if (!found.found && stories.empty()) {
       std::printf("%-26s %-4s %-14s %7llu  %s\n", mistake.name, mistake.rule, "NOT FOUND",
                   static_cast<unsigned long long>(found.tried), mistake.mistake);
       continue;
     }
-    std::printf("%-26s %-4s %-14s %7llu  ftar-sim --mutant %s --replay %llu\n", mistake.name,
-                mistake.rule, found.caught_by.c_str(), static_cast<unsigned long long>(found.tried),
-                mistake.name, static_cast<unsigned long long>(found.seed));
+    const std::string replay = "ftar-sim --mutant " + std::string(mistake.name) + " --replay " +
+                               std::to_string(found.seed);
+    std::printf("%-26s %-4s %-14s %7llu  %s%s\n", mistake.name, mistake.rule,
+                found.caught_by.c_str(),
+                static_cast<unsigned long long>(found.found ? found.tried : 0), stories.c_str(),
+                found.found ? replay.c_str() : "");
     if (!search.only.empty()) std::printf("  %s\n", FirstLine(found.failure).c_str());
   }
 }
@@ -173,26 +269,73 @@ void PrintTable(const Hunt& hunt, const MutantSearch& search) {
 constexpr char kIntroduction[] =
     "# Planted mistakes\n"
     "\n"
-    "Generated; renew it with `build/release/bin/ftar-sim --mutants --markdown > "
-    "docs/mutants.md`.\n"
+    "Generated; renew it with `build/release/bin/ftar-sim --mutants --stories tests/sim/stories "
+    "--markdown > docs/mutants.md`.\n"
     "\n"
     "Each line is a mistake that `ftar-sim` can plant in its own build of the core "
     "(`src/base/mutant_list.h`), at the place that\n"
     "enforces the rule. *Caught by* is the invariant that objected, *seeds* how many seeds from 1 "
-    "on it took. The rules are\n"
-    "those of [protocol.md](protocol.md).\n"
+    "on it took;\n"
+    "**none** if the seeds tried found nothing, and a story did. *Stories* fail by it, each told "
+    "in "
+    "a few lines ([stories.md](stories.md)).\n"
+    "The rules are those of [protocol.md](protocol.md).\n"
     "\n"
-    "| mutant | rule | the mistake | caught by | seeds |\n"
-    "|---|---|---|---|---|\n";
+    "| mutant | rule | the mistake | caught by | seeds | stories |\n"
+    "|---|---|---|---|---|---|\n";
 
 void PrintMarkdown(const Hunt& hunt) {
   std::fputs(kIntroduction, stdout);
   for (size_t i = 0; i < hunt.targets().size(); ++i) {
     const PlantedMistake& mistake = *hunt.targets()[i];
     const Found& found = hunt.found()[i];
-    std::printf("| `%s` | %s | %s | %s | %llu |\n", mistake.name, mistake.rule, mistake.mistake,
-                found.found ? found.caught_by.c_str() : "**not found**",
-                static_cast<unsigned long long>(found.tried));
+    const bool any = found.found || !found.stories.empty();
+    std::printf("| `%s` | %s | %s | %s | %s | %s |\n", mistake.name, mistake.rule, mistake.mistake,
+                any ? found.caught_by.c_str() : "**not found**",
+                found.found ? std::to_string(found.tried).c_str() : "**none**",
+                StoriesOf(found).c_str());
+  }
+}
+
+constexpr char kStoriesIntroduction[] =
+    "# Stories\n"
+    "\n"
+    "Generated; renew it with `build/release/bin/ftar-sim --mutants --seeds 1:0 --stories "
+    "tests/sim/stories --by-story > docs/stories.md`.\n"
+    "\n"
+    "Each is a small job, `tests/sim/stories/NAME.story`, in which chosen things happen at chosen "
+    "moments. `ftar-sim --story FILE`\n"
+    "prints what every member does then; [its README](../tests/sim/stories/README.md) tells the "
+    "language, [protocol.md](protocol.md) the rules.\n"
+    "*Fails by*: the planted mistakes ([mutants.md](mutants.md)) that make the story fail, first "
+    "those that few others notice.\n"
+    "\n"
+    "| story | rules | what happens | fails by |\n"
+    "|---|---|---|---|\n";
+
+// The mistakes that a story fails by; first those that few others fail by.
+std::string MistakesOf(const Hunt& hunt, const std::string& story) {
+  constexpr size_t kShown = 4;
+  std::vector<std::pair<size_t, std::string>> mistakes;  // how many stories, name
+  for (size_t i = 0; i < hunt.targets().size(); ++i) {
+    const std::vector<std::string>& stories = hunt.found()[i].stories;
+    if (std::find(stories.begin(), stories.end(), story) != stories.end())
+      mistakes.push_back({stories.size(), hunt.targets()[i]->name});
+  }
+  std::sort(mistakes.begin(), mistakes.end());
+  std::string out;
+  for (size_t i = 0; i < std::min(kShown, mistakes.size()); ++i)
+    out += (i > 0 ? ", `" : "`") + mistakes[i].second + "`";
+  if (mistakes.size() > kShown) out += " and " + std::to_string(mistakes.size() - kShown) + " more";
+  return out;
+}
+
+// docs/stories.md
+void PrintStories(const Hunt& hunt) {
+  std::fputs(kStoriesIntroduction, stdout);
+  for (const NamedStory& one : hunt.stories()) {
+    std::printf("| %s | %s | %s | %s |\n", one.name.c_str(), one.story.rule.c_str(),
+                one.story.title.c_str(), MistakesOf(hunt, one.name).c_str());
   }
 }
 
@@ -218,8 +361,12 @@ int HuntMutants(const MutantSearch& search) {
   const auto begin = std::chrono::steady_clock::now();
   Hunt hunt(search);
   if (!hunt.Run()) {
-    std::fprintf(stderr, "ftar-sim: no such mutant, or no process for it\n");
+    std::fprintf(stderr, "ftar-sim: no such mutant, no process for it, or a story unread\n");
     return 2;
+  }
+  if (search.by_story) {
+    PrintStories(hunt);
+    return 0;
   }
   if (search.markdown) {
     PrintMarkdown(hunt);
@@ -229,7 +376,7 @@ int HuntMutants(const MutantSearch& search) {
   size_t found = 0;
   uint64_t most = 0;
   for (const Found& one : hunt.found()) {
-    found += one.found ? 1 : 0;
+    found += one.found || !one.stories.empty() ? 1 : 0;
     most = std::max(most, one.tried);
   }
   const double seconds =

@@ -22,12 +22,14 @@ const PlantedMistake* FindMistake(const std::string& name);
 
 struct MutantSearch {
   std::string only;               // the name of one; empty: all
-  std::vector<std::string> open;  // known to escape: not looked for
+  std::vector<std::string> open;  // known to escape seeds: a story has to find them
+  std::string stories;            // a directory of them; empty: none
   uint64_t from = 1, seeds = 20'000;
   int jobs = 0;           // processes side by side; 0: one a core
+  bool by_story = false;  // print docs/stories.md
   bool markdown = false;  // print docs/mutants.md instead of the table for the terminal
 };
-// Prints what found each. 0 if none is left, else 1.
+// Looks by seeds, and by every story. Prints what found each. 0 if none is left, else 1.
 int HuntMutants(const MutantSearch& search);
 
 }  // namespace ftar::sim

@@ -4,11 +4,13 @@
 
 #include "invariants/result.h"
 #include "node.h"
+#include "story/director.h"
 #include "world.h"
 
 namespace ftar::sim {
 
 collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
+  if (director_) return director_->SpecOf(node, seq);
   Random dice(seed_ * 1000003 + seq);
   collective::OpSpec spec;
   spec.element_bytes = spec.accumulator_bytes = kElementBytes;
@@ -62,6 +64,7 @@ void World::OnStarted(Node& node, Seq seq) {
   buffers.in_place = spec.in_place;
   if (spec.in_place) buffers.recv = buffers.send;
   buffers.recv.resize(std::max<size_t>(buffers.recv.size(), OutputElements(spec)), kUntouched);
+  if (director_) director_->Saw(Moment::Verb::kCalls, node, seq);
 }
 
 void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
@@ -73,6 +76,7 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
           std::to_string(static_cast<int>(outcome.status)));
   FailIf(node.conduct.Delivers());
   FailIf(fencing_.Delivered(node.card.id, outcome));
+  if (director_) director_->SawOutcome(node, outcome);
   const auto found = node.specs.find(outcome.seq);
   if (found == node.specs.end())  // a stand-in: the leaver's caller is gone
     return CheckAgreement(node, outcome, nullptr);
@@ -144,6 +148,7 @@ void World::CheckEnd() {
 // evicted has been struck by something (rules Q3, Q7).
 void World::NoteEnd(Node& node, engine::Phase phase) {
   const std::string who = ToString(node.card.id);
+  if (director_) director_->Saw(Moment::Verb::kEnds, node);
   if (phase == engine::Phase::kEvicted && !node.struck) {
     Fail("innocence: " + who +
          " is evicted, and nothing had befallen it: " + node.engine->phase_status().ToString());
@@ -166,6 +171,7 @@ void World::CallOrStep(Node& node) {
   const size_t under_way = info->in_flight + info->queued;
   if (under_way == 0) FailIf(node.memory.CheckIdle(info->delivered_end));
   if (under_way >= static_cast<size_t>(weather_.window) + 2) return;
+  if (director_ && !director_->MayCall(node, info->next_seq)) return;
   const bool steps = weather_.ops_per_step > 0;
   const bool step_over = under_way == 0 || weather_.eager;
   if (steps && node.in_step && info->next_seq >= node.step_end && step_over) node.in_step = false;
@@ -184,6 +190,7 @@ void World::CallOrStep(Node& node) {
 // Bursts and pauses, the same for all: a user computes between his calls. Without pauses a run is
 // thousands of operations that no fault ever meets.
 TimeNs World::RestAfter(Seq seq) const {
+  if (director_) return director_->pause();
   Random dice(seed_ * 104729 + seq);
   return dice.Below(3) > 0 ? dice.Between(0, 50 * kMicrosecond)
                            : dice.Between(1, 20) * kMillisecond;

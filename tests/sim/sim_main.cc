@@ -3,6 +3,8 @@
 //   ftar-sim --seeds FROM:COUNT    many; a failing one prints the line that replays it
 //   ftar-sim --replay N            one seed, and every step of it
 //   ftar-sim --shrink N            the smallest weather in which a failing seed still fails
+//   ftar-sim --story FILE          plays a story, and prints every step of it
+//   ftar-sim --stories DIR         plays all stories of a directory
 //   ftar-sim --mutants             plants mistakes in the core, and looks for each
 #include <cstdio>
 #include <ctime>
@@ -12,6 +14,7 @@
 
 #include "mutants.h"
 #include "shrink.h"
+#include "story/stories.h"
 #include "world.h"
 
 namespace {
@@ -20,7 +23,7 @@ using ftar::sim::Weather;
 
 struct Options {
   uint64_t seed = 0, replay = 0, shrink = 0;
-  std::string seeds, weather, mutant;
+  std::string seeds, weather, mutant, story, stories;
   int failures_max = 5;
   bool mutants = false;
   ftar::sim::MutantSearch search;
@@ -70,11 +73,16 @@ void Declare(CLI::App* app, Options* options) {
   app->add_option("--shrink", options->shrink, "find the smallest weather in which it fails");
   app->add_option("--weather", options->weather,
                   "NAME=VALUE,... changes what a seed draws; or small, or classic");
+  app->add_option("--story", options->story, "play a story and print every step of it");
+  app->add_option("--stories", options->stories,
+                  "play all stories of a directory; with --mutants look by them too");
   app->add_flag("--mutants", options->mutants, "plant mistakes in the core, and look for each");
   app->add_option("--mutant", options->mutant, "plant this one; with --mutants look for it alone");
   app->add_option("--open", options->search.open,
-                  "with --mutants: known to escape, leave them out");
+                  "with --mutants: known to escape seeds, only stories look for them");
   app->add_option("-j", options->search.jobs, "with --mutants: processes side by side");
+  app->add_flag("--by-story", options->search.by_story,
+                "with --mutants and --stories: print docs/stories.md");
   app->add_flag("--markdown", options->search.markdown, "with --mutants: print docs/mutants.md");
 }
 
@@ -104,10 +112,13 @@ int main(int argc, char** argv) {
     return Complain("no mutant of the name " + options.mutant);
   if (options.mutants) {
     options.search.only = options.mutant;
+    options.search.stories = options.stories;
     if (!options.seeds.empty()) options.search.from = from, options.search.seeds = count;
     return ftar::sim::HuntMutants(options.search);
   }
   if (mistake != nullptr) ftar::mutant_in_force = mistake->mutant;
+  if (!options.story.empty()) return ftar::sim::PlayStories(options.story, /*trace=*/true);
+  if (!options.stories.empty()) return ftar::sim::PlayStories(options.stories, /*trace=*/false);
   uint64_t faults = 0;
   if (options.replay != 0) return RunSeed(options, options.replay, /*trace=*/true, &faults);
   if (options.shrink != 0) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "node.h"
+#include "story/director.h"
 #include "wire/codec.h"
 
 namespace ftar::sim {
@@ -16,7 +17,7 @@ constexpr TimeNs kSlowMax = 6 * kMillisecond;  // of a link in skewed weather
 constexpr TimeNs kHeartbeat = 10 * kMillisecond;
 }  // namespace
 
-World::World(uint64_t seed, Weather weather, bool trace)
+World::World(uint64_t seed, Weather weather, bool trace, const Story* story)
     : seed_(seed),
       weather_(weather),
       trace_(trace),
@@ -24,11 +25,14 @@ World::World(uint64_t seed, Weather weather, bool trace)
       later_(seed ^ 0x1a7e5),
       views_(weather.shards, weather.min_replicas) {
   queue_.reserve(1024);
+  if (story) director_ = std::make_unique<Director>(*this, *story);
 }
 World::~World() = default;
 
 void World::Trace(const std::string& line) const {
-  if (trace_) std::printf("%10.3f ms  %s\n", static_cast<double>(now_) / 1e6, line.c_str());
+  if (!trace_) return;
+  const std::string text = director_ ? director_->Readable(line) : line;
+  std::printf("%10.3f ms  %s\n", static_cast<double>(now_) / 1e6, text.c_str());
 }
 
 namespace {
@@ -126,10 +130,21 @@ bool World::RunNext() {
   return true;
 }
 
+TimeNs World::Delay(uint64_t from, uint64_t to) {
+  return director_ ? director_->WireTime(from, to)
+                   : rng_.Between(1000, weather_.delay_max_us * kMicrosecond);
+}
+
+TimeNs World::WorkTime() {
+  const TimeNs most = weather_.work_delay_max_us * kMicrosecond;
+  if (director_) return director_->work_time();
+  return most > 0 ? rng_.Between(0, most) : 0;
+}
+
 // First in, first out per direction; but where data waits to be sent, an ack passes it.
 TimeNs World::WireTime(uint64_t from, uint64_t to, Carries carries) {
   Wire& wire = WireOf(from, to);
-  TimeNs delay = Delay();
+  TimeNs delay = Delay(from, to);
   const bool slow = weather_.skew && (seed_ * 31 + from * 7 + to * 3) % 4 == 0;
   if (slow) delay = std::min(8 * delay, kSlowMax);
   if (carries == Carries::kAck && weather_.acks_pass) {
@@ -162,16 +177,20 @@ World::Node& World::AddNode(int replica, int shard) {
   config.shards = weather_.shards;
   config.min_replicas = weather_.min_replicas;
   config.timeout_ns = 10 * kHeartbeat;
-  config.agreed_config = {"late_timeout=off", "timeout=100ms"};
+  const std::string late = director_ && director_->late_timeout() > 0
+                               ? std::to_string(director_->late_timeout() / kMillisecond) + "ms"
+                               : "off";
+  config.agreed_config = {"late_timeout=" + late, "timeout=100ms"};
   config.group.window = static_cast<Seq>(weather_.window);
   config.group.chunk_bytes = 64;
   node->engine = std::make_unique<engine::Engine>(config);
   nodes_.push_back(std::move(node));
   Node& placed = *nodes_.back();
+  if (director_) director_->Placed(placed);
   if (trace_)
     Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) + " shard " +
           std::to_string(shard));
-  After(Delay(), [this, &placed] { Attach(placed); });
+  After(Delay(placed.index, 0), [this, &placed] { Attach(placed); });
   return placed;
 }
 
@@ -214,6 +233,7 @@ void World::Drain(Node& node) {
   }
   if (round == kRoundsMax) Fail("quiet: always has more to do");
   node.draining = false;
+  if (director_) director_->SawStages(node);
   Program(node);
 }
 
@@ -228,16 +248,22 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
   if (ready.view_changed && node.engine->view()) NoteView(node);
+  if (!node.alive) return;  // a story's: it dies on the spot, here or below in what it sends
   for (wire::Message& message : ready.to_coordinator) {
     FailIf(node.conduct.SaysToCoordinator(now_, message));
     if (std::holds_alternative<wire::Decided>(message))
       FailIf(node.conduct.TellsStatus(node.engine->view().get(), node.card.id, node.revoked));
     ToCoordinator(node, std::move(message));
+    if (!node.alive) return;
   }
-  for (engine::PeerMessage& message : ready.to_peers) CarryWord(node, message);
+  for (engine::PeerMessage& message : ready.to_peers) {
+    CarryWord(node, message);
+    if (!node.alive) return;
+  }
   for (const wire::MemberCard& card : ready.connect) Connect(node, card);
   for (engine::GroupTodo& item : ready.todo) {
     if (failure_.empty()) CarryTodo(node, item.group, item.todo);
+    if (!node.alive) return;
   }
   if (trace_ && ready.step)
     Trace("step   " + ToString(node.card.id) + " " + std::to_string(ready.step->step) + " status " +
@@ -248,6 +274,7 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.step_pending = false;
     const auto info = node.engine->group_info(kGroup);
     node.step_end = info->next_seq + static_cast<Seq>(weather_.ops_per_step);
+    if (director_) director_->Saw(Moment::Verb::kBegins, node, node.step - 1);
   } else if (ready.step) {
     node.step_pending = false;
   }
@@ -264,6 +291,7 @@ void World::NoteView(Node& node) {
   if (IsForgotten(view->epoch)) ended_ = true;
   newest_ = std::max(newest_, view->epoch);
   FailIf(views_.Installed(node.card.id, view));
+  if (director_) director_->Saw(Moment::Verb::kInstalls, node, EpochCounter(view->epoch));
 }
 
 // A restarted coordinator without a record knows what it is told. If all who have installed a view
@@ -293,6 +321,7 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
   Node* target = Find(message.to);
   if (!target || !node.Holds(*target)) return;
   const TimeNs arrival = WireTime(node.index, target->index, Carries::kWord);
+  if (director_) director_->SawMessage(Moment::Verb::kSends, &node, target, message.message);
   Schedule(arrival, target, node.index,
            [this, target, from, bytes = wire::Encode(message.message)] {
              if (!Reaches(*target, from)) return;
@@ -302,7 +331,9 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
                target->conduct.HearsCredit(from, credit->era);
              if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&*decoded))
                NoteFailures(*target, *verdicts);
-             Feed(*target, engine::FromPeer{from, std::move(*decoded)});
+             if (!director_) return Feed(*target, engine::FromPeer{from, std::move(*decoded)});
+             Feed(*target, engine::FromPeer{from, *decoded});
+             director_->SawMessage(Moment::Verb::kHears, target, Find(from), *decoded);
            });
 }
 
@@ -321,8 +352,7 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
   FailIf(node.memory.Run(todo.work, node.engine->view()->era));
   if (todo.work.id == 0) return;
   const uint64_t id = todo.work.id;
-  const TimeNs most = weather_.work_delay_max_us * kMicrosecond;
-  AtNode(node, now_ + (most > 0 ? rng_.Between(0, most) : 0), [this, &node, group, id] {
+  AtNode(node, now_ + WorkTime(), [this, &node, group, id] {
     node.memory.WorkIsDone(id);
     Feed(node, engine::WorkDone{group, id});
   });
@@ -352,8 +382,12 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
              if (!payload.empty())
                inbound.inbound = target->memory.AddInbound(std::move(payload),
                                                            {header.kind, header.era, header.seq});
+             const MemberId from = inbound.from;
+             const wire::FrameHeader heard = header;
              Feed(*target, engine::FrameArrived{std::move(inbound)});
+             if (director_) director_->SawFrame(Moment::Verb::kHears, *target, *Find(from), heard);
            });
+  if (director_) director_->SawFrame(Moment::Verb::kSends, node, *target, frame.header);
 }
 
 // What was under way when a link closed on this side does not arrive any more.
@@ -395,6 +429,7 @@ std::string World::DescribeStuck(const Node& node) const {
 }
 
 std::string World::Run() {
+  if (director_) return director_->Play();
   StartCoordinator();
   for (int replica = 0; replica < weather_.replicas; ++replica) {
     for (int shard = 0; shard < weather_.shards; ++shard) AddNode(replica, shard);

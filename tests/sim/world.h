@@ -28,9 +28,13 @@
 
 namespace ftar::sim {
 
+class Director;
+struct Story;
+
 class World {
  public:
-  World(uint64_t seed, Weather weather, bool trace);
+  // With a story it decides what happens, not the seed.
+  World(uint64_t seed, Weather weather, bool trace, const Story* story = nullptr);
   ~World();
 
   // Empty if the run was clean, else what was violated: the invariant's name, a colon, the facts.
@@ -39,6 +43,9 @@ class World {
   uint64_t events() const { return events_done_; }
 
  private:
+  friend class Director;  // of a story
+  // Wires to and from the coordinator go by connection, above all members' numbers.
+  static constexpr uint64_t kConnectionBase = 1000;
   struct Node;
   // Something that happens at a time. With a host it happens inside that process: not if it is
   // dead, and not before it runs again if it is stopped. `from`: over the wire from that node,
@@ -68,7 +75,8 @@ class World {
   void After(TimeNs delay, Action run) { At(now_ + delay, std::move(run)); }
   void AtNode(Node& host, TimeNs at, Action run) { Schedule(at, &host, 0, std::move(run)); }
   bool RunNext();
-  TimeNs Delay() { return rng_.Between(1000, weather_.delay_max_us * kMicrosecond); }
+  TimeNs Delay(uint64_t from, uint64_t to);
+  TimeNs WorkTime();
   Wire& WireOf(uint64_t from, uint64_t to) { return wires_[from << 32 | to]; }
   TimeNs WireTime(uint64_t from, uint64_t to, Carries carries = Carries::kWord);
   Node& AddNode(int replica, int shard);
@@ -139,6 +147,7 @@ class World {
   void Ambush(const wire::Message& message);
   void Kill(Node& node);
   void Stop(Node& node, TimeNs duration);
+  void Continue(Node& node);
   void CutLink(Node& a, Node& b);
   void LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after);
   void RestartCoordinator();
@@ -172,6 +181,7 @@ class World {
   std::unordered_map<uint64_t, std::set<const Node*>> failure_knowers_;
   Fencing fencing_;
   Views views_;
+  std::unique_ptr<Director> director_;  // null without a story
   std::string failure_;
   int ambushes_left_ = 0;
   std::vector<std::pair<Node*, Node*>> flapping_;
