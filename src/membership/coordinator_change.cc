@@ -58,17 +58,6 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
   return entries;
 }
 
-// A replica comes in at one epoch; a later one in its place has nothing to do with it.
-bool CoordinatorMachine::MateHasLeft(const wire::ViewEntry& of) const {
-  return current_ && std::any_of(current_->entries.begin(), current_->entries.end(),
-                                 [this, &of](const wire::ViewEntry& entry) {
-                                   const Peer* peer = Find(entry.card.id);
-                                   return entry.card.replica == of.card.replica &&
-                                          entry.joined_epoch == of.joined_epoch && peer &&
-                                          peer->departed;
-                                 });
-}
-
 wire::Prepare CoordinatorMachine::MakePrepare() {
   wire::Prepare prepare;
   prepare.epoch = NextEpoch();
@@ -77,10 +66,8 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
   for (wire::ViewEntry& entry : prepare.members) {
     const MemberId id = entry.card.id;
     if (entry.joined_epoch == 0) entry.joined_epoch = prepare.epoch;
-    // Asks to leave; or its replica has in part gone as planned, at an end that this column has not
-    // heard of before the coordinator was lost.
-    if (prepare_leavers_.contains(id) || MateHasLeft(entry))
-      entry.last.kind = wire::Bound::Kind::kAlways;
+    if (prepare_leavers_.contains(id))
+      entry.last.kind = wire::Bound::Kind::kAlways;  // asks to leave
     // Q3: survivors nest in what each was promised last, and a planned view is no promise that
     // everybody has heard of: who came by one since the last Install is a member, not a survivor.
     const bool heard_of =

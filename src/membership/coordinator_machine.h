@@ -218,7 +218,6 @@ class CoordinatorMachine {
 
   // coordinator_change.cc
   void StartChange();
-  bool MateHasLeft(const wire::ViewEntry& of) const;
   wire::Prepare MakePrepare();
   std::vector<wire::ViewEntry> NextEntries() const;
   bool HasQuorum(const wire::Prepare& prepare);
