@@ -151,6 +151,8 @@ int64_t Config::bytes(KnobId id) const {
   return Get(id).value.number;
 }
 
+bool Config::is_word(KnobId id) const { return Get(id).value.word; }
+
 int64_t Config::integer(KnobId id) const {
   assert(KnobOf(id).type == KnobType::kInteger);
   return Get(id).value.word ? -1 : Get(id).value.number;

@@ -40,6 +40,7 @@ class Config {
   // "auto" is 0 for durations and bytes and -1 for integers; heartbeat is derived, never 0.
   int64_t duration_ns(KnobId id) const;
   int64_t bytes(KnobId id) const;
+  bool is_word(KnobId id) const;  // auto, off and the like stand where a number may
   int64_t integer(KnobId id) const;
   bool on(KnobId id) const;
   const std::string& text(KnobId id) const;  // strings and the words of enums

@@ -78,7 +78,7 @@ constexpr Knob kKnobs[] = {
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the oneshot plan when plan is auto."},
     {K::kCredit, "credit", B, "auto", "auto", 65'536, 64 * kGiB, kAgreed, kShown,
-     "Bytes that may be on the way to one peer unacknowledged."},
+     "Bytes that may be on the way to one peer unacknowledged, over TCP; auto is 64 MiB."},
     {K::kIsa, "isa", E, "auto", "auto|scalar|avx2|avx512", 0, 0, kOwn, kShown,
      "Instruction set of the reduction; the result's bits are the same with each."},
     {K::kShmRing, "shm_ring", B, "auto", "auto", 4096, 16 * kGiB, kOwn, kShown,

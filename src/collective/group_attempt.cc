@@ -160,7 +160,8 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
   // already here.
   op.plan = plan::Choose(op.spec.kind, forced, op.spec.count * op.spec.element_bytes,
-                         static_cast<int>(op.origin.size()), config_.deterministic);
+                         static_cast<int>(op.origin.size()), config_.deterministic,
+                         config_.oneshot_max_bytes);
   op.weights.assign(members, kUnknownWeight);
   op.weights[op.me] = op.spec.weight;
   op.raws_sent.assign(members, false);

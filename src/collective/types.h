@@ -156,6 +156,7 @@ struct GroupConfig {
   bool deterministic = false;
   plan::PlanKind plan = plan::PlanKind::kAuto;
   uint64_t chunk_bytes = 0;
+  std::optional<uint64_t> oneshot_max_bytes;  // none: by the number of members
 };
 
 }  // namespace ftar::collective

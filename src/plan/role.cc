@@ -75,13 +75,15 @@ const char* PlanName(PlanKind plan) {
   return "unknown";
 }
 
-PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic) {
+PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic,
+                std::optional<uint64_t> oneshot_max_bytes) {
   if (kind == Kind::kBarrier) return PlanKind::kOneShot;
   if (kind != Kind::kAllReduce) return PlanKind::kDirect;
   if (forced == PlanKind::kRing && deterministic) forced = PlanKind::kDirect;
   if (forced != PlanKind::kAuto) return forced;
   const uint64_t others = members > 1 ? static_cast<uint64_t>(members) - 1 : 1;
-  if (bytes <= std::max(kOneShotBytesMin, kOneShotSentMax / others)) return PlanKind::kOneShot;
+  const uint64_t small = std::max(kOneShotBytesMin, kOneShotSentMax / others);
+  if (bytes <= oneshot_max_bytes.value_or(small)) return PlanKind::kOneShot;
   return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace ftar::plan {
@@ -43,8 +44,10 @@ struct Role {
 };
 
 // Which plan runs: what the caller forced, else by size. `deterministic` allows only plans that add
-// in member order.
-PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic);
+// in member order. `oneshot_max_bytes`: up to where one-shot is taken; none: by what a member has
+// to send.
+PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic,
+                std::optional<uint64_t> oneshot_max_bytes = {});
 
 // The member of `current` that owns chunk `chunk`: its owner in `origin` while that lives, else a
 // survivor by turns, so only a leaver's chunks change owner (rule F5). Both lists hold member keys

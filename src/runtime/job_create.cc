@@ -110,6 +110,8 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.tcp_congestion = config_.text(KnobId::kTcpCongestion);
   device.tcp_crc = config_.on(KnobId::kTcpCrc);
   device.allow_wildcard = config_.on(KnobId::kAllowWildcard);
+  if (const size_t credit = BytesOrZero(config_.bytes(KnobId::kCredit)); credit > 0)
+    device.credit_bytes = credit;
   device.shm_ring_bytes = BytesOrZero(config_.bytes(KnobId::kShmRing));
   // Together less than the time after which silence evicts: the link's verdict should come before
   // that of the clock.
@@ -159,6 +161,8 @@ engine::Config Job::Impl::MakeEngineConfig(const Devices& devices) {
   out.group.deterministic = config_.on(KnobId::kDeterministic);
   out.group.plan = PlanOf(config_.text(KnobId::kPlan));
   out.group.chunk_bytes = BytesOrZero(config_.bytes(KnobId::kChunk));
+  if (!config_.is_word(KnobId::kOneshotMax))
+    out.group.oneshot_max_bytes = static_cast<uint64_t>(config_.bytes(KnobId::kOneshotMax));
   return out;
 }
 

@@ -1,11 +1,11 @@
 // What a transport is: a Device (this member's end), Links (one a peer), and Completions that a
 // poll returns.
 //
-// A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up, except that
-// an ack passes data frames that wait to be sent. It survives the loss of a path (a reset socket is
-// dialled again and unacknowledged frames are sent again, design 7), and says kDown only when all
-// paths are gone for good or the peer's process is.
-// What a frame means is nobody's business here: epochs, credits and verdicts live above.
+// A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up, except
+// that an ack passes data frames that wait to be sent. It survives the loss of a path (a reset
+// socket is dialled again and unacknowledged frames are sent again, design 7), and says kDown only
+// when all paths are gone for good or the peer's process is. What a frame means is nobody's
+// business here: epochs, credits and verdicts live above.
 //
 // Threads: a device and its links are driven by one thread at a time (the runtime holds the job's
 // lock). Only `wait_fd` and `PrepareSleep` concern sleeping. Nothing here blocks, except
@@ -117,9 +117,10 @@ struct DeviceConfig {
   std::string tcp_congestion;  // empty: system default
   bool tcp_crc = true;
   bool allow_wildcard = false;
-  size_t shm_ring_bytes = 0;  // 0: chosen from the group's size
+  size_t credit_bytes = 64u << 20;  // tcp: on the way to one peer and not acknowledged
+  size_t shm_ring_bytes = 0;        // 0: chosen from the group's size
   int64_t path_silence_ns = 0;  // a path that swallows what is sent for so long is lost; 0: never
-  int64_t path_retry_ns = 0;  // how long a lost path is dialled again before the link is dead
+  int64_t path_retry_ns = 0;    // how long a lost path is dialled again before the link is dead
   int64_t handshake_timeout_ns = 5 * kSecond;
   int unauthenticated_max =
       256;  // connections that have not proved the token yet; more are closed at once
@@ -167,15 +168,16 @@ class Device {
   };
   virtual Counters counters() const = 0;
 
-  // Fault injection, for the decorator `faulty` and the test hook. `peer` invalid: every peer. False if nothing was
-  // disturbed, as for a device without such a thing: only the decorator silences and delays.
+  // Fault injection, for the decorator `faulty` and the test hook. `peer` invalid: every peer.
+  // False if nothing was disturbed, as for a device without such a thing: only the decorator
+  // silences and delays.
   enum class Disturbance {
     kResetPaths,        // every path of the link is cut once
     kCorruptNextFrame,  // a byte of the next frame changes on the wire
     kSilence,           // from now on everything is swallowed, both ways, for good
     kSilenceOutgoing,
     kSilenceIncoming,
-    kDelay,             // every frame sent from now on leaves `delay_ns` later
+    kDelay,  // every frame sent from now on leaves `delay_ns` later
   };
   virtual bool Disturb(MemberId /*peer*/, Disturbance /*what*/, TimeNs /*delay_ns*/ = 0) {
     return false;

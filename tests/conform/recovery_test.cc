@@ -91,6 +91,14 @@ TEST_P(PathTest, CorruptFramesAreSentAgain) {
   EXPECT_GE(a.device->counters().bytes_resent, 3u * 30'000);
 }
 
+TEST_P(PathTest, ASmallCreditOnlyBoundsWhatIsOnTheWay) {
+  DeviceConfig sender = BaseConfig(GetParam(), 1), receiver = BaseConfig(GetParam(), 2);
+  sender.credit_bytes = receiver.credit_bytes = 65'536;  // less than two frames
+  Node a(GetParam(), sender), b(GetParam(), receiver);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  StreamThrough(&a, &b, 100, 50'000, [](uint64_t) {});
+}
+
 TEST_P(PathTest, ManyResetsInARow) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));

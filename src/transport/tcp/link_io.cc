@@ -10,8 +10,8 @@ namespace ftar::transport::tcp {
 namespace {
 
 constexpr size_t kHoldBytesMax = 64u << 20;
-constexpr size_t kWindowBytesMax = 64u << 20;  // numbered and unacknowledged
 constexpr uint64_t kAheadFramesMax = 1u << 20;
+constexpr size_t kAheadBytesMax = 128u << 20;  // or twice the credit; one frame may be more than it
 constexpr size_t kStreamQueueBytes = 256 * 1024;
 constexpr size_t kFlushBytesMax = 4u << 20;
 constexpr size_t kLightFrames = 8, kLightBytes = 128 * 1024;
@@ -196,7 +196,7 @@ OutFrame* TcpLink::NextFrame() {
     resend_.erase(resend_.begin());
     if (number >= acked_) return WindowFrame(number);
   }
-  if (queue_.empty() || window_bytes_ >= kWindowBytesMax) return nullptr;
+  if (queue_.empty() || window_bytes_ >= device_->config().credit_bytes) return nullptr;
   window_.push_back(std::move(queue_.front()));
   queue_.pop_front();
   OutFrame* frame = window_.back().get();
@@ -330,7 +330,8 @@ void TcpLink::Accept(Arrived frame, TimeNs now) {
     ack_at_ = now;
     return device_->MarkDirty(this);
   }
-  if (number - expected_ > kAheadFramesMax || ahead_bytes_ > 2 * kWindowBytesMax) {
+  if (number - expected_ > kAheadFramesMax ||
+      ahead_bytes_ > std::max(kAheadBytesMax, 2 * device_->config().credit_bytes)) {
     return Fail({Code::kCorrupt, "the peer runs ahead of what it may send"});
   }
   if (number != expected_) {
@@ -374,7 +375,8 @@ void TcpLink::Deliver(Arrived frame, TimeNs now) {
 void TcpLink::CountForAck(size_t bytes, TimeNs now) {
   ++unacked_frames_;
   unacked_bytes_ += bytes;
-  if (unacked_frames_ >= kAckFrames || unacked_bytes_ >= kAckBytes) {
+  const size_t ack_bytes = std::min(kAckBytes, device_->config().credit_bytes / 4);
+  if (unacked_frames_ >= kAckFrames || unacked_bytes_ >= ack_bytes) {
     ack_at_ = now;
     device_->MarkDirty(this);
   } else if (ack_at_ == kNever) {

@@ -149,6 +149,9 @@ TEST(Choose, ForcedUnlessTheOrderOfAdditionsForbidsIt) {
   EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 4096, 64, false), PlanKind::kOneShot);
   EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 4097, 64, false), PlanKind::kDirect);
   EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 500, false), PlanKind::kRing);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 8, 4, false, 0), PlanKind::kDirect);
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 4, false, 1 << 20),
+            PlanKind::kOneShot);
   EXPECT_EQ(Choose(Kind::kBarrier, PlanKind::kRing, 0, 4, false), PlanKind::kOneShot);
 }
 
