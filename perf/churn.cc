@@ -61,7 +61,7 @@ class Churn {
   bool AllJoined() const;
   void EndRun();
   int Conclude();
-  nlohmann::json Report(const std::vector<double>& descriptors,
+  nlohmann::json Report(const std::vector<double>& descriptors, const std::vector<double>& mappings,
                         const std::vector<double>& memory) const;
 
   const Options& options_;
@@ -213,6 +213,7 @@ void Churn::EndRun() {
 }
 
 nlohmann::json Churn::Report(const std::vector<double>& descriptors,
+                             const std::vector<double>& mappings,
                              const std::vector<double>& memory) const {
   return {{"actions", actions_},
           {"kills", counts_[0]},
@@ -224,15 +225,17 @@ nlohmann::json Churn::Report(const std::vector<double>& descriptors,
           {"disagreements", collector_.disagreements().size()},
           {"hang", hung_},
           {"descriptors", descriptors},
-          {"resident_kib", memory},
+          {"mappings", mappings},
+          {"private_kib", memory},
           {"errors", errors_}};
 }
 
 int Churn::Conclude() {
-  std::vector<double> descriptors, memory;
+  std::vector<double> descriptors, mappings, memory;
   for (const Sample& sample : samples_) {
     descriptors.push_back(static_cast<double>(sample.footprint.descriptors));
-    memory.push_back(static_cast<double>(sample.footprint.resident_kib));
+    mappings.push_back(static_cast<double>(sample.footprint.mappings));
+    memory.push_back(static_cast<double>(sample.footprint.private_kib));
   }
   for (const std::string& text : collector_.disagreements()) errors_.push_back(text);
   fmt::print(
@@ -244,7 +247,7 @@ int Churn::Conclude() {
   if (!options_.json_path.empty()) {
     std::FILE* file = std::fopen(options_.json_path.c_str(), "we");
     if (file == nullptr) return kExitUsage;
-    fmt::print(file, "{}\n", Report(descriptors, memory).dump(1));
+    fmt::print(file, "{}\n", Report(descriptors, mappings, memory).dump(1));
     std::fclose(file);
   }
   if (hung_) return kExitHang;
@@ -279,6 +282,19 @@ ChurnAction ChooseAction(int members, int low, int high, uint64_t random) {
   return part % 20 < 14 ? ChurnAction::kStop : ChurnAction::kLeave;
 }
 
+namespace {
+
+template <typename Act>
+void EachLine(const std::string& path, const Act& act) {
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return;
+  char line[512];
+  while (std::fgets(line, sizeof line, file) != nullptr) act(line);
+  std::fclose(file);
+}
+
+}  // namespace
+
 Footprint FootprintOf(int64_t pid) {
   Footprint footprint;
   DIR* folder = opendir(fmt::format("/proc/{}/fd", pid).c_str());
@@ -286,14 +302,12 @@ Footprint FootprintOf(int64_t pid) {
   while (readdir(folder) != nullptr) ++footprint.descriptors;
   closedir(folder);
   footprint.descriptors -= 2;  // "." and ".."
-  std::FILE* file = std::fopen(fmt::format("/proc/{}/status", pid).c_str(), "re");
-  if (file == nullptr) return footprint;
-  char line[256];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
+  EachLine(fmt::format("/proc/{}/status", pid), [&footprint](const char* line) {
     unsigned long long kib = 0;
-    if (std::sscanf(line, "VmRSS: %llu", &kib) == 1) footprint.resident_kib = kib;
-  }
-  std::fclose(file);
+    if (std::sscanf(line, "RssAnon: %llu", &kib) == 1) footprint.private_kib += kib;
+    if (std::sscanf(line, "RssFile: %llu", &kib) == 1) footprint.private_kib += kib;
+  });
+  EachLine(fmt::format("/proc/{}/maps", pid), [&footprint](const char*) { ++footprint.mappings; });
   return footprint;
 }
 

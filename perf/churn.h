@@ -20,10 +20,12 @@ enum class ChurnAction { kKill, kStop, kLeave, kJoin };
 // What to do next with `members` alive, to stay between `low` and `high`; `random` is any number.
 ChurnAction ChooseAction(int members, int low, int high, uint64_t random);
 
-// Descriptors and resident memory of a process, 0 when it cannot be seen.
+// What a process holds; all 0 when it cannot be seen. Its links' windows over shared memory fill up
+// with their age, so they are counted (as mappings), not weighed.
 struct Footprint {
   uint64_t descriptors = 0;
-  uint64_t resident_kib = 0;
+  uint64_t mappings = 0;
+  uint64_t private_kib = 0;  // resident, less what is shared memory
 };
 Footprint FootprintOf(int64_t pid);
 
