@@ -1,6 +1,7 @@
 // Two members of one job in this process, with a coordinator beside it: what members can get wrong
 // about each other.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -149,6 +150,31 @@ TEST_F(Pair, ManyThreadsWaitForOneOperationAndOneJob) {
   }
   EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
   EXPECT_EQ(ftarOpRelease(other), FTAR_OK);
+}
+
+TEST_F(Pair, ACancelledThreadFinishesItsWaitFirst) {
+  std::vector<float> data(100, 1);
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarAllReduce(data.data(), data.data(), 100, FTAR_F32, FTAR_SUM, groups_[0], &op),
+            FTAR_OK);
+  const auto wait = [](void* waited) -> void* {
+    ftarOpWait(static_cast<ftarOp_t>(waited), kSecondNs / 2, nullptr);  // the other never calls
+    for (;;) pause();                                                   // here it may end
+  };
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, nullptr, wait, op), 0);
+  usleep(100'000);
+  ASSERT_EQ(pthread_cancel(thread), 0);
+  void* ended = nullptr;
+  ASSERT_EQ(pthread_join(thread, &ended), 0);
+  EXPECT_EQ(ended, PTHREAD_CANCELED);
+  float other[100] = {};
+  ftarOp_t theirs = nullptr;
+  ASSERT_EQ(ftarAllReduce(other, other, 100, FTAR_F32, FTAR_SUM, groups_[1], &theirs), FTAR_OK);
+  EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarOpWait(theirs, kLongNs, nullptr), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  EXPECT_EQ(ftarOpRelease(theirs), FTAR_OK);
 }
 
 TEST_F(Pair, OverlapWithAnOperationInFlightIsRefused) {
