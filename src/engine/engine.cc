@@ -372,12 +372,12 @@ void Engine::Impl::OnPeer(MemberId, const wire::CallNotice& message) {
 
 // A group exists from its first mention on: a peer's frame may come before the local open.
 collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
-  auto& slot = groups_[key];
-  if (slot) return *slot;
+  if (const auto found = groups_.find(key); found != groups_.end()) return *found->second;
   collective::GroupConfig config = config_.group;
   config.key = key;
   if (window > 0) config.window = window;
-  slot = std::make_unique<collective::GroupMachine>(std::move(config));
+  auto machine = std::make_unique<collective::GroupMachine>(std::move(config));
+  auto& slot = groups_[key] = std::move(machine);  // no empty slot if there is no memory
   if (!view_ || phase_ == Phase::kJoining) return *slot;
   slot->SetPlannedView(now_, view_, base_);
   for (const auto& [peer, credit] : credits_) slot->OnCredit(now_, peer, credit.kept);

@@ -2,56 +2,67 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <mutex>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 namespace ftar::runtime {
-namespace {
 
-struct Registry {
-  std::mutex mutex;
-  std::vector<ForkAware*> objects;
+// All objects, chained through themselves.
+class ForkRegistry {
+ public:
+  void Add(ForkAware* object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    object->next_ = std::exchange(first_, object);
+  }
+  void Remove(ForkAware* object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (ForkAware** at = &first_; *at != nullptr; at = &(*at)->next_) {
+      if (*at != object) continue;
+      *at = object->next_;
+      return;
+    }
+  }
+  void Prepare() {
+    mutex_.lock();
+    ForEach(&ForkAware::BeforeFork);
+  }
+  void Resume(void (ForkAware::*after)()) {
+    ForEach(after);
+    mutex_.unlock();
+  }
+
+ private:
+  void ForEach(void (ForkAware::*call)()) {
+    for (ForkAware* object = first_; object != nullptr;) {
+      ForkAware* const next = object->next_;
+      (object->*call)();
+      object = next;
+    }
+  }
+
+  std::mutex mutex_;
+  ForkAware* first_ = nullptr;
 };
 
-Registry& TheRegistry() {
-  // Never destroyed: a fork may come while the process ends.
-  static Registry* const registry = new Registry;
-  return *registry;
-}
+namespace {
 
-void Prepare() {
-  Registry& registry = TheRegistry();
-  registry.mutex.lock();
-  for (ForkAware* object : registry.objects) object->BeforeFork();
-}
-
-void Parent() {
-  Registry& registry = TheRegistry();
-  for (ForkAware* object : registry.objects) object->AfterForkInParent();
-  registry.mutex.unlock();
-}
-
-void Child() {
-  Registry& registry = TheRegistry();
-  for (ForkAware* object : registry.objects) object->AfterForkInChild();
-  registry.mutex.unlock();
-}
+// Never destroyed: a fork may come while the process ends.
+static_assert(std::is_trivially_destructible_v<ForkRegistry>);
+constinit ForkRegistry registry;
 
 }  // namespace
 
 void RegisterForkAware(ForkAware* object) {
   static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(Prepare, Parent, Child); });
-  Registry& registry = TheRegistry();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
-  registry.objects.push_back(object);
+  std::call_once(once, [] {
+    pthread_atfork([] { registry.Prepare(); },
+                   [] { registry.Resume(&ForkAware::AfterForkInParent); },
+                   [] { registry.Resume(&ForkAware::AfterForkInChild); });
+  });
+  registry.Add(object);
 }
 
-void UnregisterForkAware(ForkAware* object) {
-  Registry& registry = TheRegistry();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
-  std::erase(registry.objects, object);
-}
+void UnregisterForkAware(ForkAware* object) { registry.Remove(object); }
 
 }  // namespace ftar::runtime

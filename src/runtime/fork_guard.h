@@ -3,7 +3,8 @@
 // the job refuses every call with kForked.
 //
 // fork() in any thread takes the job's lock first, so that no table is half changed in the child;
-// the child handler only closes descriptors and sets a flag. Registering is for any thread.
+// the child handler only closes descriptors and sets a flag. Registering is for any thread, and
+// needs no memory: a job that could not be made for want of it is taken apart with none.
 #ifndef FTAR_RUNTIME_FORK_GUARD_H_
 #define FTAR_RUNTIME_FORK_GUARD_H_
 
@@ -16,6 +17,10 @@ class ForkAware {
   virtual void AfterForkInParent() = 0;  // gives it back
   virtual void
   AfterForkInChild() = 0;  // async-signal-safe: closes descriptors, marks, gives the lock back
+
+ private:
+  friend class ForkRegistry;
+  ForkAware* next_ = nullptr;
 };
 
 void RegisterForkAware(ForkAware* object);

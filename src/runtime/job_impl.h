@@ -59,6 +59,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status Report(Code cause, const std::string& text);
   Status Evict(MemberId member, const std::string& reason);
   Status Destroy();
+  void TellOfDestroy();
   Status NextEvent(JobEvent* event, int64_t timeout_ns);
   Status GetCounter(const std::string& name, uint64_t* value);
   std::string DumpJson();

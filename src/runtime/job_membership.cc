@@ -169,17 +169,25 @@ void Job::Impl::OnPhaseEnded() {
   Wake();
 }
 
+// Whoever has no memory to say that it goes is lost to the others, and goes all the same.
+void Job::Impl::TellOfDestroy() {
+  if (!driver_ || !ended_.ok()) return;
+  try {
+    const TimeNs now = Now();
+    driver_->Feed(now, engine::AbortSelf{Code::kAborted, "the job was destroyed"});
+    Settle(now);
+  } catch (...) {
+    driver_->Break();
+  }
+}
+
 Status Job::Impl::Destroy() {
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (Job::InCallback()) return Status(Code::kState, "a callback must not destroy its job");
   {
     Lock lock = TakeLock();
     if (std::exchange(destroyed_, true)) return Status::Ok();
-    const TimeNs now = Now();
-    if (driver_ && ended_.ok()) {
-      driver_->Feed(now, engine::AbortSelf{Code::kAborted, "the job was destroyed"});
-      Settle(now);
-    }
+    TellOfDestroy();
     stopping_ = true;
     changed_.notify_all();
     progress_.notify_all();

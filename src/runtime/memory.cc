@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
+#include <new>
 
 namespace ftar::runtime {
 
@@ -50,8 +51,12 @@ void StagingPool::Give(StagingBlock block, TimeNs now) {
     free(block.data);
     return;
   }
-  cached_bytes_ += block.capacity;
-  free_[ClassOf(block.capacity)].push_back({block, now});
+  try {
+    free_[ClassOf(block.capacity)].push_back({block, now});
+    cached_bytes_ += block.capacity;
+  } catch (const std::bad_alloc&) {  // none even to remember it by
+    free(block.data);
+  }
 }
 
 void StagingPool::Trim(TimeNs now, TimeNs idle_ns) {
