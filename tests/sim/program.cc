@@ -184,7 +184,7 @@ void World::CallOrStep(Node& node) {
   } else {
     return;
   }
-  AtNode(node, node.resting_until, [this, &node] { Drain(node); });
+  AtNode(node, OfUser(node, node.resting_until), [this, &node] { Drain(node); });
 }
 
 // Bursts and pauses, the same for all: a user computes between his calls. Without pauses a run is

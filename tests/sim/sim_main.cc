@@ -5,6 +5,7 @@
 //   ftar-sim --shrink N            the smallest weather in which a failing seed still fails
 //   ftar-sim --story FILE          plays a story, and prints every step of it
 //   ftar-sim --stories DIR         plays all stories of a directory
+//   ftar-sim --explore FILE|DIR    plays such stories in every order of their events
 //   ftar-sim --mutants             plants mistakes in the core, and looks for each
 #include <cstdio>
 #include <ctime>
@@ -14,6 +15,7 @@
 
 #include "mutants.h"
 #include "shrink.h"
+#include "story/explorer.h"
 #include "story/stories.h"
 #include "world.h"
 
@@ -23,8 +25,9 @@ using ftar::sim::Weather;
 
 struct Options {
   uint64_t seed = 0, replay = 0, shrink = 0;
-  std::string seeds, weather, mutant, story, stories;
+  std::string seeds, weather, mutant, story, stories, explore;
   int failures_max = 5;
+  uint64_t orders_max = 2'000'000;
   bool mutants = false;
   ftar::sim::MutantSearch search;
 };
@@ -76,6 +79,9 @@ void Declare(CLI::App* app, Options* options) {
   app->add_option("--story", options->story, "play a story and print every step of it");
   app->add_option("--stories", options->stories,
                   "play all stories of a directory; with --mutants look by them too");
+  app->add_option("--explore", options->explore,
+                  "play a story, or those of a directory, in every order of its events");
+  app->add_option("--orders", options->orders_max, "with --explore: give up after so many");
   app->add_flag("--mutants", options->mutants, "plant mistakes in the core, and look for each");
   app->add_option("--mutant", options->mutant, "plant this one; with --mutants look for it alone");
   app->add_option("--open", options->search.open,
@@ -119,6 +125,8 @@ int main(int argc, char** argv) {
   if (mistake != nullptr) ftar::mutant_in_force = mistake->mutant;
   if (!options.story.empty()) return ftar::sim::PlayStories(options.story, /*trace=*/true);
   if (!options.stories.empty()) return ftar::sim::PlayStories(options.stories, /*trace=*/false);
+  if (!options.explore.empty())
+    return ftar::sim::ExploreStories(options.explore, options.orders_max);
   uint64_t faults = 0;
   if (options.replay != 0) return RunSeed(options, options.replay, /*trace=*/true, &faults);
   if (options.shrink != 0) {

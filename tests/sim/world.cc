@@ -5,6 +5,7 @@
 
 #include "node.h"
 #include "story/director.h"
+#include "story/explorer.h"
 #include "wire/codec.h"
 
 namespace ftar::sim {
@@ -17,13 +18,14 @@ constexpr TimeNs kSlowMax = 6 * kMillisecond;  // of a link in skewed weather
 constexpr TimeNs kHeartbeat = 10 * kMillisecond;
 }  // namespace
 
-World::World(uint64_t seed, Weather weather, bool trace, const Story* story)
+World::World(uint64_t seed, Weather weather, bool trace, const Story* story, Explorer* explorer)
     : seed_(seed),
       weather_(weather),
       trace_(trace),
       rng_(seed ^ 0x5eed),
       later_(seed ^ 0x1a7e5),
-      views_(weather.shards, weather.min_replicas) {
+      views_(weather.shards, weather.min_replicas),
+      explorer_(explorer) {
   queue_.reserve(1024);
   if (story) director_ = std::make_unique<Director>(*this, *story);
 }
@@ -96,7 +98,7 @@ void World::Fail(const std::string& what) {
   Trace("VIOLATION " + what);
 }
 
-void World::Schedule(TimeNs at, Node* host, uint64_t from, Action run) {
+void World::Schedule(When when, Node* host, uint64_t from, Action run) {
   uint32_t slot = 0;
   if (free_slots_.empty()) {
     slot = static_cast<uint32_t>(slots_.size());
@@ -105,29 +107,61 @@ void World::Schedule(TimeNs at, Node* host, uint64_t from, Action run) {
     slot = free_slots_.back();
     free_slots_.pop_back();
   }
-  slots_[slot] = {std::move(run), host, from};
-  queue_.push_back({std::max(at, now_), order_++, slot});
+  const bool in_lane = when.lane != 0;
+  slots_[slot] = {std::move(run), host, from, in_lane};
+  in_lanes_ += in_lane ? 1 : 0;
+  if (in_lane && explorer_ && explorer_->exploring())
+    return explorer_->Offer(when.lane, when.object, slot);
+  queue_.push_back({std::max(when.at, now_), order_++, slot});
   std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
 }
 
 bool World::RunNext() {
+  if (explorer_ && explorer_->Rules(*this)) {
+    RunSlot(explorer_->Choose());
+    return true;
+  }
   if (queue_.empty()) return false;
   std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
   const Turn turn = queue_.back();
   queue_.pop_back();
   now_ = turn.at;
+  RunSlot(turn.slot);
+  return true;
+}
+
+void World::RunSlot(uint32_t slot) {
   ++events_done_;
-  Scheduled next = std::move(slots_[turn.slot]);
-  free_slots_.push_back(turn.slot);
+  Scheduled next = std::move(slots_[slot]);
+  free_slots_.push_back(slot);
+  in_lanes_ -= next.in_lane ? 1 : 0;
   Node* host = next.host;
-  if (host && !host->alive) return true;
-  if (next.from != 0 && !cut_.empty() && cut_.contains({next.from, host->index})) return true;
+  if (host && !host->alive) return;
+  if (next.from != 0 && !cut_.empty() && cut_.contains({next.from, host->index})) return;
   if (host && host->stopped) {
     host->backlog.push_back(std::move(next.run));
   } else {
     next.run();
   }
-  return true;
+}
+
+// A wire's end: members by number, connections to the coordinator above them.
+uint64_t World::ObjectAt(uint64_t end) const {
+  if (end < kConnectionBase) return end;
+  const auto found = connections_.find(end - kConnectionBase);
+  return found == connections_.end() ? 0 : found->second->index;
+}
+
+namespace {
+constexpr uint64_t kAckLane = uint64_t{1} << 63, kUserLane = uint64_t{1} << 62;
+}
+
+World::When World::OfUser(const Node& node, TimeNs at) {
+  return {at, kUserLane | node.index, node.index};
+}
+
+World::When World::OfWork(const Node& node, TimeNs at) {
+  return {at, node.index << 32 | node.index, node.index};
 }
 
 TimeNs World::Delay(uint64_t from, uint64_t to) {
@@ -142,18 +176,19 @@ TimeNs World::WorkTime() {
 }
 
 // First in, first out per direction; but where data waits to be sent, an ack passes it.
-TimeNs World::WireTime(uint64_t from, uint64_t to, Carries carries) {
+World::When World::WireTime(uint64_t from, uint64_t to, Carries carries) {
   Wire& wire = WireOf(from, to);
   TimeNs delay = Delay(from, to);
   const bool slow = weather_.skew && (seed_ * 31 + from * 7 + to * 3) % 4 == 0;
   if (slow) delay = std::min(8 * delay, kSlowMax);
+  const uint64_t lane = from << 32 | to, object = ObjectAt(to);
   if (carries == Carries::kAck && weather_.acks_pass) {
     wire.word_free = std::max(wire.word_free + 1, now_ + delay);
-    return wire.word_free;
+    return {wire.word_free, lane | kAckLane, object};
   }
   wire.free = std::max(std::max(wire.free, wire.word_free) + 1, now_ + delay);
   if (carries != Carries::kData) wire.word_free = wire.free;
-  return wire.free;
+  return {wire.free, lane, object};
 }
 
 World::Node* World::Find(MemberId id) {
@@ -320,7 +355,7 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
   }
   Node* target = Find(message.to);
   if (!target || !node.Holds(*target)) return;
-  const TimeNs arrival = WireTime(node.index, target->index, Carries::kWord);
+  const When arrival = WireTime(node.index, target->index, Carries::kWord);
   if (director_) director_->SawMessage(Moment::Verb::kSends, &node, target, message.message);
   Schedule(arrival, target, node.index,
            [this, target, from, bytes = wire::Encode(message.message)] {
@@ -352,7 +387,7 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
   FailIf(node.memory.Run(todo.work, node.engine->view()->era));
   if (todo.work.id == 0) return;
   const uint64_t id = todo.work.id;
-  AtNode(node, now_ + WorkTime(), [this, &node, group, id] {
+  AtNode(node, OfWork(node, now_ + WorkTime()), [this, &node, group, id] {
     node.memory.WorkIsDone(id);
     Feed(node, engine::WorkDone{group, id});
   });
@@ -373,7 +408,7 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
   Node* target = Find(frame.to);
   if (!target || !node.Holds(*target)) return;
   const Carries carries = ack ? Carries::kAck : Carries::kData;
-  const TimeNs arrival = WireTime(node.index, target->index, carries);
+  const When arrival = WireTime(node.index, target->index, carries);
   collective::InboundFrame inbound{node.card.id, frame.header, frame.ext, 0};
   Schedule(arrival, target, node.index,
            [this, target, inbound = std::move(inbound), payload = std::move(payload)]() mutable {
@@ -397,7 +432,7 @@ bool World::Reaches(const Node& target, MemberId sender) const {
 
 void World::Connect(Node& node, const wire::MemberCard& card) {
   const MemberId id = card.id;
-  At(WireTime(node.index, 0), [this, &node, id] {
+  At(WireTime(node.index, 0).at, [this, &node, id] {  // it changes both ends: no lane
     Node* peer = Find(id);
     if (!node.alive) return;
     const bool refused = !peer || !peer->alive || peer->revoked.contains(node.card.id) ||

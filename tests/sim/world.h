@@ -29,12 +29,15 @@
 namespace ftar::sim {
 
 class Director;
+class Explorer;
 struct Story;
 
 class World {
  public:
-  // With a story it decides what happens, not the seed.
-  World(uint64_t seed, Weather weather, bool trace, const Story* story = nullptr);
+  // With a story it decides what happens, not the seed; with an explorer that decides in which
+  // order.
+  World(uint64_t seed, Weather weather, bool trace, const Story* story = nullptr,
+        Explorer* explorer = nullptr);
   ~World();
 
   // Empty if the run was clean, else what was violated: the invariant's name, a colon, the facts.
@@ -44,9 +47,20 @@ class World {
 
  private:
   friend class Director;  // of a story
+  friend class Explorer;
   // Wires to and from the coordinator go by connection, above all members' numbers.
   static constexpr uint64_t kConnectionBase = 1000;
   struct Node;
+  // When something happens; and in which lane, if it comes over a wire or is a process's own: what
+  // is in one lane keeps its order whatever the times are, and changes nothing but `object`.
+  struct When {
+    When(TimeNs time) : at(time) {}  // NOLINT: a time alone is one
+    When(TimeNs time, uint64_t in_lane, uint64_t changes)
+        : at(time), lane(in_lane), object(changes) {}
+    TimeNs at;
+    uint64_t lane = 0;    // 0: nothing but the time says when
+    uint64_t object = 0;  // a member's number, or 0 for the coordinator
+  };
   // Something that happens at a time. With a host it happens inside that process: not if it is
   // dead, and not before it runs again if it is stopped. `from`: over the wire from that node,
   // which may be cut by then.
@@ -54,6 +68,7 @@ class World {
     Action run;
     Node* host = nullptr;
     uint64_t from = 0;
+    bool in_lane = false;
   };
   struct Turn {
     TimeNs at;
@@ -70,15 +85,20 @@ class World {
   };
 
   // world.cc: clock, nodes, wires
-  void Schedule(TimeNs at, Node* host, uint64_t from, Action run);
-  void At(TimeNs at, Action run) { Schedule(at, nullptr, 0, std::move(run)); }
+  void Schedule(When when, Node* host, uint64_t from, Action run);
+  void At(When when, Action run) { Schedule(when, nullptr, 0, std::move(run)); }
   void After(TimeNs delay, Action run) { At(now_ + delay, std::move(run)); }
-  void AtNode(Node& host, TimeNs at, Action run) { Schedule(at, &host, 0, std::move(run)); }
+  void AtNode(Node& host, When when, Action run) { Schedule(when, &host, 0, std::move(run)); }
   bool RunNext();
+  void RunSlot(uint32_t slot);
   TimeNs Delay(uint64_t from, uint64_t to);
   TimeNs WorkTime();
   Wire& WireOf(uint64_t from, uint64_t to) { return wires_[from << 32 | to]; }
-  TimeNs WireTime(uint64_t from, uint64_t to, Carries carries = Carries::kWord);
+  When WireTime(uint64_t from, uint64_t to, Carries carries = Carries::kWord);
+  uint64_t ObjectAt(uint64_t end) const;
+  // The lanes of what a member does by itself: its user, its reductions.
+  static When OfUser(const Node& node, TimeNs at);
+  static When OfWork(const Node& node, TimeNs at);
   Node& AddNode(int replica, int shard);
   Node* Find(MemberId id);
   void Feed(Node& node, engine::Event event);
@@ -167,6 +187,7 @@ class World {
   std::vector<Turn> queue_;  // a heap
   std::deque<Scheduled> slots_;
   std::vector<uint32_t> free_slots_;
+  int in_lanes_ = 0;  // so many of what is scheduled has a lane
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_map<uint64_t, Wire> wires_;
   std::set<std::pair<uint64_t, uint64_t>> cut_;
@@ -182,6 +203,7 @@ class World {
   Fencing fencing_;
   Views views_;
   std::unique_ptr<Director> director_;  // null without a story
+  Explorer* explorer_ = nullptr;        // null where times decide what comes next
   std::string failure_;
   int ambushes_left_ = 0;
   std::vector<std::pair<Node*, Node*>> flapping_;

@@ -8,7 +8,8 @@ namespace ftar::sim {
 
 namespace {
 constexpr TimeNs kTimeout = 100 * kMillisecond;
-}
+constexpr uint64_t kExitLane = uint64_t{1} << 60;  // an exit is seen beside what is on the wire
+}  // namespace
 
 void Director::Do(const Deed& deed, const Happening& happening) {
   using Kind = Deed::Kind;
@@ -77,19 +78,23 @@ void Director::Kill(Node& node, const Deed& deed) {
   const TimeNs seen = world_.now_ + story_.notice;
   if (connection != 0) {
     World& world = world_;
-    const TimeNs sent = world_.WireOf(connection + World::kConnectionBase, 0).free + 1;
-    world_.At(std::max(seen, sent), [&world, connection] {
+    const uint64_t end = connection + World::kConnectionBase;
+    const TimeNs sent = world_.WireOf(end, 0).free + 1;
+    world_.At({std::max(seen, sent), end << 32, 0}, [&world, connection] {
       world.FeedCoordinator(membership::Disconnected{connection, ""});
     });
   }
   const bool proven = deed.proven;
   for (auto& other : world_.nodes_) {
-    if (!other->alive || !other->Holds(node)) continue;
+    if (other.get() == &node) continue;
     Node* watcher = other.get();
+    const uint64_t wire = node.index << 32 | watcher->index;
     const TimeNs sent = world_.WireOf(node.index, watcher->index).free + 1;
-    world_.At(proven ? seen : std::max(seen, sent), [this, watcher, &node, proven] {
+    const World::When closes(std::max(seen, sent), wire, watcher->index);
+    const World::When exits(seen, kExitLane | wire, watcher->index);
+    world_.At(proven ? exits : closes, [this, watcher, &node, proven] {
       const MemberId dead = node.card.id;
-      if (watcher->revoked.contains(dead)) return;
+      if (!watcher->Holds(node) || watcher->revoked.contains(dead)) return;
       if (proven) {
         world_.Feed(*watcher, engine::PeerExited{dead});
       } else {
@@ -120,6 +125,40 @@ void Director::Cut(Node& a, Node& b, bool one_way) {
         world_.Feed(*self, engine::LinkIsDown{peer->card.id, Code::kLink, "reset"});
     });
   }
+}
+
+// One end notices; what the other has sent and will send does not come in any more.
+void Director::CutHere(Node& self, Node& peer) {
+  if (world_.trace_)
+    world_.Trace("cut    " + ToString(self.card.id) + " from " + ToString(peer.card.id));
+  world_.Strike(self);
+  world_.cut_.insert({peer.index, self.index});
+  if (!self.revoked.contains(peer.card.id))
+    world_.Feed(self, engine::LinkIsDown{peer.card.id, Code::kLink, "reset"});
+}
+
+std::vector<Director::Blow> Director::BlowsOf(size_t scene) {
+  std::vector<Blow> blows;
+  for (const Deed& deed : story_.scenes[scene].deeds) {
+    const auto nodes = NodesOf(deed.kind == Deed::Kind::kEvict ? deed.peer : deed.who);
+    for (Node* node : nodes) {
+      if (deed.kind != Deed::Kind::kCut) {
+        blows.push_back({node, [this, &deed, scene] {
+                           progress_[scene].fired = true;
+                           Do(deed, {});
+                         }});
+        continue;
+      }
+      Node* peer = NodesOf(deed.peer).at(0);
+      for (auto [self, other] : {std::pair{node, peer}, std::pair{peer, node}}) {
+        blows.push_back({self, [this, self = self, other = other, scene] {
+                           progress_[scene].fired = true;
+                           if (self->alive) CutHere(*self, *other);
+                         }});
+      }
+    }
+  }
+  return blows;
 }
 
 // Both ways the connection is lost, until the way is mended. One way words vanish, and nobody is

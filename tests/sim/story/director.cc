@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "story/explorer.h"
 #include "wire/codec.h"
 
 namespace ftar::sim {
@@ -174,6 +175,7 @@ TimeNs Director::WireTime(uint64_t from, uint64_t to) const {
 
 bool Director::MayCall(const Node& node, Seq seq) const {
   if (seq >= static_cast<Seq>(story_.weather.ops)) return false;
+  if (world_.explorer_ && !world_.explorer_->Awake(&node)) return false;
   return std::none_of(story_.gates.begin(), story_.gates.end(), [&](const Gate& gate) {
     return Is(gate.who, &node) && seq >= gate.op && !free_.contains(gate.who);
   });
@@ -258,11 +260,15 @@ std::string Director::Play() {
   TimeNs done_since = kNever;
   while (world_.failure_.empty() && world_.RunNext()) {
     const TimeNs now = world_.now_;
+    if (world_.explorer_ && world_.explorer_->redundant()) return "";
     if (world_.ended_ && AllFired() && deeds_ahead_ == 0) break;
     done_since = Done() ? std::min(done_since, now) : kNever;
     const bool played = AllFired() && deeds_ahead_ == 0;
-    if (done_since != kNever && now - done_since > (played ? kTail : kPatience)) break;
     if (world_.events_done_ > kEventsMax || now > kTimeMax) break;
+    if (done_since == kNever) continue;
+    const bool explored = world_.explorer_ && !world_.explorer_->exploring();
+    if (explored && Judge().empty()) break;  // there are many to come
+    if (now - done_since > (played ? kTail : kPatience)) break;
   }
   const std::string failure = Readable(world_.failure_);
   if (story_.fails.empty()) return failure.empty() ? Judge() : failure;

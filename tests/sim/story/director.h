@@ -47,6 +47,13 @@ class Director {
   void SawOutcome(const Node& node, const collective::Outcome& outcome);
   void SawNote(const std::string& text) { notes_.push_back(text); }
 
+  // Of a scene that may come at any moment: its deeds, each at the member that it changes.
+  struct Blow {
+    const Node* on;
+    Action strike;
+  };
+  std::vector<Blow> BlowsOf(size_t scene);
+
   // What the world asks.
   TimeNs WireTime(uint64_t from, uint64_t to) const;
   TimeNs work_time() const { return story_.weather.work_delay_max_us * kMicrosecond; }
@@ -75,6 +82,7 @@ class Director {
   void Kill(Node& node, const Deed& deed);
   void Stop(Node& node);
   void Cut(Node& a, Node& b, bool one_way);
+  void CutHere(Node& self, Node& peer);
   void CutOff(const Deed& deed);
   void Part(const Deed& deed);
   void Flap(Node& a, Node& b, TimeNs duration);

@@ -84,6 +84,8 @@ std::string Director::JudgeEnds() const {
         want = expectation.text;
     }
     const std::string have = EndOf(node->engine->phase());
+    if (want == "anyhow" && have != "in") continue;
+    if (want == "anyhow") want = "in";
     if (have != want)
       return "story: " + NameOf(node.get()) + " is " + have + ", expected " + want + ": " +
              Readable(node->engine->phase_status().ToString());

@@ -110,6 +110,12 @@ const std::map<std::string, plan::Kind>& Collectives() {
   return collectives;
 }
 
+bool StrikesOneMember(Deed::Kind kind) {
+  using Kind = Deed::Kind;
+  return kind == Kind::kKill || kind == Kind::kEvict || kind == Kind::kCut ||
+         kind == Kind::kLeave || kind == Kind::kAbort;
+}
+
 class Parser {
  public:
   explicit Parser(Story* story) : story_(story) {
@@ -214,6 +220,9 @@ class Parser {
     if (words->Take("plan")) return story_->plan = OneOf(words, Plans(), "plan"), true;
     if (words->Take("in_place")) return story_->weather.in_place = 1, true;
     if (words->Take("acks_pass")) return story_->weather.acks_pass = 1, true;
+    if (words->Take("all_call")) return story_->all_call = true, true;
+    if (words->Take("overtakings"))
+      return story_->overtakings = static_cast<int>(words->Number()), true;
     if (words->Take("fails")) return story_->fails = words->Word("an invariant"), true;
     if (words->Take("op")) return ReadDetail(words), true;
     if (words->Take("hold")) {
@@ -269,6 +278,8 @@ class Parser {
       if (kind == Deed::Kind::kRepeat &&
           (scene.moment.who != kCoordinatorName || scene.moment.verb != Moment::Verb::kSends))
         throw Wrong("only what the coordinator sends can be repeated");
+      if (scene.moment.verb == Moment::Verb::kWhenever && !StrikesOneMember(kind))
+        throw Wrong("that cannot come at any moment: it changes more than one member at once");
     } while (words->Take(","));
     story_->scenes.push_back(std::move(scene));
   }
@@ -282,7 +293,10 @@ class Parser {
         {"begins", Verb::kBegins},     {"ends", Verb::kEnds}};
     Moment moment;
     if (words->Take("at")) {
-      moment.at = words->Time();
+      const bool whenever = words->Take("any");
+      if (whenever) moment.verb = Verb::kWhenever;
+      if (whenever) words->Need("moment");
+      if (!whenever) moment.at = words->Time();
       return moment;
     }
     moment.who = Name(words);
@@ -397,8 +411,8 @@ class Parser {
     } else {
       out.names = {Name(words)};
       out.text = words->Word("how it ends");
-      static const std::set<std::string> kEnds = {"evicted", "left", "aborted", "rejected",
-                                                  "waits"};
+      static const std::set<std::string> kEnds = {"evicted",  "left",   "aborted",
+                                                  "rejected", "anyhow", "waits"};
       if (!kEnds.contains(out.text)) throw Wrong("nobody ends as '" + out.text + "'");
       out.kind = out.text == "waits" ? Kind::kWaits : Kind::kEnd;
     }

@@ -22,7 +22,18 @@ inline constexpr char kAnybody[] = "anybody";
 
 // A pattern for something that happens.
 struct Moment {
-  enum class Verb { kAt, kSends, kHears, kCalls, kCompletes, kDelivers, kInstalls, kBegins, kEnds };
+  enum class Verb {
+    kAt,
+    kWhenever,  // explored: at every moment that there is
+    kSends,
+    kHears,
+    kCalls,
+    kCompletes,
+    kDelivers,
+    kInstalls,
+    kBegins,
+    kEnds
+  };
   Verb verb = Verb::kAt;
   TimeNs at = 0;          // kAt
   std::string who, what;  // what: the name of a message or of a kind of frame
@@ -125,6 +136,10 @@ struct Story {
   TimeNs notice = kMillisecond;  // until others see that somebody is dead
   TimeNs late_timeout = 0;
   std::string fails;  // known to: the invariant
+  // Explored: all have called before anything else happens; how often one may be overtaken, -1
+  // without bound.
+  bool all_call = false;
+  int overtakings = -1;
   std::vector<OpDetail> details;
   std::vector<Gate> gates;
   std::vector<Scene> scenes;
