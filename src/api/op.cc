@@ -140,16 +140,20 @@ Status WaitFor(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
   if (object == nullptr) return api::BadHandle(api::HandleKind::kOp, op);
   if (timeout_ns < -1) return Status(Code::kArg, "timeout_ns", "timeout_ns is below -1");
   if (outcome != nullptr) FTAR_RETURN_IF_ERROR(api::CheckOutput(outcome, "outcome"));
-  collective::Outcome result;
-  Status status = runtime::OpStatusOf(object->op, &result);
+  Status status;
   // In a callback, and after the job's end, there is nothing to drive: only to look.
-  if (status.code() == Code::kInProgress && !object->job->destroyed.load() &&
-      !runtime::Job::InCallback()) {
-    status = object->job->job->Wait(object->op, timeout_ns, &result);
+  if (runtime::OutcomeOf(object->op) != nullptr || object->job->destroyed.load() ||
+      runtime::Job::InCallback()) {
+    status = runtime::OpStatusOf(object->op);
+  } else {
+    status = object->job->job->Wait(object->op, timeout_ns);
     // The job may have been destroyed meanwhile by another thread; then the op has its own answer.
-    if (status.code() == Code::kState) status = runtime::OpStatusOf(object->op, &result);
+    if (status.code() == Code::kState) status = runtime::OpStatusOf(object->op);
   }
   if (status.code() == Code::kTimeout && timeout_ns == 0) return Status(Code::kInProgress, "");
+  static const collective::Outcome kNone;
+  const collective::Outcome* const found = runtime::OutcomeOf(object->op);
+  const collective::Outcome& result = found != nullptr ? *found : kNone;
   if (IsFinal(status.code()) && outcome != nullptr) {
     ftarOutcome out = api::ToPublic(result);
     out.status = static_cast<ftarResult_t>(status.code());
@@ -174,17 +178,14 @@ Status ListParticipants(ftarOp_t op, ftarMemberInfo* members, size_t stride, siz
                     "stride is " + std::to_string(stride) + ", not the size of a member");
     }
   }
-  collective::Outcome result;
-  // The operation's own status is no concern here, only whether there is one.
-  if (runtime::OpStatusOf(object->op, &result).code() == Code::kInProgress) {
-    return Status(Code::kInProgress, "");
-  }
-  *n = result.members.size();
-  for (size_t i = 0; i < result.members.size() && i < capacity; ++i) {
+  const collective::Outcome* const result = runtime::OutcomeOf(object->op);
+  if (result == nullptr) return Status(Code::kInProgress, "");
+  *n = result->members.size();
+  for (size_t i = 0; i < result->members.size() && i < capacity; ++i) {
     auto* at =
         reinterpret_cast<ftarMemberInfo*>(reinterpret_cast<std::byte*>(members) + i * stride);
     at->size = stride < sizeof(ftarMemberInfo) ? stride : sizeof(ftarMemberInfo);
-    api::WriteStruct(api::ToPublic(result.members[i]), at);
+    api::WriteStruct(api::ToPublic(result->members[i]), at);
   }
   return Status::Ok();
 }

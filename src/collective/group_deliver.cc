@@ -100,10 +100,11 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   Outcome outcome = OutcomeOf(op, now);
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
   for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);
+  // Who cannot deliver for want of memory still has what it needs to give the input back.
+  Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
   if (!FTAR_MUTANT(kStagingKept)) {
     for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
   }
-  Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
   spent_ = std::move(op);
   ops_.pop_front();
   ++delivered_end_;

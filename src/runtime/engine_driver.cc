@@ -90,7 +90,10 @@ void EngineDriver::Run(TimeNs now) {
       for (const auto& device : devices_) device->Flush(now);
     });
   }
-  if (broken_) next_deadline_ = now + kRetryNs;
+  if (broken_) {
+    RestoreInputs();
+    next_deadline_ = now + kRetryNs;
+  }
   if (!deferred_.empty()) DeliverFinished(now);
   if (now - last_trim_ns_ > kSecond) {
     last_trim_ns_ = now;
@@ -124,15 +127,9 @@ void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
   for (const engine::PeerMessage& message : ready.to_peers) SendControl(message);
 }
 
-// Also without memory inputs are still saved and given back: that takes none.
 void EngineDriver::ExecuteTodos(TimeNs now, engine::Ready& ready) {
-  for (engine::GroupTodo& todo : ready.todo) {
-    if (!broken_) {
-      Guard([&] { ExecuteTodo(now, todo.group, todo.todo); });
-    } else if (todo.todo.kind == Todo::Kind::kWork && todo.todo.work.id == 0) {
-      DoWork(now, todo.group, todo.todo.work);
-    }
-  }
+  for (engine::GroupTodo& todo : ready.todo)
+    Guard([&] { ExecuteTodo(now, todo.group, todo.todo); });
   Guard([&] {
     if (ready.step) host_->OnStep(*ready.step);
     for (const engine::Notice& notice : ready.notices) host_->OnNotice(notice);
@@ -267,6 +264,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     const BufferRef from = work.sources.empty() ? BufferRef{} : work.sources[0].buffer;
     const std::byte* src = Resolve(group, from, false);
     good = src != nullptr && from.bytes == work.dst.bytes;
+    if (good) NoteSaved(group, from, work.dst);
     if (good && src != dst) std::memmove(dst, src, from.bytes);
   } else if (good) {
     std::memset(dst, 0, work.dst.bytes);

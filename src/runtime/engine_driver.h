@@ -133,6 +133,10 @@ class EngineDriver {
     uint32_t flights = 0;
     bool released = false;
   };
+  struct Saved {  // of a user's buffer, in staging
+    GroupKey group = 0;
+    collective::BufferRef user, kept;
+  };
   struct Flight {  // a send whose payload is not copied
     bool used = false;
     uint32_t generation = 0;
@@ -189,6 +193,9 @@ class EngineDriver {
   // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are
   // refused.
   std::byte* Resolve(GroupKey group, const collective::BufferRef& ref, bool write);
+  void NoteSaved(GroupKey group, const collective::BufferRef& from,
+                 const collective::BufferRef& to);
+  void RestoreInputs();
   void FreeStaging(TimeNs now, GroupKey group, uint64_t id);
   void ReleaseInbound(TimeNs now, uint64_t id);
   void DetachInbound(uint64_t id);
@@ -211,6 +218,7 @@ class EngineDriver {
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;
   SlotTable<Inbound> inbound_;
+  std::vector<Saved> saved_;
   std::map<std::pair<GroupKey, uint64_t>, Staging> staging_;  // each group counts its own
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;

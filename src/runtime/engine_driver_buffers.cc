@@ -51,9 +51,30 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
   return nullptr;
 }
 
+// Before the copy is made: whatever lands there later, this can be given back.
+void EngineDriver::NoteSaved(GroupKey group, const BufferRef& from, const BufferRef& to) {
+  const bool of_user = from.kind == BufferRef::Kind::kSend || from.kind == BufferRef::Kind::kRecv;
+  if (!of_user || to.kind != BufferRef::Kind::kStaging || from.bytes == 0) return;
+  if (Resolve(group, from, /*write=*/true) != nullptr) saved_.push_back({group, from, to});
+}
+
+// When memory has run out in the middle of a step, the engine does not know how far it has come. So
+// what it has saved of users' buffers is put back without it, the oldest last, and it takes no
+// memory.
+void EngineDriver::RestoreInputs() {
+  for (auto saved = saved_.rbegin(); saved != saved_.rend(); ++saved) {
+    std::byte* const user = Resolve(saved->group, saved->user, /*write=*/true);
+    const std::byte* const kept = Resolve(saved->group, saved->kept, /*write=*/false);
+    if (user != nullptr && kept != nullptr) std::memcpy(user, kept, saved->kept.bytes);
+  }
+  saved_.clear();
+}
+
 void EngineDriver::FreeStaging(TimeNs now, GroupKey group, uint64_t id) {
   const auto found = staging_.find({group, id});
   if (found == staging_.end()) return;
+  std::erase_if(saved_,
+                [&](const Saved& saved) { return saved.group == group && saved.kept.id == id; });
   found->second.released = true;
   if (found->second.flights > 0) return;  // EndFlight gives it back
   pool_.Give(found->second.block, now);

@@ -105,9 +105,7 @@ Expected<std::vector<OpPtr>> Job::Start(const GroupPtr& group, std::vector<OpReq
   return impl_->Start(group, std::move(requests));
 }
 
-Status Job::Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome) {
-  return impl_->Wait(op, timeout_ns, outcome);
-}
+Status Job::Wait(const OpPtr& op, int64_t timeout_ns) { return impl_->Wait(op, timeout_ns); }
 
 Expected<collective::Outcome> Job::OutcomeOf(const GroupPtr& group, Seq seq) const {
   return impl_->OutcomeOf(group->key, seq);

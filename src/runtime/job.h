@@ -140,7 +140,7 @@ class Job : public std::enable_shared_from_this<Job> {
   Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
   // kOk and agreed verdicts: final. kInProgress (timeout 0), kTimeout, kQuorum, kCoordinator: the
   // op lives on.
-  Status Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome);
+  Status Wait(const OpPtr& op, int64_t timeout_ns);
   Expected<collective::Outcome> OutcomeOf(const GroupPtr& group, Seq seq) const;  // the last 1,024
 
   Status StepBegin(const StepRequest& request, StepResult* result);
@@ -159,9 +159,9 @@ class Job : public std::enable_shared_from_this<Job> {
   std::unique_ptr<Impl> impl_;
 };
 
-// A final outcome's members etc.; kept by the op until its last reference goes.
-Status OpStatusOf(const OpPtr& op,
-                  collective::Outcome* outcome);  // no waiting: kInProgress while it runs
+// Without waiting: kInProgress, and null, while it runs. The outcome lives as long as the op.
+Status OpStatusOf(const OpPtr& op);
+const collective::Outcome* OutcomeOf(const OpPtr& op);
 
 }  // namespace ftar::runtime
 

@@ -97,7 +97,7 @@ void Job::Impl::Settle(TimeNs now) {
   const engine::Phase phase = driver_->engine().phase();
   const bool running = phase == engine::Phase::kJoining || phase == engine::Phase::kMember ||
                        phase == engine::Phase::kLeaving;
-  if ((!running || driver_->broken()) && ended_.ok()) {
+  if ((!running || driver_->broken()) && !closed_down_) {
     try {
       OnPhaseEnded();
     } catch (...) {  // no memory even for that: again soon

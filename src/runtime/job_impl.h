@@ -69,7 +69,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
   GroupInfo group_info(GroupKey key, Epoch epoch);
   Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
-  Status Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome);
+  Status Wait(const OpPtr& op, int64_t timeout_ns);
   Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
   Status StepBegin(const StepRequest& request, StepResult* result);
   Status StepEnd(int64_t step, StepResult* result);
@@ -138,7 +138,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status CheckOverlap(const std::vector<OpPtr>& fresh) const;
   void NumberOps(GroupState& state, Seq end);
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
-  void FinishOp(GroupState* state, const OpPtr& op, collective::Outcome outcome);
+  void FinishOp(const OpPtr& op, collective::Outcome outcome);
   void FinishAll(const Status& status);
   Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
 
@@ -199,7 +199,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   bool running_callbacks_ = false;
   ViewPtr view_, previous_view_;
   Culprit last_culprit_;
-  Status ended_;  // why this member is out
+  Status ended_;                                       // why this member is out
+  Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some
   bool leave_requested_ = false;
 
   // Steps.

@@ -152,9 +152,11 @@ Status Job::Impl::Evict(MemberId member, const std::string& reason) {
 // any more when their operations end (contract 9).
 void Job::Impl::OnPhaseEnded() {
   const engine::Phase phase = driver_->engine().phase();
+  // Waits end by this, even if all that follows has to be tried again for want of memory.
+  if (driver_->broken() && ended_.ok()) ended_ = std::move(no_memory_);
   Status why = driver_->engine().phase_status();
   if (driver_->broken()) {
-    why = Status(Code::kMemory, "no memory to go on");
+    why = ended_;
     driver_->Abandon(Now(), why);
   } else if (phase == engine::Phase::kLeft || why.ok()) {
     why = Status(Code::kLeft, "this member has left");

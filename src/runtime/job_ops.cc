@@ -194,8 +194,7 @@ void Job::Impl::OnStarted(const engine::Started& started) {
     return one->handle == started.handle;
   });
   if (found == starting_.end()) return;
-  const OpPtr op = std::move(*found);
-  starting_.erase(found);
+  const OpPtr op = *found;
   GroupState& state = groups_[started.group];
   op->seq = started.seq;
   if (started.seq != kNoSeq) {
@@ -207,8 +206,9 @@ void Job::Impl::OnStarted(const engine::Started& started) {
     collective::Outcome outcome;
     outcome.status = Code::kLeft;
     outcome.text = "this member has left";
-    FinishOp(nullptr, op, std::move(outcome));
+    FinishOp(op, std::move(outcome));
   }
+  starting_.erase(found);  // last: it is somewhere even if there was no memory
 }
 
 // Calls made before this member knew its first number get theirs in order, once it does: the last
@@ -247,12 +247,11 @@ void Job::Impl::OnDelivered(GroupKey group, collective::Outcome outcome) {
   state.history.Add(outcome);
   const auto place = PlaceOf(group, state, seq);
   if (place == state.ops.end()) return;  // a leaver's stand-in: nobody called it here
-  const OpPtr op = std::move(*place);
+  FinishOp(*place, std::move(outcome));  // without memory it stays where it can be ended
   state.ops.erase(place);
-  FinishOp(&state, op, std::move(outcome));
 }
 
-void Job::Impl::FinishOp(GroupState*, const OpPtr& op, collective::Outcome outcome) {
+void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome outcome) {
   if (op->done.load(std::memory_order_relaxed)) return;
   outcome.tag = op->request.spec.tag;
   outcome.start_ns = op->start_ns;
@@ -281,7 +280,7 @@ void Job::Impl::FinishAll(const Status& status) {
     outcome.status = status.code();
     outcome.text = status.text();
     outcome.seq = op->seq;
-    FinishOp(nullptr, op, std::move(outcome));
+    FinishOp(op, std::move(outcome));
   }
   // Only now: without memory for all of it, it is done again.
   for (auto& [key, state] : groups_) {
@@ -308,8 +307,8 @@ Status Job::Impl::WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now) {
                     control_->last_error().text() + "); the operation is undecided");
 }
 
-Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome* outcome) {
-  if (op->done.load(std::memory_order_acquire)) return OpStatusOf(op, outcome);
+Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
+  if (op->done.load(std::memory_order_acquire)) return op->status;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs begun = Now();
@@ -317,7 +316,9 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome*
       timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
   Lock lock = TakeLock();
   Status early;
-  const Predicate done = [&] { return op->done.load(std::memory_order_relaxed) || destroyed_; };
+  const Predicate done = [&] {
+    return op->done.load(std::memory_order_relaxed) || !ended_.ok() || destroyed_;
+  };
   while (!done()) {
     // Looks at the wait's other reasons to end every now and then; a wait of a healthy operation
     // never gets here twice.
@@ -327,8 +328,9 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns, collective::Outcome*
     early = WaitVerdict(op, begun, now);
     if (!early.ok() || now >= deadline) break;
   }
+  if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   lock.unlock();
-  if (op->done.load(std::memory_order_acquire)) return OpStatusOf(op, outcome);
+  if (op->done.load(std::memory_order_acquire)) return op->status;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (!early.ok()) return early;
   if (timeout_ns == 0) return Status(Code::kInProgress, "in progress");
@@ -347,10 +349,13 @@ Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
                 "seq " + std::to_string(seq) + " is none of this group's last 1024 operations");
 }
 
-Status OpStatusOf(const OpPtr& op, collective::Outcome* outcome) {
-  if (!op->done.load(std::memory_order_acquire)) return Status(Code::kInProgress, "in progress");
-  if (outcome != nullptr) *outcome = op->outcome;
-  return op->status;
+Status OpStatusOf(const OpPtr& op) {
+  return op->done.load(std::memory_order_acquire) ? op->status
+                                                  : Status(Code::kInProgress, "in progress");
+}
+
+const collective::Outcome* OutcomeOf(const OpPtr& op) {
+  return op->done.load(std::memory_order_acquire) ? &op->outcome : nullptr;
 }
 
 }  // namespace ftar::runtime

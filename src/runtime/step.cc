@@ -62,7 +62,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   }
   const std::deque<OpPtr> ops = step_ops_;
   const Predicate done = [&] {
-    return destroyed_ || std::all_of(ops.begin(), ops.end(), [](const OpPtr& op) {
+    return destroyed_ || !ended_.ok() || std::all_of(ops.begin(), ops.end(), [](const OpPtr& op) {
              return op->done.load(std::memory_order_relaxed);
            });
   };

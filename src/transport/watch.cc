@@ -86,6 +86,7 @@ Status ProcessWatch::Start() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
+  head_ = std::make_unique<robust_list_head>();
   const int error = pthread_create(&thread_, &attributes, &ProcessWatch::ThreadMain, this);
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -162,10 +163,12 @@ void ProcessWatch::CloseInForkedChild() {
 }
 
 void ProcessWatch::Publish() {
+  std::vector<Watched> all;
+  for (const auto& [peer, watched] : peers_) all.push_back(watched);
   {
     const std::lock_guard lock(mutex_);
-    published_.clear();
-    for (const auto& [peer, watched] : peers_) published_.push_back(watched);
+    published_.swap(all);
+    fresh_ = true;
   }
   WakeThread();
 }
@@ -182,6 +185,7 @@ void* ProcessWatch::ThreadMain(void* self) {
   return nullptr;
 }
 
+// Takes no memory: nobody could be told that there is none.
 void ProcessWatch::Run() {
   HoldWords();
   std::vector<Watched> watched;
@@ -191,7 +195,10 @@ void ProcessWatch::Run() {
     generation = generation_.load();
     {
       const std::lock_guard lock(mutex_);
-      watched = published_;
+      if (std::exchange(fresh_, false)) {
+        watched.clear();
+        watched.swap(published_);
+      }
       stop = stop_;
     }
     // Words that are decided are reported once and not slept on: the owner takes them out.
@@ -218,7 +225,6 @@ void ProcessWatch::Run() {
 
 // Takes all words and registers them with the kernel; from here on they fall when this thread does.
 void ProcessWatch::HoldWords() {
-  head_ = std::make_unique<robust_list_head>();
   robust_list_head* head = head_.get();
   Segment* segment = own_->segment();
   const auto tid = static_cast<uint32_t>(::syscall(SYS_gettid));

@@ -83,8 +83,9 @@ class ProcessWatch {
 
   pthread_t thread_{};
   bool thread_runs_ = false;
-  std::mutex mutex_;  // guards published_ and stop_
+  std::mutex mutex_;  // guards the next three
   std::vector<Watched> published_;
+  bool fresh_ = false;  // published_ is for the thread to take
   bool stop_ = false;
   std::atomic<uint32_t> generation_{0};  // the thread's own futex: changes with published_
   std::atomic<uint32_t> held_{0};        // 1 when the thread holds the words

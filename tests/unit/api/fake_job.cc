@@ -43,6 +43,7 @@ class Group {};
 class Op {
  public:
   bool aborted = false;
+  bool done = false;
 };
 
 class Job::Impl {
@@ -111,12 +112,12 @@ Expected<std::vector<OpPtr>> Job::Start(const GroupPtr&, std::vector<OpRequest> 
   return ops;
 }
 
-Status Job::Wait(const OpPtr& op, int64_t, collective::Outcome* outcome) {
+Status Job::Wait(const OpPtr& op, int64_t) {
   if (impl_->destroyed) {
     op->aborted = true;
     return Status(Code::kState, "destroyed");
   }
-  *outcome = World().outcome;
+  op->done = true;
   return World().wait;
 }
 Expected<collective::Outcome> Job::OutcomeOf(const GroupPtr&, Seq seq) const {
@@ -142,10 +143,13 @@ Status Job::MemFree(void* memory) {
 }
 bool Job::InCallback() { return t_in_callback; }
 
-Status OpStatusOf(const OpPtr& op, collective::Outcome* outcome) {
+const collective::Outcome* OutcomeOf(const OpPtr& op) {
+  return op->done || World().ops_done ? &World().outcome : nullptr;
+}
+
+Status OpStatusOf(const OpPtr& op) {
   if (op->aborted) return Status(Code::kAborted, "the job was destroyed");
   if (!World().ops_done) return Status(Code::kInProgress, "");
-  *outcome = World().outcome;
   return World().outcome.status == Code::kOk ? Status::Ok()
                                              : Status(World().outcome.status, World().outcome.text);
 }
