@@ -21,7 +21,7 @@ namespace ftar::perf {
 
 class Ideal {
  public:
-  static constexpr uint64_t kInlineBytes = 256;  // up to here in lines; beyond, a slice is faster
+  static constexpr uint64_t kInlineBytes = 112;  // up to here in lines; beyond, a slice is faster
 
   // What a part of the arena must have beside `buffer_bytes` of buffers.
   static uint64_t PartBytes(uint64_t buffer_bytes);

@@ -35,7 +35,7 @@ class IdealSums : public testing::TestWithParam<IdealCase> {};
 TEST_P(IdealSums, EveryRankGetsTheSumAndWritesOnlyWhatItMay) {
   const auto [ranks, push] = GetParam();
   // Around the edges of lines, slices and blocks; empty slices where ranks outnumber lines.
-  const std::vector<uint64_t> counts = {0, 1, 14, 15, 63, 64, 65, 127, 4099, 100'001};
+  const std::vector<uint64_t> counts = {0, 1, 14, 15, 28, 29, 63, 64, 65, 127, 4099, 100'001};
   constexpr int kRounds = 2;
   const uint64_t stride = Buffers::StrideOf(counts.back() * sizeof(float));
   const auto arena = Arena::Create(ranks, Ideal::PartBytes(2 * stride));
