@@ -15,11 +15,11 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kWindowBytes = 32 << 20;
 constexpr uint64_t kWindowMax = 8;
 
+}  // namespace
+
 // Room for `bytes` at any offset of up to one element; the odd line at the end keeps neighbouring
 // buffers from falling on the same cache sets.
-uint64_t StrideOf(uint64_t bytes) { return (bytes + 8 + kPage - 1) / kPage * kPage + 128; }
-
-}  // namespace
+uint64_t Buffers::StrideOf(uint64_t bytes) { return (bytes + 8 + kPage - 1) / kPage * kPage + 128; }
 
 Buffers::~Buffers() { Release(); }
 
@@ -74,29 +74,41 @@ void Buffers::JobGone() {
   size_ = 0;
 }
 
-BufferPair Buffers::Carve(int index, uint64_t bytes, uint64_t offset, bool in_place) const {
-  const uint64_t stride = StrideOf(bytes);
-  char* send = memory_ + 2 * stride * index + offset;
-  return {send, in_place ? send : send + stride};
+std::vector<BufferPair> Buffers::Carve(const std::vector<uint64_t>& bytes, uint64_t offset,
+                                       bool in_place) const {
+  std::vector<BufferPair> pairs;
+  char* next = memory_ + offset;
+  for (uint64_t size : bytes) {
+    pairs.push_back({next, in_place ? next : next + StrideOf(size)});
+    next += 2 * StrideOf(size);
+  }
+  return pairs;
 }
 
 uint64_t Buffers::BytesFor(int window, uint64_t bytes) { return 2 * StrideOf(bytes) * window; }
 
-int WindowFor(const Options& options, uint64_t bytes) {
-  if (options.blocking) return options.aggregate;
-  if (options.window > 0) return std::max(options.window, options.aggregate);
+int WindowFor(const Options& options, const Row& row, uint64_t bytes) {
+  // Fresh inputs are written before an iteration begins, so each of its operations has its own.
+  if (options.blocking || options.fresh || !row.buckets.empty()) return row.aggregate;
+  if (options.window > 0) return std::max(options.window, row.aggregate);
   const uint64_t fitting =
       std::clamp<uint64_t>(kWindowBytes / std::max<uint64_t>(bytes, 1), 2, kWindowMax);
-  return std::max(static_cast<int>(fitting), options.aggregate);
+  return std::max(static_cast<int>(fitting), row.aggregate);
 }
 
-uint64_t ArenaBytes(const Options& options, const Schedule& schedule, int members) {
+uint64_t BufferBytes(const Options& options, const Schedule& schedule, int members) {
   uint64_t most = 0;
   for (const Row& row : schedule.rows()) {
+    const uint64_t width = TypeOf(row.dtype).bytes;
+    if (!row.buckets.empty()) {
+      uint64_t all = 0;
+      for (uint64_t bucket : row.buckets) all += Buffers::BytesFor(1, bucket);
+      most = std::max(most, all);
+      continue;
+    }
     const Shape shape = CaseOf(row.kind).shape(row, std::max(members, 1));
-    const uint64_t elements = std::max(shape.send_elements, shape.recv_elements);
-    const uint64_t bytes = elements * TypeOf(row.dtype).bytes;
-    most = std::max(most, Buffers::BytesFor(WindowFor(options, bytes), bytes));
+    const uint64_t bytes = std::max(shape.send_elements, shape.recv_elements) * width;
+    most = std::max(most, Buffers::BytesFor(WindowFor(options, row, bytes), bytes));
   }
   return most;
 }

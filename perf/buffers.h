@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "perf/options.h"
 #include "perf/schedule.h"
@@ -36,8 +37,11 @@ class Buffers {
   // The job is destroyed, and its memory with it.
   void JobGone();
 
-  // The pair of window slot `index` when each buffer has `bytes`, `offset` off its alignment.
-  BufferPair Carve(int index, uint64_t bytes, uint64_t offset, bool in_place) const;
+  // The pairs of operations of these sizes, each buffer `offset` off its alignment.
+  std::vector<BufferPair> Carve(const std::vector<uint64_t>& bytes, uint64_t offset,
+                                bool in_place) const;
+  // Room for one buffer and a little more.
+  static uint64_t StrideOf(uint64_t bytes);
   static uint64_t BytesFor(int window, uint64_t bytes);
   uint64_t size() const { return size_; }
 
@@ -50,10 +54,10 @@ class Buffers {
 };
 
 // Operations in flight for a row: as asked, else so many that their buffers stay small.
-int WindowFor(const Options& options, uint64_t bytes);
+int WindowFor(const Options& options, const Row& row, uint64_t bytes);
 
 // The most that any row of the schedule needs, with `members` members.
-uint64_t ArenaBytes(const Options& options, const Schedule& schedule, int members);
+uint64_t BufferBytes(const Options& options, const Schedule& schedule, int members);
 
 }  // namespace ftar::perf
 

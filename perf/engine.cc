@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "perf/clock.h"
+#include "perf/stats.h"
 #include "perf/types.h"
 #include "perf/verify.h"
 
@@ -40,7 +41,7 @@ uint64_t DigestMembers(std::span<const OpMember> members) {
 }  // namespace
 
 Engine::Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
-               Board* board, Reporter* reporter)
+               Board* board, Arena* arena, Reporter* reporter)
     : options_(options),
       schedule_(schedule),
       session_(session),
@@ -48,7 +49,9 @@ Engine::Engine(const Options& options, const Schedule& schedule, Session* sessio
       board_(&board->slot(options.role.slot)),
       command_(&board->slot(0)),
       reporter_(reporter),
-      striker_(board_) {}
+      striker_(board_) {
+  if (options.fresh) sampler_ = std::make_unique<Sampler>(options, arena);
+}
 
 EndRecord Engine::Run() {
   session_->SendCounters(0);
@@ -86,10 +89,12 @@ ftarResult_t Engine::RunOne(uint64_t seq) {
     case Phase::kShareWrong: status = Share(seq, slot); break;
     case Phase::kTimed:
       // Operations that start together are started by the first of them.
-      if (slot.index % options_.aggregate != 0 && seq != session_->first_seq()) break;
+      if (slot.index % RowOf(slot).aggregate != 0 && seq != session_->first_seq()) break;
       status = BeforeTimed(seq, slot);
       if (status != FTAR_OK) break;
-      status = Post(seq, slot, options_.aggregate - slot.index % options_.aggregate);
+      status = options_.fresh
+                   ? Sample(seq, slot)
+                   : Post(seq, slot, RowOf(slot).aggregate - slot.index % RowOf(slot).aggregate);
       break;
     default: status = Post(seq, slot, 1); break;
   }
@@ -103,6 +108,16 @@ Engine::Flight Engine::NewFlight(uint64_t seq, const Slot& slot) {
   Flight flight;
   flight.seq = seq;
   flight.slot = slot;
+  return flight;
+}
+
+// With the buffers of its place in the window.
+Engine::Flight Engine::NewPlacedFlight(uint64_t seq, const Slot& slot) const {
+  Flight flight = NewFlight(seq, slot);
+  const bool alike = shapes_.size() == 1;
+  const uint64_t place = alike ? seq : static_cast<uint64_t>(slot.index);
+  flight.buffers = places_[place % places_.size()];
+  flight.shape = &shapes_[alike ? 0 : place % shapes_.size()];
   return flight;
 }
 
@@ -145,22 +160,111 @@ ftarResult_t Engine::RunBarrier(uint64_t seq, const Slot& slot) {
 
 // Sizes the window for the row and, unless each operation writes its own input, fills all inputs.
 ftarResult_t Engine::PrepareBuffers(const Slot& slot) {
-  shape_ = case_->shape(RowOf(slot), std::max<int>(layout_.replicas.size(), 1));
-  const uint64_t width = TypeOf(RowOf(slot).dtype).bytes;
-  const uint64_t bytes = std::max(shape_.send_elements, shape_.recv_elements) * width;
-  window_ = WindowFor(options_, bytes);
-  if (buffers_->size() < Buffers::BytesFor(window_, bytes)) {
-    const ftarResult_t status =
-        buffers_->AllocateFor(session_->job(), options_.memory, Buffers::BytesFor(window_, bytes));
+  const Row& row = RowOf(slot);
+  const int members = std::max<int>(layout_.replicas.size(), 1);
+  const uint64_t width = TypeOf(row.dtype).bytes;
+  shapes_ = {case_->shape(row, members)};
+  uint64_t bytes = std::max(shapes_[0].send_elements, shapes_[0].recv_elements) * width;
+  window_ = WindowFor(options_, row, bytes);
+  std::vector<uint64_t> sizes(window_, bytes);
+  if (!row.buckets.empty()) {
+    sizes = row.buckets;
+    shapes_.clear();
+    for (uint64_t bucket : sizes) {
+      Row one = row;
+      one.bytes = bucket;
+      shapes_.push_back(case_->shape(one, members));
+    }
+  }
+  uint64_t needed = 0;
+  for (uint64_t size : sizes) needed += Buffers::BytesFor(1, size);
+  if (buffers_->size() < needed) {
+    const ftarResult_t status = buffers_->AllocateFor(session_->job(), options_.memory, needed);
     if (status != FTAR_OK) return status;
   }
-  Flight flight = NewFlight(place_round_, slot);
+  places_ = buffers_->Carve(sizes, options_.unaligned ? width : 0, slot.in_place);
   for (int i = 0; i < window_ && !options_.CheckEvery(); ++i) {
-    flight.buffers = buffers_->Carve(i, bytes, options_.unaligned ? width : 0, slot.in_place);
+    Flight flight = NewFlight(place_round_, slot);
+    flight.buffers = places_[i];
     flight.round = place_round_;
-    case_->fill(ContextOf(flight), shape_, flight.buffers.send);
+    case_->fill(ContextOf(flight), shapes_[shapes_.size() == 1 ? 0 : i], flight.buffers.send);
   }
+  if (sampler_ != nullptr) PrepareSampler(slot);
   return FTAR_OK;
+}
+
+void Engine::PrepareSampler(const Slot& slot) {
+  const Row& row = RowOf(slot);
+  const ftarRedop_t redop = CollectiveOf(row.kind).reduces ? row.redop : FTAR_SUM;
+  std::vector<Shape> shapes;
+  batch_.clear();
+  for (int i = 0; i < row.aggregate; ++i) {
+    Flight flight = NewFlight(place_round_, slot);
+    flight.shape = &shapes_[shapes_.size() == 1 ? 0 : i];
+    flight.buffers = places_[i];
+    shapes.push_back(*flight.shape);
+    batch_.push_back(DescribeOp(flight));
+  }
+  batch_ops_.assign(batch_.size(), nullptr);
+  const Values values = options_.rounding ? Values::kRounding : Values::kExact;
+  sampler_->BeginPlace(row, InputTile(row.dtype, redop, session_->replica(), place_round_, values),
+                       shapes, {places_.begin(), places_.begin() + row.aggregate});
+}
+
+// A fresh run has no faults, so its members are those of its start, and everything is delivered.
+ftarResult_t Engine::Sample(uint64_t seq, const Slot& slot) {
+  ftarResult_t status = Drain();
+  if (status != FTAR_OK) return status;
+  SetState(RankState::kStarts, seq);
+  status = sampler_->Iterate(slot.index / RowOf(slot).aggregate, [this] { return RunBatch(); });
+  done_ += batch_.size();
+  board_->delivered.store(done_, std::memory_order_relaxed);
+  return status;
+}
+
+ftarResult_t Engine::RunBatch() {
+  const auto finish = [this](ftarOp_t op) {
+    ftarResult_t status = FTAR_TIMEOUT;
+    const int64_t give_up_ns = NowNs() + options_.hang_timeout_s * int64_t{1'000'000'000};
+    while (LivesOn(status) && NowNs() < give_up_ns) status = ftarOpWait(op, kWaitNs, nullptr);
+    ftarOpRelease(op);
+    return status;
+  };
+  ftarResult_t status = FTAR_OK;
+  if (!options_.blocking) {
+    status = ftarOpStartMany(session_->group(), batch_.data(), sizeof batch_[0], batch_.size(),
+                             batch_ops_.data());
+    for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) status = finish(batch_ops_[i]);
+    return status;
+  }
+  for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) {
+    ftarOp_t op = nullptr;
+    status = ftarOpStart(session_->group(), &batch_[i], &op);
+    if (status == FTAR_OK) status = finish(op);
+  }
+  return status;
+}
+
+// The ideal's results are checked like libftar's, and the times are for one operation.
+void Engine::EndSamples(RowRecord* record) {
+  const Row& row = schedule_.rows()[record->row];
+  const int64_t parts = row.buckets.empty() ? row.aggregate : 1;
+  std::vector<double> sample;
+  for (int64_t ns : sampler_->times_ns()) {
+    record->times_ns.push_back(ns / parts);
+    sample.push_back(static_cast<double>(ns) / static_cast<double>(parts));
+  }
+  for (int64_t ns : sampler_->ideal_ns()) record->ideal_ns.push_back(ns / parts);
+  record->time_ns = std::max<int64_t>(1, static_cast<int64_t>(Quantile(sample, 0.5)));
+  if (options_.ideal == IdealKind::kNone || place_wrong_ < 0) return;
+  std::vector<Participant> all;
+  for (int32_t replica : layout_.replicas) all.push_back({replica, 1});
+  const uint64_t wrong = sampler_->CountIdealWrong(
+      ExpectedTile(row.dtype, row.redop, all, place_round_,
+                   options_.rounding ? Values::kRounding : Values::kExact));
+  record->ideal_wrong = static_cast<int64_t>(wrong);
+  wrong_total_ += wrong;
+  place_wrong_ += static_cast<int64_t>(wrong);
 }
 
 ftarResult_t Engine::EndPlace(const Slot& slot) {
@@ -170,19 +274,20 @@ ftarResult_t Engine::EndPlace(const Slot& slot) {
   record.row = slot.row;
   record.in_place = slot.in_place;
   record.members = static_cast<int32_t>(layout_.replicas.size());
-  record.wrong = place_wrong_;
-  if (place_from_start_) {
-    const int64_t ops = int64_t{options_.iters} * options_.aggregate;
+  const Row& row = RowOf(slot);
+  if (sampler_ != nullptr) {
+    EndSamples(&record);
+  } else if (place_from_start_) {
+    const int64_t ops = int64_t{row.iters} * row.aggregate;
     record.time_ns = std::max<int64_t>(1, (timed_end_ns_ - timed_begin_ns_) / ops);
   }
-  if (options_.per_iteration) record.times_ns = iteration_ns_;
+  if (options_.per_iteration && sampler_ == nullptr) record.times_ns = iteration_ns_;
+  record.wrong = place_wrong_;
   reporter_->Send(record);
   return FTAR_OK;
 }
 
 ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
-  const uint64_t width = TypeOf(RowOf(slot).dtype).bytes;
-  const uint64_t bytes = std::max(shape_.send_elements, shape_.recv_elements) * width;
   while (!flights_.empty() && flights_.size() + batch > static_cast<size_t>(window_)) {
     const ftarResult_t status = WaitOldest();
     if (status != FTAR_OK) return status;
@@ -191,12 +296,10 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
   std::vector<ftarOp_t> ops(batch, nullptr);
   std::vector<Flight> flights;
   for (uint64_t i = 0; i < batch; ++i) {
-    Flight flight = NewFlight(seq + i, slot);
+    Flight flight = NewPlacedFlight(seq + i, slot);
     flight.checked = slot.phase == Phase::kCheck || options_.CheckEvery();
     flight.round = flight.checked ? seq + i : place_round_;
-    flight.buffers = buffers_->Carve(static_cast<int>((seq + i) % window_), bytes,
-                                     options_.unaligned ? width : 0, slot.in_place);
-    if (flight.checked) case_->fill(ContextOf(flight), shape_, flight.buffers.send);
+    if (flight.checked) case_->fill(ContextOf(flight), *flight.shape, flight.buffers.send);
     descs.push_back(DescribeOp(flight));
     flights.push_back(flight);
   }
@@ -216,7 +319,7 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
   if (slot.phase == Phase::kTimed) ArmStrike(slot);
   // The clock stops when the last timed operation is delivered, before anything else is started.
   if (slot.phase == Phase::kTimed &&
-      slot.index + static_cast<int>(batch) == options_.iters * options_.aggregate) {
+      slot.index + static_cast<int>(batch) == RowOf(slot).iters * RowOf(slot).aggregate) {
     return Drain();
   }
   return FTAR_OK;
@@ -312,17 +415,17 @@ uint64_t Engine::Check(const Flight& flight, const ftarOutcome& outcome, OpRecor
   const OpContext context = ContextOf(flight);
   // A ring adds in its own order, so with rounding only agreement can be asked of it.
   if (!options_.rounding || outcome.plan != kRingPlan)
-    wrong += case_->count_wrong(context, shape_, members, flight.buffers.recv);
+    wrong += case_->count_wrong(context, *flight.shape, members, flight.buffers.recv);
   const uint64_t width = TypeOf(row.dtype).bytes;
   if (!flight.slot.in_place) {
     // Out of place the input is never touched.
     const ftarRedop_t redop = CollectiveOf(row.kind).reduces ? row.redop : FTAR_SUM;
     wrong +=
         CountWrong(InputTile(row.dtype, redop, context.my_replica, flight.round, context.values), 0,
-                   shape_.send_elements, flight.buffers.send);
+                   flight.shape->send_elements, flight.buffers.send);
   }
   if (case_->same_output) {
-    record->digest = XXH3_64bits(flight.buffers.recv, shape_.recv_elements * width);
+    record->digest = XXH3_64bits(flight.buffers.recv, flight.shape->recv_elements * width);
   }
   return wrong;
 }
@@ -354,7 +457,7 @@ ftarOpDesc Engine::DescribeOp(const Flight& flight) const {
   if (CollectiveOf(row.kind).reduces) desc.redop = row.redop;
   desc.send = flight.buffers.send;
   desc.recv = flight.buffers.recv;
-  desc.count = shape_.count;
+  desc.count = flight.shape->count;
   if (row.kind == FTAR_BROADCAST) desc.root = row.root;
   if (row.kind != FTAR_ALLREDUCE) desc.epoch = layout_.epoch;
   if (row.redop == FTAR_WAVG && CollectiveOf(row.kind).reduces)
@@ -400,7 +503,7 @@ ftarResult_t Engine::Share(uint64_t seq, const Slot& slot) {
 
 ftarResult_t Engine::BeforeTimed(uint64_t seq, const Slot& slot) {
   board_->iteration.store(slot.iteration, std::memory_order_relaxed);
-  if (slot.index % options_.aggregate != 0) return FTAR_OK;
+  if (slot.index % RowOf(slot).aggregate != 0) return FTAR_OK;
   if (board_->leave.load(std::memory_order_relaxed) != 0) return LeaveNow(seq);
   int newcomer = options_.role.world;
   for (const FaultSpec& fault : options_.faults) {

@@ -7,12 +7,14 @@
 #define FTAR_PERF_ENGINE_H_
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "perf/board.h"
 #include "perf/buffers.h"
 #include "perf/case.h"
 #include "perf/reporter.h"
+#include "perf/sampler.h"
 #include "perf/schedule.h"
 #include "perf/session.h"
 
@@ -21,7 +23,7 @@ namespace ftar::perf {
 class Engine {
  public:
   Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
-         Board* board, Reporter* reporter);
+         Board* board, Arena* arena, Reporter* reporter);
 
   // Runs from the session's first operation to the schedule's end, or until this member is out.
   EndRecord Run();
@@ -34,6 +36,7 @@ class Engine {
     uint64_t seq = 0;
     Slot slot;
     BufferPair buffers;
+    const Shape* shape = nullptr;
     uint64_t round = 0;
     bool checked = false;
   };
@@ -48,6 +51,12 @@ class Engine {
   ftarResult_t RunBarrier(uint64_t seq, const Slot& slot);
   ftarResult_t Share(uint64_t seq, const Slot& slot);
   ftarResult_t Post(uint64_t seq, const Slot& slot, uint64_t batch);
+  // Fresh: one iteration by the sampler, and what it runs on the clock.
+  void PrepareSampler(const Slot& slot);
+  ftarResult_t Sample(uint64_t seq, const Slot& slot);
+  ftarResult_t RunBatch();
+  void EndSamples(RowRecord* record);
+  Flight NewPlacedFlight(uint64_t seq, const Slot& slot) const;
   ftarResult_t WaitOldest();
   ftarResult_t Drain();
   ftarResult_t BeforeTimed(uint64_t seq, const Slot& slot);
@@ -86,7 +95,8 @@ class Engine {
 
   // The row and placement in progress.
   const Case* case_ = nullptr;
-  Shape shape_;
+  std::vector<Shape> shapes_;       // of the operations of an iteration; one where all are alike
+  std::vector<BufferPair> places_;  // of the window
   Layout layout_;
   int window_ = 1;
   uint64_t place_round_ = 0;
@@ -95,6 +105,11 @@ class Engine {
   int64_t typical_ns_ = 0;  // one operation of this placement, for the moment of a strike
   int64_t place_wrong_ = -1;
   std::vector<int64_t> iteration_ns_;
+
+  // With --fresh.
+  std::unique_ptr<Sampler> sampler_;
+  std::vector<ftarOpDesc> batch_;
+  std::vector<ftarOp_t> batch_ops_;
 };
 
 }  // namespace ftar::perf

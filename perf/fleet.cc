@@ -36,9 +36,13 @@ Fleet::~Fleet() {
   if (signal_fd_ >= 0) close(signal_fd_);
 }
 
-std::string Fleet::Open() {
+std::string Fleet::Open(uint64_t arena_part_bytes) {
   board_ = Board::Create();
   if (board_ == nullptr) return "no memory for the board";
+  if (arena_part_bytes > 0) {
+    arena_ = Arena::Create(options_.ranks, arena_part_bytes);
+    if (arena_ == nullptr) return "no memory for the arena";
+  }
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
@@ -57,11 +61,11 @@ bool Fleet::StartRank(const RankStart& start) {
   SpawnRequest request;
   request.arguments = {OwnPath()};
   request.arguments.insert(request.arguments.end(), arguments_.begin(), arguments_.end());
-  const std::pair<const char*, int64_t> values[] = {{"--rank-index", start.replica},
-                                                    {"--rank-slot", start.number},
-                                                    {"--rank-world", options_.ranks},
-                                                    {"--rank-report-fd", write_fd},
-                                                    {"--rank-board-fd", board_->fd()}};
+  const int arena_fd = arena_ != nullptr ? arena_->fd() : -1;
+  const std::pair<const char*, int64_t> values[] = {
+      {"--rank-index", start.replica},   {"--rank-slot", start.number},
+      {"--rank-world", options_.ranks},  {"--rank-report-fd", write_fd},
+      {"--rank-board-fd", board_->fd()}, {"--rank-arena-fd", arena_fd}};
   for (const auto& [name, value] : values) {
     request.arguments.insert(request.arguments.end(), {name, std::to_string(value)});
   }
@@ -71,6 +75,7 @@ bool Fleet::StartRank(const RankStart& start) {
   request.environment.emplace_back("FTAR_COORDINATOR", coordinator_.address());
   request.environment.emplace_back("FTAR_TOKEN", token_);
   request.keep = {write_fd, board_->fd()};
+  if (arena_fd >= 0) request.keep.push_back(arena_fd);
   process.pid = Spawn(request);
   close(write_fd);
   process.number = start.number;

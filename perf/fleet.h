@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "perf/arena.h"
 #include "perf/board.h"
 #include "perf/options.h"
 #include "perf/process.h"
@@ -58,8 +59,9 @@ class Fleet {
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
-  // Starts board and coordinator; an error's text on failure.
-  std::string Open();
+  // Starts board and coordinator, and an arena where each rank's part has any bytes; an error's
+  // text on failure.
+  std::string Open(uint64_t arena_part_bytes = 0);
   bool StartRank(const RankStart& start);
   // Reads what ranks say and sees who has ended, for at most this long.
   void Pump(int timeout_ms);
@@ -84,6 +86,7 @@ class Fleet {
   const OnGone on_gone_;
   Coordinator coordinator_;
   std::unique_ptr<Board> board_;
+  std::unique_ptr<Arena> arena_;
   std::string token_;
   int signal_fd_ = -1;
   std::map<int, RankProcess> processes_;  // by number

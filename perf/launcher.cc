@@ -9,12 +9,15 @@
 #include <nlohmann/json.hpp>
 
 #include "fmt/format.h"
+#include "perf/buffers.h"
 #include "perf/churn.h"
 #include "perf/clock.h"
 #include "perf/collector.h"
 #include "perf/fleet.h"
+#include "perf/ideal.h"
 #include "perf/judge.h"
 #include "perf/process.h"
+#include "perf/progress.h"
 
 namespace ftar::perf {
 namespace {
@@ -50,6 +53,8 @@ class Launcher {
   std::vector<std::string> Complaints() const;
   nlohmann::json JudgeAll(bool agreed, std::vector<std::string>* errors);
   nlohmann::json OpsJson() const;
+  nlohmann::json EventsJson() const;
+  uint64_t Delivered();
   int64_t HookStruckNs(const FaultSpec& fault) const;
   const FaultSpec* FaultOf(int number) const;
   bool MayDie(int number) const;
@@ -58,6 +63,7 @@ class Launcher {
   Schedule schedule_;
   Table table_;
   Collector collector_;
+  Progress progress_{stderr};
   Fleet fleet_;                      // a process's number is its replica here
   std::vector<int64_t> started_ns_;  // by fault: when its newcomer was started
   bool hung_ = false;
@@ -77,7 +83,10 @@ bool Launcher::MayDie(int number) const {
 }
 
 std::string Launcher::Start() {
-  const std::string error = fleet_.Open();
+  uint64_t part_bytes = options_.fresh ? 1 : 0;
+  if (options_.ideal != IdealKind::kNone)
+    part_bytes = Ideal::PartBytes(BufferBytes(options_, schedule_, options_.ranks));
+  const std::string error = fleet_.Open(part_bytes);
   if (!error.empty()) return error;
   started_ns_.assign(options_.faults.size(), 0);
   for (int i = 0; i < options_.ranks; ++i) {
@@ -98,6 +107,8 @@ std::string Launcher::Start() {
 }
 
 void Launcher::OnRecord(const RankProcess& process, const Record& record) {
+  // What may bring forth a line.
+  if (!std::holds_alternative<OpRecord>(record)) progress_.Clear();
   if (const auto* event = std::get_if<EventRecord>(&record)) {
     if (options_.verbose) {
       fmt::print("# event at rank {}: type {} epoch {:#x} about replica {}: {}\n", process.number,
@@ -256,6 +267,27 @@ nlohmann::json Launcher::OpsJson() const {
   return ranks;
 }
 
+nlohmann::json Launcher::EventsJson() const {
+  nlohmann::json events = nlohmann::json::array();
+  for (const auto& [number, history] : collector_.histories()) {
+    for (const EventRecord& event : history.events) {
+      events.push_back({{"rank", number},
+                        {"time_ns", event.time_ns},
+                        {"about", event.replica},
+                        {"text", event.text}});
+    }
+  }
+  return events;
+}
+
+// By whoever is furthest.
+uint64_t Launcher::Delivered() {
+  uint64_t most = 0;
+  for (const auto& [number, process] : fleet_.processes())
+    most = std::max(most, fleet_.slot(number).delivered.load());
+  return most;
+}
+
 int Launcher::Conclude(std::vector<std::string> errors) {
   const size_t deaths = errors.size();
   for (const std::string& text : collector_.disagreements()) errors.push_back(text);
@@ -269,7 +301,9 @@ int Launcher::Conclude(std::vector<std::string> errors) {
     extra["faults"] = JudgeAll(collector_.disagreements().empty(), &errors);
     extra["fault"] = extra["faults"][0];
   }
-  if (options_.json_ops) extra["ops"] = OpsJson();
+  const bool timeline = !options_.report_path.empty() && !options_.faults.empty();
+  if (options_.json_ops || timeline) extra["ops"] = OpsJson();
+  if (timeline) extra["events"] = EventsJson();
   table_.Footer(collector_.wrong(), errors, extra);
   if (hung_) return kExitHang;
   if (collector_.wrong() > 0 || !collector_.disagreements().empty()) return kExitWrong;
@@ -286,7 +320,9 @@ int Launcher::Run() {
   do {
     fleet_.Pump(10);
     StartNewcomers();
+    progress_.Show(Delivered(), schedule_.size());
   } while (!Finished() && !Hangs() && !FailsEarly());
+  progress_.Clear();
   if (hung_) fleet_.DumpAll();
   // What they did until now, before the first of them is ended.
   std::vector<std::string> errors = Complaints();

@@ -2,25 +2,30 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 
 #include "fmt/format.h"
 #include "perf/board.h"
+#include "perf/bucket_list.h"
 #include "perf/types.h"
 
 namespace ftar::perf {
 namespace {
 
 constexpr size_t kMaxSizes = 4096;
+constexpr int kNotGiven = INT_MIN;
 
 // The raw text of options whose meaning is checked after parsing.
 struct Raw {
   std::string begin = "32M", end = "32M", step = "1M", sizes, resident = "0";
   double factor = 1;
   std::string types = "float", ops = "sum", collectives = "allreduce", memory = "plain";
-  std::string fault_tolerance = "on", placement = "both";
+  std::string fault_tolerance = "on", placement;
   std::vector<std::string> faults, knobs;
-  int average = 1, root = 0, threads = 1, gpus = 1, blocking = 0, per_iteration = 0;
+  std::string ideal, buckets, bucket_total;
+  int iters = kNotGiven, aggregate = kNotGiven, blocking = kNotGiven, pairs = 21;
+  int average = 1, root = 0, threads = 1, gpus = 1, per_iteration = 0;
   int cpu_time = 0, timestamps = 0, unaligned = 0, skip_in_place = 0;
 };
 
@@ -30,6 +35,11 @@ void AddSizeFlags(CLI::App* app, Raw* raw) {
   app->add_option("-i,--stepbytes", raw->step, "step between sizes (1M)");
   app->add_option("-f,--stepfactor", raw->factor, "factor between sizes; overrides -i");
   app->add_option("--sizes", raw->sizes, "an explicit list of sizes instead of -b, -e, -i, -f");
+  app->add_option("--buckets", raw->buckets,
+                  "a file with the elements of each gradient of a model: one row, whose iterations "
+                  "start all of them; implies --fresh with -z 0");
+  app->add_option("--bucket-total", raw->bucket_total,
+                  "only so many of the buckets, spread evenly, that they have about this size");
   app->add_option("-d,--datatype", raw->types, "types: a list or 'all' (float)");
   app->add_option("-o,--op", raw->ops, "operators: a list or 'all' (sum)");
   app->add_option("--collective", raw->collectives,
@@ -38,13 +48,20 @@ void AddSizeFlags(CLI::App* app, Raw* raw) {
 }
 
 void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
-  app->add_option("--iters", options->iters, "timed iterations a row (20)");
+  app->add_option("--iters", raw->iters, "timed iterations a row (20); 0: by size");
   app->add_option("-w,--warmup_iters", options->warmup, "untimed operations before them (1)");
-  app->add_option("-m,--agg_iters", options->aggregate, "operations started together (1)");
+  app->add_option("-m,--agg_iters", raw->aggregate, "operations of an iteration (1); 0: by size");
   app->add_option("-c,--check", options->check, "checked operations a row, 0: none (1)");
   app->add_flag("--rounding", options->rounding,
                 "inputs whose sums round: results must show the order of members");
   app->add_flag("--check-every", options->check_every, "check every operation");
+  app->add_flag("--fresh", options->fresh,
+                "in each iteration all ranks write their inputs, meet, run -m operations on the "
+                "clock and read their outputs; with -I 1, -z 1, and -m and --iters by size");
+  app->add_flag("--ideal{pull}", raw->ideal,
+                "--fresh, and beside it in pairs the same by a program without any protocol; "
+                "--ideal=push: by one that writes into everybody's memory");
+  app->add_option("--pairs", raw->pairs, "of --ideal: so many blocks of iterations of each (21)");
   app->add_option("-N,--run_cycles", options->cycles, "times to run all rows (1)");
   app->add_option("-z,--blocking", raw->blocking, "1: wait for each operation (0)");
   app->add_option("--window", options->window, "operations in flight (0: by size)");
@@ -72,6 +89,9 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("-J,--json", options->json_path, "write the results to this file as well");
+  app->add_option("--csv", options->csv_path, "write the results to this file as a table");
+  app->add_option("--report", options->report_path,
+                  "write a page with curves, and a fault's timeline, to this file");
   app->add_flag("--json-ops", options->json_ops, "with each checked operation of each rank");
   app->add_option("--dump", options->dump_folder,
                   "folder for the ranks' flight recorders after a hang");
@@ -98,6 +118,7 @@ void AddHiddenFlags(CLI::App* app, RankRole* role) {
   app->add_option("--rank-world", role->world)->group("");
   app->add_option("--rank-report-fd", role->report_fd)->group("");
   app->add_option("--rank-board-fd", role->board_fd)->group("");
+  app->add_option("--rank-arena-fd", role->arena_fd)->group("");
   app->add_option("--rank-slot", role->slot)->group("");
   app->add_flag("--rank-newcomer", role->newcomer)->group("");
   app->add_flag("--rank-bystander", role->bystander)->group("");
@@ -150,6 +171,50 @@ std::string ReadLists(const Raw& raw, Options* options) {
   return "";
 }
 
+std::string ReadBuckets(const Raw& raw, Options* options) {
+  if (raw.buckets.empty()) return raw.bucket_total.empty() ? "" : "--bucket-total needs --buckets";
+  if (options->collectives != std::vector<ftarKind_t>{FTAR_ALLREDUCE})
+    return "--buckets knows only the all-reduce";
+  const BucketList list = ReadBucketFile(raw.buckets);
+  if (!list.error.empty()) return fmt::format("--buckets {}: {}", raw.buckets, list.error);
+  options->buckets = list.elements;
+  options->fresh = true;
+  if (raw.bucket_total.empty()) return "";
+  const auto total = ParseSize(raw.bucket_total);
+  if (!total || *total == 0)
+    return fmt::format("--bucket-total: '{}' is not a size", raw.bucket_total);
+  options->buckets = ThinBuckets(list.elements, *total / TypeOf(options->types.front()).bytes);
+  return "";
+}
+
+// What --fresh and --ideal bring along.
+std::string ReadFresh(const Raw& raw, Options* options) {
+  const std::string error = ReadBuckets(raw, options);
+  if (!error.empty()) return error;
+  if (!raw.ideal.empty()) {
+    if (raw.ideal != "pull" && raw.ideal != "push")
+      return fmt::format("--ideal={}: it is pull or push", raw.ideal);
+    options->ideal = raw.ideal == "push" ? IdealKind::kPush : IdealKind::kPull;
+    options->fresh = true;
+    options->pairs = raw.pairs;
+    // The ideal works out of place.
+    if (raw.placement.empty()) options->in_place = false;
+    if (raw.pairs < 1) return "--pairs is at least 1";
+    if (options->in_place && options->out_of_place) return "--ideal: one --placement at a time";
+    if (options->collectives != std::vector<ftarKind_t>{FTAR_ALLREDUCE} ||
+        options->types != std::vector<ftarDtype_t>{FTAR_F32} ||
+        options->ops != std::vector<ftarRedop_t>{FTAR_SUM}) {
+      return "--ideal knows only the all-reduce of floats with sum";
+    }
+  }
+  const bool fresh = options->fresh;
+  options->iters = raw.iters != kNotGiven ? raw.iters : fresh ? 0 : 20;
+  options->aggregate = raw.aggregate != kNotGiven ? raw.aggregate : fresh ? 0 : 1;
+  options->blocking =
+      raw.blocking != kNotGiven ? raw.blocking != 0 : fresh && options->buckets.empty();
+  return "";
+}
+
 std::string ReadChoices(const Raw& raw, Options* options) {
   if (raw.fault_tolerance != "on" && raw.fault_tolerance != "off") return "--ft is on or off";
   options->fault_tolerance = raw.fault_tolerance == "on";
@@ -162,16 +227,18 @@ std::string ReadChoices(const Raw& raw, Options* options) {
   } else if (raw.memory != "plain") {
     return "--memory is plain, library or registered";
   }
-  if (raw.placement != "both" && raw.placement != "in" && raw.placement != "out") {
+  if (!raw.placement.empty() && raw.placement != "both" && raw.placement != "in" &&
+      raw.placement != "out") {
     return "--placement is both, in or out";
   }
   options->out_of_place = raw.placement != "in";
   options->in_place = raw.placement != "out" && raw.skip_in_place == 0;
+  const std::string error = ReadFresh(raw, options);
+  if (!error.empty()) return error;
   // As papers spell it.
   if (options->plan == "one-shot") options->plan = "oneshot";
   options->root = raw.root;
-  options->blocking = raw.blocking != 0;
-  options->per_iteration = raw.per_iteration != 0;
+  options->per_iteration = raw.per_iteration != 0 || options->fresh;
   options->cpu_time = raw.cpu_time != 0;
   options->timestamps = raw.timestamps != 0;
   options->unaligned = raw.unaligned != 0;
@@ -183,13 +250,20 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
   if (options.ranks < 0 || options.ranks > kMaxRanks / 2) {
     return fmt::format("-n is 1 to {}", kMaxRanks / 2);
   }
-  if (options.iters < 1 || options.warmup < 0 || options.aggregate < 1 || options.cycles < 1) {
-    return "--iters, -m and -N are at least 1, -w at least 0";
+  if (options.iters < 0 || options.warmup < 0 || options.aggregate < 0 || options.cycles < 1) {
+    return "-N is at least 1, --iters, -m and -w at least 0";
+  }
+  if (options.fresh && options.ranks == 0 && options.role.index < 0) {
+    return "--fresh needs -n: the ranks of another launcher have nowhere to meet";
+  }
+  if (options.fresh && (!options.faults.empty() || options.churn > 0 || options.check_every)) {
+    return "--fresh goes with neither --fault, --churn nor --check-every";
   }
   if (options.check < 0 || options.window < 0 || options.hang_timeout_s < 1) {
     return "-c and --window are at least 0, -T at least 1";
   }
   if (options.root < 0) return "-r is at least 0";
+  if (options.fresh && options.cpu_time) return "--fresh has no CPU time";
   if (options.churn < 0 || (options.churn > 0 && options.ranks < 3 && options.role.index < 0)) {
     return "--churn is at least 0 and needs -n 3 or more";
   }

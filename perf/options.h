@@ -20,6 +20,9 @@ enum class Average { kRank0, kMean, kMin, kMax };
 
 enum class MemoryKind { kPlain, kLibrary, kRegistered };
 
+// What runs beside libftar in pairs (perf/ideal.h).
+enum class IdealKind { kNone, kPull, kPush };
+
 // What a process started by the launcher is told; a user never types these.
 struct RankRole {
   int index = -1;  // the replica; -1: not started by ftar-perf's launcher
@@ -27,6 +30,7 @@ struct RankRole {
   int world = 0;
   int report_fd = -1;  // JSON lines to the launcher
   int board_fd = -1;
+  int arena_fd = -1;       // only with --fresh
   bool newcomer = false;   // joins a job that is running
   bool bystander = false;  // does everything that a newcomer does, except join
 };
@@ -40,11 +44,15 @@ struct Options {
   std::vector<uint64_t> sizes;  // bytes, in the order of the rows
   int32_t root = 0;
 
-  int iters = 20;
+  int iters = 20;  // 0: by size
   int warmup = 1;
-  int aggregate = 1;
-  int check = 1;             // operations checked per row and placement; 0: none
-  bool check_every = false;  // every operation is checked; implied by a fault
+  int aggregate = 1;   // 0: by size
+  bool fresh = false;  // inputs are written and outputs read in every iteration
+  IdealKind ideal = IdealKind::kNone;
+  int pairs = 0;                  // of blocks of libftar's and the ideal's iterations
+  std::vector<uint64_t> buckets;  // elements; an iteration starts all of them
+  int check = 1;                  // operations checked per row and placement; 0: none
+  bool check_every = false;       // every operation is checked; implied by a fault
   int cycles = 1;
   bool blocking = false;
   int window = 0;  // operations in flight; 0: chosen by size
@@ -79,6 +87,8 @@ struct Options {
   std::string
       dump_folder;  // after a hang each rank writes its flight recorder here; empty: nobody does
   std::string json_path;
+  std::string csv_path;
+  std::string report_path;
   bool verbose = false;
   RankRole role;
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "fmt/format.h"
+#include "perf/arena.h"
 #include "perf/board.h"
 #include "perf/clock.h"
 #include "perf/engine.h"
@@ -48,6 +49,7 @@ void ForkChild(BoardSlot* slot) {
 // The board of a run without launcher: nobody else reads it.
 struct Station {
   std::unique_ptr<Board> board;
+  std::unique_ptr<Arena> arena;  // only with --fresh
   std::unique_ptr<Reporter> reporter;
   DirectReporter* direct = nullptr;
 };
@@ -56,6 +58,7 @@ Station MakeStation(const Options& options, const Schedule& schedule) {
   Station station;
   if (options.role.index >= 0) {
     station.board = Board::Open(options.role.board_fd);
+    if (options.fresh) station.arena = Arena::Open(options.role.arena_fd);
     station.reporter = std::make_unique<PipeReporter>(options.role.report_fd);
   } else {
     station.board = Board::Create();
@@ -138,11 +141,12 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
   if (station.direct != nullptr) station.direct->SetPrinting(session->Info().my_rank == 0);
   if (options.memory != MemoryKind::kPlain) {
     status = buffers->AllocateFor(session->job(), options.memory,
-                                  ArenaBytes(options, schedule, session->Info().members));
+                                  BufferBytes(options, schedule, session->Info().members));
     if (status != FTAR_OK) return Fail(reporter, status, "allocate buffers");
   }
   const Dumper dumper(options, session->job());
-  Engine engine(options, schedule, session, buffers, station.board.get(), reporter);
+  Engine engine(options, schedule, session, buffers, station.board.get(), station.arena.get(),
+                reporter);
   const EndRecord end = engine.Run();
   if (end.status == FTAR_OK) {
     slot->state.store(static_cast<int32_t>(RankState::kLeaving));
@@ -165,13 +169,13 @@ int RunRank(const Options& options) {
   const sigset_t signals = Dumper::Signals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   Station station = MakeStation(options, schedule);
-  if (station.board == nullptr) {
-    std::fprintf(stderr, "ftar-perf: no memory for the board\n");
+  if (station.board == nullptr || (options.fresh && station.arena == nullptr)) {
+    std::fprintf(stderr, "ftar-perf: no memory for what the ranks share\n");
     return kExitLibrary;
   }
   Buffers buffers;
   const int members = options.role.world > 0 ? options.role.world : 1;
-  if (!buffers.AllocatePlain(ArenaBytes(options, schedule, members))) {
+  if (!buffers.AllocatePlain(BufferBytes(options, schedule, members))) {
     std::fprintf(stderr, "ftar-perf: no memory for the buffers\n");
     return kExitLibrary;
   }

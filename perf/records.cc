@@ -34,8 +34,9 @@ json ToJson(const EventRecord& r) {
 }
 
 json ToJson(const RowRecord& r) {
-  return {{"t", "row"},       {"row", r.row},         {"in_place", r.in_place}, {"ns", r.time_ns},
-          {"wrong", r.wrong}, {"members", r.members}, {"times", r.times_ns}};
+  return {{"t", "row"},          {"row", r.row},        {"in_place", r.in_place},
+          {"ns", r.time_ns},     {"wrong", r.wrong},    {"members", r.members},
+          {"times", r.times_ns}, {"ideal", r.ideal_ns}, {"ideal_wrong", r.ideal_wrong}};
 }
 
 json ToJson(const CountersRecord& r) {
@@ -86,6 +87,8 @@ void FromJson(const json& j, RowRecord* r) {
   j.at("wrong").get_to(r->wrong);
   j.at("members").get_to(r->members);
   j.at("times").get_to(r->times_ns);
+  j.at("ideal").get_to(r->ideal_ns);
+  j.at("ideal_wrong").get_to(r->ideal_wrong);
 }
 
 void FromJson(const json& j, CountersRecord* r) {

@@ -53,7 +53,9 @@ struct RowRecord {
   int64_t time_ns = 0;  // per operation; 0: this rank entered in the middle
   int64_t wrong = -1;   // -1: unchecked
   int32_t members = 0;
-  std::vector<int64_t> times_ns;  // per iteration, only with -I
+  std::vector<int64_t> times_ns;  // per iteration, only with -I or --fresh
+  std::vector<int64_t> ideal_ns;  // the ideal's, only with --ideal
+  int64_t ideal_wrong = -1;       // part of wrong
 };
 
 inline constexpr std::array<const char*, 8> kCounterNames = {

@@ -21,8 +21,15 @@ struct Row {
   ftarDtype_t dtype = FTAR_F32;
   ftarRedop_t redop = FTAR_SUM;
   int32_t root = -1;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  // of one operation, or of all buckets together
+  int iters = 0;
+  int aggregate = 1;              // operations of an iteration
+  int pairs = 0;                  // of blocks of iterations, libftar's and the ideal's
+  std::vector<uint64_t> buckets;  // bytes of each operation of an iteration where they differ
 };
+
+// Bytes of operation `index` of an iteration.
+uint64_t OpBytes(const Row& row, int index);
 
 // The order of these is the order within one placement of one row.
 enum class Phase { kBarrier, kWarmup, kTimed, kCheck, kShareTime, kShareWrong };
@@ -44,17 +51,28 @@ class Schedule {
   // elements of the ranks, for a run that has no launcher to do so.
   Schedule(const Options& options, bool share);
 
-  uint64_t size() const { return per_place_ * places_ * rows_.size(); }
+  uint64_t size() const { return begins_.back().seq; }
   const std::vector<Row>& rows() const { return rows_; }
   Slot At(uint64_t seq) const;
   // The number of the first operation of a timed iteration.
   uint64_t SeqOf(uint64_t iteration) const;
-  uint64_t iterations() const { return iters_ * places_ * rows_.size(); }
+  uint64_t iterations() const { return begins_.back().iteration; }
 
  private:
+  // How many operations a placement of a row has in each phase, in their order.
+  struct Counts {
+    uint64_t phases[5];
+    uint64_t total;
+  };
+  Counts CountsOf(const Row& row) const;
+
+  struct Begin {
+    uint64_t seq, iteration;
+  };
   std::vector<Row> rows_;
+  std::vector<Begin> begins_;  // of each row, and the end
   bool out_of_place_;
-  uint64_t places_, warmup_, iters_, aggregate_, checks_, shares_, per_place_;
+  uint64_t places_, warmup_, checks_, shares_;
 };
 
 }  // namespace ftar::perf

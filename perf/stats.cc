@@ -20,6 +20,23 @@ double Mean(const std::vector<double>& sample) {
   return std::accumulate(sample.begin(), sample.end(), 0.0) / static_cast<double>(sample.size());
 }
 
+// The chance that at most k of n values lie below the median is that of at most k heads in n
+// throws.
+Interval MedianInterval(std::vector<double> sample) {
+  if (sample.empty()) return {};
+  std::sort(sample.begin(), sample.end());
+  const size_t n = sample.size();
+  double chance = std::pow(0.5, static_cast<double>(n)), sum = chance;
+  size_t out = 0;  // the interval leaves out so many values at either end
+  while (true) {
+    chance *= static_cast<double>(n - out) / static_cast<double>(out + 1);
+    sum += chance;
+    if (sum > 0.025 || 2 * (out + 1) >= n) break;
+    ++out;
+  }
+  return {sample[out], sample[n - 1 - out]};
+}
+
 double Deviation(const std::vector<double>& sample) {
   if (sample.size() < 2) return 0;
   const double mean = Mean(sample);

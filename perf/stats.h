@@ -11,6 +11,12 @@ namespace ftar::perf {
 // sample.
 double Quantile(std::vector<double> sample, double part);
 double Mean(const std::vector<double>& sample);
+// Where the median of what the sample was drawn from lies with 95 % confidence at least, by order
+// statistics; below six values that is as wide as the sample.
+struct Interval {
+  double low = 0, high = 0;
+};
+Interval MedianInterval(std::vector<double> sample);
 // Of the sample itself, divisor n - 1; 0 below two values.
 double Deviation(const std::vector<double>& sample);
 

@@ -1,13 +1,12 @@
 #include "perf/table.h"
 
-#include <fcntl.h>
 #include <time.h>
-#include <unistd.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "fmt/format.h"
 #include "perf/case.h"
+#include "perf/output.h"
 #include "perf/stats.h"
 #include "perf/types.h"
 
@@ -38,26 +37,6 @@ std::string TimeOfDay(int64_t seconds) {
   return text;
 }
 
-// Never overwrites: NAME, then NAME.1, NAME.2, as nccl-tests does.  -1 when none can be made.
-int OpenNew(const std::string& path, std::string* taken) {
-  for (int i = 0; i < 1000; ++i) {
-    *taken = i == 0 ? path : fmt::format("{}.{}", path, i);
-    const int fd = open(taken->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd >= 0 || errno != EEXIST) return fd;
-  }
-  return -1;
-}
-
-bool WriteAll(int fd, const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = write(fd, text.data() + done, text.size() - done);
-    if (n <= 0) return false;
-    done += static_cast<size_t>(n);
-  }
-  return true;
-}
-
 json PlaceJson(const PlaceResult& place, bool cpu_time) {
   json j = {{cpu_time ? "cpu_time" : "time", place.time_us},
             {"alg_bw", place.algorithm_bandwidth},
@@ -77,6 +56,22 @@ json PerIterationJson(const std::vector<double>& times_us) {
           {"stdev_us", deviation},
           {"cv_pct", mean > 0 ? 100 * deviation / mean : 0},
           {"times_us", times_us}};
+}
+
+json GapJson(const Gap& gap, const std::vector<double>& ideal_us) {
+  return {{"time", gap.ideal_us},
+          {"nwrong", gap.wrong < 0 ? json("N/A") : json(gap.wrong)},
+          {"ratio", gap.ratio},
+          {"ratio_low", gap.interval.low},
+          {"ratio_high", gap.interval.high},
+          {"ratios", gap.ratios},
+          {"times_us", ideal_us}};
+}
+
+void SlowestOf(const std::vector<int64_t>& times_ns, std::vector<double>* slowest_us) {
+  if (slowest_us->size() < times_ns.size()) slowest_us->resize(times_ns.size(), 0);
+  for (size_t i = 0; i < times_ns.size(); ++i)
+    (*slowest_us)[i] = std::max((*slowest_us)[i], static_cast<double>(times_ns[i]) / 1000);
 }
 
 double CombineTimes(const std::vector<double>& times, Average average) {
@@ -99,10 +94,14 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
     if (record.time_ns > 0) times.push_back(static_cast<double>(record.time_ns) / 1000);
     if (record.wrong >= 0) result.wrong = std::max<int64_t>(result.wrong, 0) + record.wrong;
     members = std::max(members, record.members);
-    for (size_t i = 0; i < record.times_ns.size(); ++i) {
-      if (result.times_us.size() <= i) result.times_us.push_back(0);
-      result.times_us[i] =
-          std::max(result.times_us[i], static_cast<double>(record.times_ns[i]) / 1000);
+    SlowestOf(record.times_ns, &result.times_us);
+    SlowestOf(record.ideal_ns, &result.ideal_us);
+  }
+  if (!result.ideal_us.empty()) {
+    result.gap = GapOf(result.times_us, result.ideal_us, row.pairs);
+    for (const RowRecord& record : records) {
+      if (record.ideal_wrong >= 0)
+        result.gap->wrong = std::max<int64_t>(result.gap->wrong, 0) + record.ideal_wrong;
     }
   }
   if (times.empty()) return result;
@@ -112,6 +111,53 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
       static_cast<double>(kind.shape(row, members).bytes) / (result.time_us * 1000);
   result.bus_bandwidth = result.algorithm_bandwidth * kind.bus_factor(members);
   return result;
+}
+
+Gap GapOf(const std::vector<double>& times_us, const std::vector<double>& ideal_us, int pairs) {
+  Gap gap;
+  gap.ideal_us = Quantile(ideal_us, 0.5);
+  const size_t n = std::min(times_us.size(), ideal_us.size());
+  for (int pair = 0; pair < pairs; ++pair) {
+    const size_t begin = n * pair / pairs, end = n * (pair + 1) / pairs;
+    if (begin == end) continue;
+    const auto median = [&](const std::vector<double>& all) {
+      return Quantile(
+          {all.begin() + static_cast<ptrdiff_t>(begin), all.begin() + static_cast<ptrdiff_t>(end)},
+          0.5);
+    };
+    gap.ratios.push_back(median(times_us) / std::max(median(ideal_us), 1e-6));
+  }
+  gap.ratio = Quantile(gap.ratios, 0.5);
+  gap.interval = MedianInterval(gap.ratios);
+  return gap;
+}
+
+std::string FormatTail(const std::optional<PlaceResult>& place) {
+  std::string text;
+  if (!place) return text;
+  if (!place->times_us.empty()) {
+    for (double part : {0.5, 0.95, 0.99})
+      text += fmt::format("  {}", FormatTime(Quantile(place->times_us, part)));
+  }
+  if (place->gap) {
+    const Gap& gap = *place->gap;
+    text += fmt::format("  {}  {:6.3f}  {:6.3f}  {:6.3f}", FormatTime(gap.ideal_us), gap.ratio,
+                        gap.interval.low, gap.interval.high);
+  }
+  return text;
+}
+
+std::string TailTitles(const Options& options, bool units) {
+  std::string text;
+  if (options.per_iteration) {
+    for (int place = options.out_of_place + options.in_place; place > 0; --place) {
+      for (const char* title : {"p50", "p95", "p99"})
+        text += fmt::format("  {:>7}", units ? "(us)" : title);
+    }
+  }
+  if (options.ideal == IdealKind::kNone) return text;
+  if (units) return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "", "(95 %)", "");
+  return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "ideal", "gap", "low", "high");
 }
 
 std::string FormatRow(const Row& row, uint64_t count, uint64_t bytes,
@@ -168,11 +214,12 @@ void Table::PrintTitles(ftarKind_t kind) {
   for (int i = 0; i < 2; ++i) {
     fmt::print(out_, "  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong");
   }
+  fmt::print(out_, "{}", TailTitles(options_, false));
   fmt::print(out_, "\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
   for (int i = 0; i < 2; ++i) {
     fmt::print(out_, "  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
   }
-  fmt::print(out_, "\n");
+  fmt::print(out_, "{}\n", TailTitles(options_, true));
 }
 
 void Table::Add(const std::vector<RowRecord>& records) {
@@ -190,8 +237,9 @@ void Table::PrintRow(size_t index, const Entry& entry) {
   const Row& row = schedule_.rows()[index];
   PrintTitles(row.kind);
   const Shape shape = CaseOf(row.kind).shape(row, std::max(entry.members, 1));
-  fmt::print(out_, "{}{}\n",
+  fmt::print(out_, "{}{}{}{}\n",
              FormatRow(row, shape.count, shape.bytes, entry.out_of_place, entry.in_place),
+             FormatTail(entry.out_of_place), FormatTail(entry.in_place),
              options_.timestamps ? "  " + TimeOfDay(time(nullptr)) : "");
   std::fflush(out_);
 }
@@ -217,14 +265,19 @@ void Table::Footer(uint64_t wrong, const std::vector<std::string>& errors, const
     for (const std::string& error : errors) fmt::print(out_, "# ERROR: {}\n", error);
     std::fflush(out_);
   }
-  if (options_.json_path.empty()) return;
   json document = ToJson(wrong, errors);
   document.update(extra);
-  const int fd = OpenNew(options_.json_path, &json_path_);
-  if (fd < 0 || !WriteAll(fd, document.dump(2) + "\n")) {
-    std::fprintf(stderr, "ftar-perf: cannot write %s\n", json_path_.c_str());
+  const auto complain = [](const std::string& path) {
+    std::fprintf(stderr, "ftar-perf: cannot write %s\n", path.c_str());
+  };
+  if (!options_.json_path.empty() &&
+      WriteNew(options_.json_path, document.dump(2) + "\n").empty()) {
+    complain(options_.json_path);
   }
-  if (fd >= 0) close(fd);
+  if (!options_.csv_path.empty() && WriteNew(options_.csv_path, ToCsv(document["results"])).empty())
+    complain(options_.csv_path);
+  if (!options_.report_path.empty() && !WriteOver(options_.report_path, ToPage(document)))
+    complain(options_.report_path);
 }
 
 json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const {
@@ -246,7 +299,8 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
               {"redop", CollectiveOf(row.kind).reduces ? OpOf(row.redop).name : "none"},
               {"root", row.root},
               {"members", entry.members},
-              {"actual_iterations", options_.iters},
+              {"actual_iterations", row.iters},
+              {"aggregated_iterations", row.aggregate},
               {"experiment_name", CollectiveOf(row.kind).title}};
     const std::pair<const char*, const std::optional<PlaceResult>*> places[] = {
         {"out_of_place", &entry.out_of_place}, {"in_place", &entry.in_place}};
@@ -255,6 +309,8 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
       j[name] = PlaceJson(**place, options_.cpu_time);
       if (options_.per_iteration)
         j[std::string(name) + "_per_iter"] = PerIterationJson((*place)->times_us);
+      if ((*place)->gap)
+        j[std::string(name) + "_ideal"] = GapJson(*(*place)->gap, (*place)->ideal_us);
     }
     results.push_back(j);
   }
@@ -270,6 +326,7 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
             {"aggregated_iterations", options_.aggregate},
             {"validation", options_.check},
             {"blocking", options_.blocking ? "true" : "false"},
+            {"fresh", options_.fresh ? "true" : "false"},
             {"transport", options_.transport},
             {"plan", options_.plan},
             {"ft", options_.fault_tolerance ? "on" : "off"},

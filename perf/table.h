@@ -17,8 +17,18 @@
 #include "perf/options.h"
 #include "perf/records.h"
 #include "perf/schedule.h"
+#include "perf/stats.h"
 
 namespace ftar::perf {
+
+// libftar's times over the ideal's, by pairs of blocks of iterations.
+struct Gap {
+  double ideal_us = 0;  // the ideal's median iteration
+  double ratio = 0;     // the median of the pairs
+  int64_t wrong = -1;   // of the ideal's elements; -1: unchecked
+  Interval interval;    // of it
+  std::vector<double> ratios;
+};
 
 // One half of a row, all ranks taken together.
 struct PlaceResult {
@@ -27,7 +37,12 @@ struct PlaceResult {
   double bus_bandwidth = 0;
   int64_t wrong = -1;            // -1: unchecked
   std::vector<double> times_us;  // per iteration, the slowest rank's
+  std::vector<double> ideal_us;  // the ideal's
+  std::optional<Gap> gap;
 };
+
+// The gap of iterations that were taken in `pairs` pairs of blocks.
+Gap GapOf(const std::vector<double>& times_us, const std::vector<double>& ideal_us, int pairs);
 
 // Combines the ranks' records as -a says; `records` is in the order of ranks and not empty.
 PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Average average);
@@ -36,6 +51,10 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
 std::string FormatRow(const Row& row, uint64_t count, uint64_t bytes,
                       const std::optional<PlaceResult>& out_of_place,
                       const std::optional<PlaceResult>& in_place);
+
+// What follows a row: the percentiles of its iterations and its gap, empty where not measured.
+std::string FormatTail(const std::optional<PlaceResult>& place);
+std::string TailTitles(const Options& options, bool units);
 
 class Table {
  public:
@@ -46,12 +65,12 @@ class Table {
   void Header(const std::vector<HelloRecord>& ranks);
   // Prints the row as soon as both its halves are known.
   void Add(const std::vector<RowRecord>& records);
-  // `extra` lines (faults, errors) go into the JSON file as they are.
+  // Prints the end, and writes the files that the options name; `extra` (faults, timeline) goes
+  // into them as it is.
   void Footer(uint64_t wrong, const std::vector<std::string>& errors, const nlohmann::json& extra);
 
   double average_bus_bandwidth() const;
   bool bandwidth_ok() const;
-  const std::string& json_path() const { return json_path_; }
 
  private:
   size_t MembersAtStart() const;
@@ -70,7 +89,6 @@ class Table {
   std::vector<HelloRecord> ranks_;  // those who report here
   std::map<size_t, Entry> entries_;
   std::optional<ftarKind_t> kind_;
-  std::string json_path_;
 };
 
 }  // namespace ftar::perf

@@ -5,11 +5,11 @@ cd "$top"
 jobs=${FTAR_JOBS:-$(nproc)}
 unset FTAR_JOBS  # it is ours, and the library refuses FTAR_* variables that it does not know
 
-# Debian packages, the one list. Required first; of the optional ones the libraries make ours faster or better informed, and spin
-# checks the models of tests/model.
+# Debian packages, the one list. Required first; of the optional ones the libraries make ours faster or better informed, spin
+# checks the models of tests/model, and libbenchmark-dev runs perf/bench_*. The rivals' are perf/compare's own.
 packages_required="cmake ninja-build g++ pkg-config python3 libssl-dev flatbuffers-compiler libflatbuffers-dev libxxhash-dev
   libcli11-dev nlohmann-json3-dev libfmt-dev libgtest-dev libgmock-dev"
-packages_optional="ccache libisal-dev libhwloc-dev spin"
+packages_optional="ccache libisal-dev libhwloc-dev libbenchmark-dev spin"
 
 say() { printf '\n== %s (%s)\n' "$*" "$(date +%H:%M:%S)"; }
 die() { printf '\nerror: %s\n' "$*" >&2; exit 1; }

@@ -1,9 +1,8 @@
-"""Shared by the bars: running ftar-perf, statistics, and the closing line. Not a bar itself."""
+"""Shared by the bars and perf/compare: running ftar-perf, statistics, and the closing line. Not a bar itself."""
 
 import json
 import math
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -89,11 +88,67 @@ def median(sample):
     return quantile(sample, 0.5)
 
 
-def median_interval(sample, rounds=4000):
-    """95 % bootstrap interval of the median; the same sample gives the same interval."""
-    dice = random.Random(1)
-    medians = [median([dice.choice(sample) for _ in sample]) for _ in range(rounds)]
-    return quantile(medians, 0.025), quantile(medians, 0.975)
+def median_interval(sample):
+    """95 % interval of the median by order statistics, as ftar-perf has it (perf/stats.h)."""
+    if not sample:
+        return math.nan, math.nan
+    ordered, out = sorted(sample), 0
+    total = 0.5 ** len(ordered)
+    while True:
+        total += math.comb(len(ordered), out + 1) * 0.5 ** len(ordered)
+        if total > 0.025 or 2 * (out + 1) >= len(ordered):
+            return ordered[out], ordered[-1 - out]
+        out += 1
+
+
+def pairs(number, first, second):
+    """Ratios of what two functions answer, called in pairs whose order alternates, so that a drift of the machine cancels;
+    and how many pairs failed, which is where one of them answers None."""
+    ratios, failed = [], 0
+    for pair in range(number):
+        values = {}
+        for function in (first, second) if pair % 2 == 0 else (second, first):
+            values[function] = function()
+        if None in values.values():
+            failed += 1
+        else:
+            ratios.append(values[first] / values[second])
+    return ratios, failed
+
+
+def compare(*arguments):
+    """What perf/compare finds: its rows; none when it failed."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "perf", "compare")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "compare.json")
+        code, _ = follow(script, tools(), *map(str, arguments), "--json", path)
+        if code != 0 or not os.path.exists(path):
+            return []
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)["results"]
+
+
+def ahead(rows, least):
+    """Holds `least(size)` against how many times as fast as the best rival each row is; the worst as text, and whether all
+    are good. Rivals with different congestion controls each count."""
+    worst, good, where = math.inf, bool(rows), "no row"
+    for row in rows:
+        for control, ratios in row["times_as_fast"].items():
+            goal, middle = least(row["size"]), median(ratios)
+            good = good and middle >= goal  # not a number is not good
+            if not middle / goal >= worst:
+                worst, where = middle / goal, f"{middle:.3f} at {row['size']} B{' ' + control if control else ''}"
+    return where, good
+
+
+def ideal_rows(*arguments, timeout=900):
+    """Rows of ftar-perf --ideal, printed as they are: (size, microseconds, the ideal's, ratio)."""
+    run = perf("--ideal", *arguments, timeout=timeout)
+    say(run.text.rstrip())
+    if complain(run, "ftar-perf --ideal"):
+        return []
+    return [(row["size"], row["out_of_place"]["time"], row["out_of_place_ideal"]["time"], row["out_of_place_ideal"]["ratio"])
+            for row in run.report["results"]]
 
 
 def finish(name, value, goal, good):

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -77,6 +78,69 @@ TEST(Perf, WithoutFaultToleranceTheRunEndsInTime) {
     ASSERT_EQ(result.code, 0) << result.text << result.errors;
     EXPECT_LT(NowSeconds() - begun, 8);  // a leave that nobody grants takes ten seconds
   }
+}
+
+TEST(Perf, TheIdealStandsBesideEachRowAndIsRight) {
+  for (const auto& [ideal, memory] : {std::pair{"--ideal", "library"}, {"--ideal=push", "plain"}}) {
+    const Result result =
+        RunPerf({"-n", "3", "--transport", "shm", "--sizes", "4,200,1M", "--pairs", "2", "--iters",
+                 "5", "-m", "2", "--memory", memory, "-T", "20", ideal});
+    ASSERT_EQ(result.code, 0) << result.text << result.errors;
+    EXPECT_EQ(result.report["out_of_bounds"]["count"], 0);
+    ASSERT_EQ(result.report["results"].size(), 3u);
+    for (const json& row : result.report["results"]) {
+      EXPECT_EQ(row["actual_iterations"], 5) << row;
+      EXPECT_EQ(row["out_of_place"]["nwrong"], 0) << row;
+      EXPECT_EQ(row["out_of_place_per_iter"]["times_us"].size(), 5u) << row;
+      const json& beside = row["out_of_place_ideal"];
+      EXPECT_EQ(beside["nwrong"], 0) << row;
+      EXPECT_EQ(beside["times_us"].size(), 5u) << row;
+      EXPECT_EQ(beside["ratios"].size(), 2u) << row;
+      EXPECT_GT(beside["time"], 0) << row;
+      EXPECT_LE(beside["ratio_low"], beside["ratio"]) << row;
+      EXPECT_LE(beside["ratio"], beside["ratio_high"]) << row;
+    }
+  }
+}
+
+TEST(Perf, FreshWorksForEveryCollectiveAndWithOperationsInFlight) {
+  for (const char* blocking : {"0", "1"}) {
+    const Result result = RunPerf({"-n", "3", "--fresh", "--collective", "all", "--sizes", "48K",
+                                   "--iters", "2", "-m", "3", "-z", blocking, "-T", "20"});
+    ASSERT_EQ(result.code, 0) << result.text << result.errors;
+    EXPECT_EQ(result.report["out_of_bounds"]["count"], 0);
+    for (const json& row : result.report["results"]) {
+      EXPECT_EQ(row["out_of_place_per_iter"]["times_us"].size(), 2u) << row;
+      EXPECT_EQ(row["in_place"]["nwrong"], 0) << row;
+    }
+  }
+}
+
+TEST(Perf, BucketsAreOneRowAndTheFilesSayTheSame) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("ftar_perf_files." + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "list.txt") << "# three\n1000 a\n70000 b\n3 c\n";
+  const Result result =
+      RunPerf({"-n", "2", "--buckets", folder / "list.txt", "-d", "half", "--iters", "2", "--csv",
+               folder / "out.csv", "--report", folder / "out.html"});
+  std::ifstream csv(folder / "out.csv"), page(folder / "out.html");
+  std::string titles, row, text(std::istreambuf_iterator<char>(page), {});
+  std::getline(csv, titles);
+  std::getline(csv, row);
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(result.code, 0) << result.text << result.errors;
+  ASSERT_EQ(result.report["results"].size(), 1u);
+  const json& only = result.report["results"][0];
+  EXPECT_EQ(only["size"], 71003 * 2);
+  EXPECT_EQ(only["aggregated_iterations"], 3);
+  EXPECT_EQ(only["in_place"]["nwrong"], 0);
+  EXPECT_EQ(only["out_of_place"]["nwrong"], 0);
+  EXPECT_TRUE(titles.starts_with("size,count,type,redop,root,")) << titles;
+  EXPECT_NE(titles.find("out_of_place.bus_bw"), std::string::npos) << titles;
+  EXPECT_EQ(std::count(titles.begin(), titles.end(), ','), std::count(row.begin(), row.end(), ','));
+  EXPECT_TRUE(row.starts_with("142006,71003,half,sum,-1,")) << row;
+  EXPECT_NE(text.find("\"size\":142006"), std::string::npos);
 }
 
 // ---- faults

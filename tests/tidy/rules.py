@@ -50,7 +50,7 @@ THIRD_PARTY = {
 
 # What programs may include of ours beside include/ftar and their own folder: the rooms that they run.
 PROGRAM_ROOMS = {
-    "perf/bench_": "reduce base",
+    "perf/bench_": "reduce engine collective plan wire base",
     "perf/": "",
     "tools/": "base wire topology plan membership collective engine transport reduce coordinator runtime",
     "examples/": "",

@@ -40,6 +40,24 @@ TEST(Options, ReadsAFaultRun) {
   EXPECT_TRUE(result.options.blocking);
 }
 
+TEST(Options, FreshAndIdealBringTheirOwnDefaults) {
+  const ParseResult fresh = Parse({"-n", "2", "--fresh"});
+  ASSERT_TRUE(fresh.run) << fresh.text;
+  EXPECT_TRUE(fresh.options.blocking && fresh.options.per_iteration);
+  EXPECT_EQ(fresh.options.aggregate, 0);
+  EXPECT_EQ(fresh.options.iters, 0);
+  EXPECT_TRUE(fresh.options.in_place && fresh.options.out_of_place);
+  const ParseResult ideal = Parse({"-n", "2", "--ideal", "--iters", "9", "-m", "2", "-z", "0"});
+  ASSERT_TRUE(ideal.run) << ideal.text;
+  EXPECT_EQ(ideal.options.ideal, IdealKind::kPull);
+  EXPECT_TRUE(ideal.options.fresh && !ideal.options.blocking);
+  EXPECT_EQ(ideal.options.iters, 9);
+  EXPECT_EQ(ideal.options.aggregate, 2);
+  EXPECT_EQ(ideal.options.pairs, 21);
+  EXPECT_FALSE(ideal.options.in_place);
+  EXPECT_EQ(Parse({"-n", "2", "--ideal=push"}).options.ideal, IdealKind::kPush);
+}
+
 TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
   const std::vector<std::pair<std::vector<const char*>, const char*>> cases = {
       {{"-b", "x"}, "-b"},
@@ -47,6 +65,11 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
       {{"-d", "float,quad"}, "quad"},
       {{"-o", "xor"}, "xor"},
       {{"--collective", "alltoall"}, "alltoall"},
+      {{"--fresh"}, "-n"},
+      {{"-n", "2", "--ideal=pool"}, "pool"},
+      {{"-n", "2", "--ideal", "-d", "half"}, "floats"},
+      {{"-n", "2", "--ideal", "--placement", "both"}, "--placement"},
+      {{"-n", "2", "--fresh", "--fault", "kill:1@2"}, "--fault"},
       {{"-n", "4", "--fault", "kill:2"}, "kill:2"},
       {{"--fault", "kill:2@4"}, "-n"},
       {{"--set", "chunk"}, "chunk"},
@@ -54,7 +77,7 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
       {{"-a", "4"}, "-a"},
       {{"-t", "2"}, "-t"},
       {{"-n", "-1"}, "-n"},
-      {{"--iters", "0"}, "--iters"},
+      {{"--iters", "-1"}, "--iters"},
       {{"--placement", "over"}, "--placement"},
       {{"--memory", "gold"}, "--memory"},
       {{"--sizes", "1,2,z"}, "z"},

@@ -17,6 +17,8 @@ TEST(Records, EachKindSurvivesARoundTrip) {
   row.in_place = true;
   row.wrong = -1;
   row.times_ns = {1, 2, 3};
+  row.ideal_ns = {4};
+  row.ideal_wrong = 5;
   CountersRecord counters;
   counters.values[kLinksKept] = 9;
   const Record records[] = {HelloRecord{1, "host", 2, 3, 4, 5, 6},

@@ -64,6 +64,43 @@ TEST(Schedule, OnePlacementAlone) {
   EXPECT_EQ(schedule.At(7).row, 1u);
 }
 
+TEST(Schedule, CountsBySizeDifferFromRowToRow) {
+  Options options = Small();
+  options.sizes = {8, 64 << 10, 1 << 30};
+  options.iters = options.aggregate = 0;
+  const Schedule schedule(options, false);
+  const std::vector<Row>& rows = schedule.rows();
+  EXPECT_GT(rows[0].aggregate, rows[1].aggregate);
+  EXPECT_GT(rows[1].aggregate, 1);
+  EXPECT_EQ(rows[2].aggregate, 1);
+  EXPECT_GT(rows[0].iters, rows[2].iters);
+  EXPECT_GT(rows[2].iters, 1);
+  uint64_t iteration = 0;
+  for (uint64_t seq = 0; seq < schedule.size(); ++seq) {
+    const Slot slot = schedule.At(seq);
+    if (slot.phase != Phase::kTimed || slot.index % rows[slot.row].aggregate != 0) continue;
+    ASSERT_EQ(slot.iteration, iteration);
+    ASSERT_EQ(schedule.SeqOf(iteration), seq);
+    ++iteration;
+  }
+  EXPECT_EQ(iteration, schedule.iterations());
+  EXPECT_EQ(schedule.At(schedule.size() - 1).row, 2u);
+  EXPECT_TRUE(schedule.At(schedule.size() - 1).last_of_place);
+}
+
+TEST(Schedule, BucketsMakeOneRowWhosePhasesRunAllOfThem) {
+  Options options = Small();
+  options.types = {FTAR_BF16};
+  options.buckets = {10, 20, 5};
+  const Schedule schedule(options, false);
+  ASSERT_EQ(schedule.rows().size(), 1u);
+  const Row& row = schedule.rows()[0];
+  EXPECT_EQ(row.bytes, 70u);
+  EXPECT_EQ(row.aggregate, 3);
+  EXPECT_EQ(OpBytes(row, 1), 40u);
+  EXPECT_EQ(schedule.size(), 2u * (1 + 2 * 3 + 3 * 3 + 1 * 3));
+}
+
 TEST(Schedule, RowsAreAllSupportedCombinations) {
   Options options = Small();
   options.collectives = *ParseCollectives("all");

@@ -40,6 +40,35 @@ TEST(Table, RankWithoutTimeDoesNotCount) {
   EXPECT_DOUBLE_EQ(result.time_us, 5);
 }
 
+TEST(Table, TheGapIsTheMedianOfThePairs) {
+  // Three pairs of two iterations: the machine was slower in the second, for both.
+  const Gap gap = GapOf({2, 2, 40, 40, 3, 3}, {1, 1, 20, 20, 1, 1}, 3);
+  EXPECT_EQ(gap.ratios, (std::vector<double>{2, 2, 3}));
+  EXPECT_EQ(gap.ratio, 2);
+  EXPECT_EQ(gap.interval.low, 2);
+  EXPECT_EQ(gap.interval.high, 3);
+  EXPECT_EQ(gap.ideal_us, 1);
+}
+
+TEST(Table, TheTailHasPercentilesAndTheGap) {
+  RowRecord record = Timed(5000, 0, 2);
+  record.times_ns = {4000, 6000};
+  record.ideal_ns = {2000, 2000};
+  Row row = FloatRow(FTAR_ALLREDUCE, 4);
+  row.pairs = 1;
+  const PlaceResult place = Combine(row, {record, record}, Average::kMean);
+  ASSERT_TRUE(place.gap.has_value());
+  EXPECT_EQ(place.gap->ratio, 2.5);
+  EXPECT_EQ(FormatTail(place), "     5.00     5.90     5.98     2.00   2.500   2.500   2.500");
+  Options options;
+  options.per_iteration = true;
+  options.in_place = false;
+  options.ideal = IdealKind::kPull;
+  EXPECT_EQ(TailTitles(options, false).size(), FormatTail(place).size());
+  EXPECT_EQ(TailTitles(options, true).size(), FormatTail(place).size());
+  EXPECT_EQ(FormatTail(std::nullopt), "");
+}
+
 TEST(Table, ColumnsHaveTheWidthsOfNcclTests) {
   PlaceResult place;
   place.time_us = 9.1;

@@ -1,0 +1,27 @@
+// Files that a run leaves behind: JSON as it is, the same as CSV, and the report page.
+//
+// Threads: pure but for the two that write.
+#ifndef FTAR_PERF_OUTPUT_H_
+#define FTAR_PERF_OUTPUT_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace ftar::perf {
+
+// Never overwrites: NAME, then NAME.1, NAME.2, as nccl-tests does. Answers the name that it took;
+// empty when nothing could be written.
+std::string WriteNew(const std::string& path, const std::string& text);
+// For what a browser shows again under the same name.
+bool WriteOver(const std::string& path, const std::string& text);
+
+// A line for each result and a column for each of its numbers and names; lists are left out. A
+// column's name is the path to it, as out_of_place.bus_bw.
+std::string ToCsv(const nlohmann::json& results);
+
+// The report: one page that needs nothing else, with this document in it.
+std::string ToPage(const nlohmann::json& document);
+
+}  // namespace ftar::perf
+
+#endif  // FTAR_PERF_OUTPUT_H_

@@ -1,0 +1,94 @@
+#include "perf/sampler.h"
+
+#include <algorithm>
+
+#include "perf/clock.h"
+#include "perf/kernels.h"
+#include "perf/types.h"
+
+namespace ftar::perf {
+
+PairPosition PositionOf(int iters, int pairs, int index) {
+  PairPosition position;
+  if (pairs < 1) return position;
+  // Edges of equal blocks, the remainder spread over them.
+  const auto edge = [&](int64_t pair) { return static_cast<int>(pair * iters / pairs); };
+  const int pair = static_cast<int>(((int64_t{index} + 1) * pairs - 1) / iters);
+  position.block = edge(pair + 1) - edge(pair);
+  position.ideal_before = pair % 2 == 1 && index == edge(pair);
+  position.ideal_after = pair % 2 == 0 && index + 1 == edge(pair + 1);
+  return position;
+}
+
+Sampler::Sampler(const Options& options, Arena* arena) : arena_(arena), rank_(options.role.index) {
+  if (options.ideal != IdealKind::kNone)
+    ideal_.emplace(arena, rank_, options.ideal == IdealKind::kPush);
+}
+
+void Sampler::BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
+                         std::vector<BufferPair> buffers) {
+  iters_ = row.iters;
+  pairs_ = row.pairs;
+  width_ = input.element_bytes;
+  input_ = std::move(input);
+  shapes_ = std::move(shapes);
+  buffers_ = std::move(buffers);
+  times_ns_.clear();
+  ideal_ns_.clear();
+  ideal_buffers_.clear();
+  if (!ideal_) return;
+  char* next = ideal_->buffers();
+  for (const Shape& shape : shapes_) {
+    const uint64_t stride = Buffers::StrideOf(shape.send_elements * width_);
+    ideal_buffers_.push_back({next, next + stride});
+    next += 2 * stride;
+  }
+  if (ideal_) arena_->Touch();
+}
+
+ftarResult_t Sampler::Iterate(int index, const Work& work) {
+  const PairPosition position = PositionOf(iters_, pairs_, index);
+  if (position.ideal_before) RunIdeal(position.block);
+  const ftarResult_t status = Take(buffers_, work, &times_ns_);
+  if (status == FTAR_OK && position.ideal_after) RunIdeal(position.block);
+  return status;
+}
+
+void Sampler::RunIdeal(int iterations) {
+  const Work work = [this] {
+    for (size_t i = 0; i < ideal_buffers_.size(); ++i) {
+      ideal_->AllReduce(reinterpret_cast<const float*>(ideal_buffers_[i].send),
+                        reinterpret_cast<float*>(ideal_buffers_[i].recv), shapes_[i].count);
+    }
+    return FTAR_OK;
+  };
+  for (int i = 0; i < iterations; ++i) Take(ideal_buffers_, work, &ideal_ns_);
+}
+
+ftarResult_t Sampler::Take(const std::vector<BufferPair>& buffers, const Work& work,
+                           std::vector<int64_t>* times_ns) {
+  for (size_t i = 0; i < buffers.size(); ++i)
+    FillTiled(input_, 0, shapes_[i].send_elements, buffers[i].send);
+  arena_->Meet(rank_);
+  const int64_t begin_ns = NowNs();
+  const ftarResult_t status = work();
+  arena_->Stamp(rank_, begin_ns, NowNs());
+  if (status != FTAR_OK) return status;
+  uint64_t all = 0;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    all ^= ReadAll(buffers[i].recv, shapes_[i].recv_elements * width_);
+  // The reading must not be found to be for nothing.
+  asm volatile("" : : "r"(all) : "memory");
+  arena_->Meet(rank_);
+  times_ns->push_back(arena_->Elapsed());
+  return FTAR_OK;
+}
+
+uint64_t Sampler::CountIdealWrong(const Tile& expected) const {
+  uint64_t wrong = 0;
+  for (size_t i = 0; i < ideal_buffers_.size(); ++i)
+    wrong += CountWrong(expected, 0, shapes_[i].recv_elements, ideal_buffers_[i].recv);
+  return wrong;
+}
+
+}  // namespace ftar::perf

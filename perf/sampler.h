@@ -1,0 +1,69 @@
+// Timed iterations with fresh data (--fresh), and the ideal's between them (--ideal).
+//
+// Purpose: in every iteration each rank writes its inputs, all meet, the operations run on the
+// clock, and each rank reads its outputs, so that caches hold what they hold in a real program. The
+// time of an iteration is that from the first rank's begin to the last rank's end. libftar's and
+// the ideal's iterations come in pairs of blocks whose order alternates, so that a drift of the
+// machine cancels in the ratio of each pair. Threads: single-threaded.  Ownership: borrows the
+// arena.
+#ifndef FTAR_PERF_SAMPLER_H_
+#define FTAR_PERF_SAMPLER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "perf/arena.h"
+#include "perf/buffers.h"
+#include "perf/case.h"
+#include "perf/ideal.h"
+#include "perf/options.h"
+#include "perf/verify.h"
+
+namespace ftar::perf {
+
+// Where iteration `index` of a row lies among its pairs.
+struct PairPosition {
+  bool ideal_before = false, ideal_after = false;  // a block of the ideal's is due
+  int block = 0;                                   // its iterations
+};
+PairPosition PositionOf(int iters, int pairs, int index);
+
+class Sampler {
+ public:
+  using Work = std::function<ftarResult_t()>;
+
+  Sampler(const Options& options, Arena* arena);
+
+  // A row in one placement: what each operation of an iteration writes and reads.
+  void BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
+                  std::vector<BufferPair> buffers);
+  // One iteration of libftar's, and the ideal's blocks around it.
+  ftarResult_t Iterate(int index, const Work& work);
+  // Elements of the ideal's last results that differ from this tile.
+  uint64_t CountIdealWrong(const Tile& expected) const;
+
+  // Nanoseconds of one iteration's operation, in order.
+  const std::vector<int64_t>& times_ns() const { return times_ns_; }
+  const std::vector<int64_t>& ideal_ns() const { return ideal_ns_; }
+
+ private:
+  ftarResult_t Take(const std::vector<BufferPair>& buffers, const Work& work,
+                    std::vector<int64_t>* times_ns);
+  void RunIdeal(int iterations);
+
+  Arena* arena_;
+  const int rank_;
+  std::optional<Ideal> ideal_;
+  int iters_ = 0, pairs_ = 0;
+  size_t width_ = 0;
+  Tile input_;
+  std::vector<Shape> shapes_;
+  std::vector<BufferPair> buffers_, ideal_buffers_;
+  std::vector<int64_t> times_ns_, ideal_ns_;
+};
+
+}  // namespace ftar::perf
+
+#endif  // FTAR_PERF_SAMPLER_H_
