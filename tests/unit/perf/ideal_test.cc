@@ -143,14 +143,22 @@ TEST(Sampler, EveryPairHasOneBlockOfEachAndTheOrderAlternates) {
     for (int i = 0; i < iters; ++i) {
       const PairPosition position = PositionOf(iters, pairs, i);
       // Within a pair the two blocks follow each other directly.
-      if (position.ideal_before) EXPECT_EQ(blocks % 2, 1) << i;
-      if (position.ideal_after) EXPECT_EQ(blocks % 2, 0) << i;
+      if (position.ideal_before) {
+        EXPECT_EQ(blocks % 2, 1) << i;
+      }
+      if (position.ideal_after) {
+        EXPECT_EQ(blocks % 2, 0) << i;
+      }
       ++ours;
       if (!position.ideal_before && !position.ideal_after) continue;
       ideal += position.block;
       ++blocks;
-      if (position.ideal_after) EXPECT_EQ(ours, ideal);
-      if (position.ideal_before) EXPECT_EQ(ours - 1 + position.block, ideal);
+      if (position.ideal_after) {
+        EXPECT_EQ(ours, ideal);
+      }
+      if (position.ideal_before) {
+        EXPECT_EQ(ours - 1 + position.block, ideal);
+      }
     }
     EXPECT_EQ(blocks, pairs);
     EXPECT_EQ(ideal, iters);
