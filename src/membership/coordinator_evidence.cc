@@ -110,7 +110,21 @@ void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
   loss.cause = Code::kPeer;
   loss.stage = "control connection";
   loss.text = With("its connection to the coordinator closed", text);
-  suspects_[id] = {now_, now_ + config_.cluster_ns, std::move(loss), false};
+  suspects_[id] = {now_, now_ + PatienceWith(peer), std::move(loss), false};
+}
+
+// Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
+// Unless their links are lost, too.
+TimeNs CoordinatorMachine::PatienceWith(const Peer& peer) const {
+  const bool unlinked = edges_.Touches(peer.card.id);
+  const bool dead = peer.roster.empty() || unlinked || FTAR_MUTANT(kRelayLossIsDeath);
+  return dead ? config_.cluster_ns : std::max(timeout_ns_ / 4, config_.cluster_ns);
+}
+
+void CoordinatorMachine::HastenSuspicion(MemberId id) {
+  const auto found = suspects_.find(id);
+  if (found == suspects_.end() || found->second.extended) return;
+  found->second.act_at = std::min(found->second.act_at, now_ + config_.cluster_ns);
 }
 
 void CoordinatorMachine::JudgeSuspects() {
@@ -236,8 +250,10 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     }
     case wire::EvidenceKind::kLinkLost:
       if (from.state == State::kMember && Alive(reporter) &&
-          EntryOf(reporter)->card.replica != EntryOf(subject)->card.replica)
+          EntryOf(reporter)->card.replica != EntryOf(subject)->card.replica) {
         edges_.Add(now_, reporter, subject, message.text);
+        HastenSuspicion(subject);
+      }
       return;
     case wire::EvidenceKind::kSelfReport:
       if (subject == reporter)

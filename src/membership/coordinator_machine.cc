@@ -7,13 +7,6 @@
 
 namespace ftar::membership {
 
-std::string Describe(const wire::MemberCard& card) {
-  std::string text = "replica " + std::to_string(card.replica);
-  if (card.shard != 0) text += ", shard " + std::to_string(card.shard);
-  if (!card.host.empty()) text += " on " + card.host;
-  return text + " (" + ToString(card.id) + ")";
-}
-
 CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorRecord record)
     : config_(std::move(config)), record_(std::move(record)) {
   HearEpoch(record_.epoch);
@@ -101,7 +94,7 @@ void CoordinatorMachine::Beat() {
 // ---- events ----
 
 void CoordinatorMachine::On(const Connected& event) {
-  const wire::Rejected refusal = Check(event.hello);
+  const wire::Rejected refusal = CheckHello(event.hello, config_.job, reference_);
   const wire::MemberCard& card = event.hello.card;
   HearEpoch(event.hello.report.promised);
   HearEpoch(event.hello.report.installed);
@@ -134,6 +127,7 @@ void CoordinatorMachine::On(const Connected& event) {
   Peer& peer = peers_[card.id];
   peer.conn = event.conn;
   peer.card = card;
+  peer.roster = event.hello.roster;
   peer.report = event.hello.report;
   peer.since_ns = now_;
   peer.frozen = peer.report.promised != 0;  // by a coordinator that is gone

@@ -118,6 +118,10 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
     if (leaves && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
   }
   LoseAbsent(base, left_out);
+  // A relay that was lost as well: who has taken over knows its members, and nobody else's.
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.roster.empty() && !peer.report.installed_view) SendRosters(peer);
+  }
   proven_dead_.clear();
   for (const auto& [reporter, evidence] : std::exchange(early_evidence_, {})) {
     if (Peer* from = Find(reporter)) OnEvidence(*from, evidence);

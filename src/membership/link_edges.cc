@@ -53,6 +53,12 @@ void LinkEdges::Forget(MemberId member) {
   });
 }
 
+bool LinkEdges::Touches(MemberId member) const {
+  return std::any_of(edges_.begin(), edges_.end(), [member](const auto& entry) {
+    return entry.first.first == member || entry.first.second == member;
+  });
+}
+
 std::vector<LinkEdges::Edge> LinkEdges::edges() const {
   std::vector<Edge> out;
   for (const auto& [key, edge] : edges_) out.push_back(edge);

@@ -18,7 +18,7 @@
           X(Prepare) X(Install) X(Propose) X(Confirm) X(Announce) X(VoidPlan) X(Evicted)          \
               X(CoordinatorBeat) X(LateNotice) X(NoQuorum) X(ColumnStatus) X(ColumnVerdicts)      \
                   X(AskVerdicts) X(Credit) X(StepMark) X(Want) X(CallNotice) X(Release)           \
-                      X(LeaveReady)
+                      X(LeaveReady) X(Roster) X(Behind)
 
 namespace ftar::wire {
 

@@ -97,6 +97,8 @@ const std::vector<WeatherField>& WeatherFields() {
       {"aborts", &Weather::aborts, 0},
       {"ambushes", &Weather::ambushes, 0},
       {"echoes", &Weather::echoes, 0},
+      {"relays", &Weather::relays, 0},
+      {"relay_losses", &Weather::relay_losses, 0},
   };
   return fields;
 }

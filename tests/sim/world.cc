@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "node.h"
+#include "relay_host.h"
 #include "story/director.h"
 #include "wire/codec.h"
 
@@ -23,7 +24,7 @@ World::World(uint64_t seed, Weather weather, bool trace, const Story* story)
       trace_(trace),
       rng_(seed ^ 0x5eed),
       later_(seed ^ 0x1a7e5),
-      views_(weather.shards, weather.min_replicas) {
+      views_(weather.relays > 0 ? 0 : weather.shards, weather.min_replicas) {
   queue_.reserve(1024);
   if (story) director_ = std::make_unique<Director>(*this, *story);
 }
