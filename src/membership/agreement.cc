@@ -99,9 +99,8 @@ wire::Rejected CheckHello(const wire::Hello& hello, const std::string& own_job,
 }
 
 Reference ReferenceOf(const wire::Hello& hello) {
-  return {hello.job,    Describe(hello.card), hello.replicas,
-          hello.shards, hello.min_replicas,   hello.agreed_config,
-          !hello.roster.empty()};
+  return {hello.job,          Describe(hello.card), hello.replicas,       hello.shards,
+          hello.min_replicas, hello.agreed_config,  !hello.roster.empty()};
 }
 
 int64_t AgreedNumber(const Reference& reference, KnobId id, int64_t otherwise) {

@@ -52,7 +52,7 @@ MemberId CoordinatorMachine::HolderOf(int32_t replica, int32_t shard, MemberId e
 
 void CoordinatorMachine::Admit(Peer& peer) {
   peer.state = State::kWaiting;
-  if (recovering_) return;
+  if (recovering_ || peer.viewless()) return;
   const MemberId holder = HolderOf(peer.card.replica, peer.card.shard, peer.card.id);
   if (holder.valid()) {
     Tell(LogLevel::kWarn,
@@ -105,7 +105,10 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   roster_changed_ = true;
   if (peer.state == State::kReporting) return OnReport(peer);
   const bool relay = !peer.roster.empty();
-  if (relay) SendRosters(peer);  // it may be another process, which has taken the members over
+  if (relay) {  // it may be another process, which has taken the members over
+    SendRosters(peer);
+    edges_.ForgetReportsOf(id);  // those that stand are told again
+  }
   if (peer.state != State::kMember) {
     peer.welcomed = false;
     peer.told.clear();
@@ -119,8 +122,8 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   if (lost_.contains(id) && !change_) TakeBack(peer.card.replica);
   if (change_) {
     Send(peer, change_->prepare);
-  } else if (current_ && (!current_->planned || relay) &&
-             peer.report.installed != current_->epoch) {
+  } else if (current_ && ((!current_->planned && peer.report.installed != current_->epoch) ||
+                          (relay && !peer.report.installed_view))) {
     Send(peer, wire::Install{*current_, last_lost_});  // V10: idempotent
   }
 }

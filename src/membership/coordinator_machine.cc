@@ -105,8 +105,9 @@ void CoordinatorMachine::On(const Connected& event) {
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
   const auto grave = graveyard_.find(card.id);
-  const bool foreign =
-      event.hello.report.installed_view && (current_ ? !Alive(card.id) : OutByRecord(event.hello));
+  const wire::Report& report = event.hello.report;
+  const bool foreign = current_ ? report.installed != 0 && !Alive(card.id)
+                                : report.installed_view && OutByRecord(event.hello);
   if ((grave != graveyard_.end() || foreign) && !FTAR_MUTANT(kEvictedMayReturn)) {
     wire::Loss reason = grave != graveyard_.end() ? grave->second : wire::Loss{};
     if (grave == graveyard_.end()) {
@@ -134,7 +135,8 @@ void CoordinatorMachine::On(const Connected& event) {
   conns_[event.conn] = card.id;
   roster_changed_ = true;
   if (event.hello.report.installed_view && !current_) return OnReport(peer);
-  if (predecessors_ && !predecessors_late_ && !recovering_) BeginRecovery();
+  const bool known_by_others = (predecessors_ && !predecessors_late_) || peer.viewless();
+  if (known_by_others && !recovering_) BeginRecovery();
   Admit(peer);
 }
 

@@ -121,6 +121,8 @@ class CoordinatorMachine {
     State state = State::kWaiting;
     uint64_t serial = 0;  // order of welcome: later dials earlier
     TimeNs since_ns = 0;
+    // Q2: holds a view that its relay, which has taken over from another one, cannot show.
+    bool viewless() const { return report.installed != 0 && !report.installed_view; }
     bool welcomed = false;
     bool linked = false;     // holds all the links it needs
     bool frozen = false;     // newcomer that promised a Prepare which did not come to an end
@@ -202,6 +204,7 @@ class CoordinatorMachine {
   void Depart(Peer& peer);
   void OnLost(Peer& peer, const std::string& text);
   TimeNs PatienceWith(const Peer& peer) const;
+  bool CutOff(const Peer& peer) const;
   void HastenSuspicion(MemberId id);
   void JudgeLinks();
   void JudgeDeadlines();

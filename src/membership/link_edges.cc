@@ -53,10 +53,14 @@ void LinkEdges::Forget(MemberId member) {
   });
 }
 
-bool LinkEdges::Touches(MemberId member) const {
-  return std::any_of(edges_.begin(), edges_.end(), [member](const auto& entry) {
-    return entry.first.first == member || entry.first.second == member;
-  });
+bool LinkEdges::Reported(MemberId reporter, MemberId subject) const {
+  const auto found = edges_.find(std::minmax(reporter, subject));
+  return found != edges_.end() && found->second.reporter == reporter;
+}
+
+void LinkEdges::ForgetReportsOf(MemberId reporter) {
+  std::erase_if(edges_,
+                [reporter](const auto& entry) { return entry.second.reporter == reporter; });
 }
 
 std::vector<LinkEdges::Edge> LinkEdges::edges() const {

@@ -94,7 +94,8 @@ void RelayMachine::Tell(const wire::Roster& message) {
       Send(children_[i], wire::Roster{behind->cards[i].id, behind->rosters[i]});
   }
   const int32_t replica = behind->cards[0].replica;
-  if (message.unit != unit_) units_.insert({message.unit, {replica, std::move(*behind), {}, {}, false}});
+  if (message.unit != unit_)
+    units_.insert({message.unit, {replica, std::move(*behind), {}, {}, false}});
 }
 
 // Units that no view here names any more. Those of replicas that may be on their way in stay.
@@ -157,8 +158,7 @@ void RelayMachine::Tell(const wire::Install& message) {
   if (!KnowsAll(message.view.entries)) return;
   pending_ = message;
   for (size_t i = 0; i < children_.size(); ++i) {
-    Send(children_[i],
-         wire::Install{ViewFor(i, message.view), LossesFor(i, message.lost)});
+    Send(children_[i], wire::Install{ViewFor(i, message.view), LossesFor(i, message.lost)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
   ForgetUnits();

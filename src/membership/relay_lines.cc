@@ -56,8 +56,8 @@ void RelayLines::StepLine(LineId id, const RelayEvent& event) {
   std::move(ready.notes.begin(), ready.notes.end(), std::back_inserter(ready_.notes));
   deadlines_[id] = ready.next_deadline;
   if (line.machine.complete() && !std::exchange(line.open, true)) ready_.open.push_back(id);
+  if (!line.machine.complete() && std::exchange(line.open, false)) ready_.hang_up.push_back(id);
   if (!line.machine.over()) return;
-  if (line.open) ready_.hang_up.push_back(id);
   deadlines_.erase(id);
   lines_.erase(found);
 }

@@ -2,9 +2,9 @@
 // unit; two while a replica's next members come before its last ones are gone, more where it stands
 // in for another relay that was lost (rule Q7).
 //
-// Pure; the driver's contract is RelayMachine's, with lines where that has one connection up: open a
-// line for each that `open` names, feed LineUp each time it stands and LineDown when it breaks, and
-// open it again until `hang_up` names it. Single-threaded.
+// Pure; the driver's contract is RelayMachine's, with lines where that has one connection up: open
+// a line for each that `open` names, feed LineUp each time it stands and LineDown when it breaks,
+// and open it again until `hang_up` names it. Single-threaded.
 #ifndef FTAR_MEMBERSHIP_RELAY_LINES_H_
 #define FTAR_MEMBERSHIP_RELAY_LINES_H_
 

@@ -123,8 +123,8 @@ void RelayMachine::CatchUp(Child& child) {
 }
 
 void RelayMachine::CompleteIfAll() {
-  const bool all =
-      std::all_of(children_.begin(), children_.end(), [](const Child& child) { return child.here; });
+  const bool all = std::all_of(children_.begin(), children_.end(),
+                               [](const Child& child) { return child.here; });
   if (!all) return;
   complete_ = true;
   gather_until_ = kNever;
@@ -137,6 +137,7 @@ void RelayMachine::CompleteIfAll() {
     self.behind.rosters.push_back(child.roster);
   }
   units_[unit_] = std::move(self);
+  if (above_) Introduce();
 }
 
 // Q7: those who are left of a unit whose mates did not find here in time. The coordinator gives
@@ -207,7 +208,7 @@ void RelayMachine::GatherAgain(size_t index) {
   units_.clear();
   links_told_.clear();
   lost_.reset();
-  complete_ = false;
+  complete_ = above_ = false;
 }
 
 // Everybody here is out, or was never let in.
@@ -252,9 +253,8 @@ void RelayMachine::SendAll(wire::Message message) {
 // ---- the connection up ----
 
 void RelayMachine::On(const AboveUp&) {
-  if (!complete_) return;
   above_ = true;
-  Introduce();
+  if (complete_) Introduce();
 }
 
 // What it meant to announce it cannot announce any more, and roots hold their columns up for it.

@@ -7,9 +7,9 @@
 // calls in by the next radio, and only if it stays silent is it taken for lost.
 //
 // Replicas come, leave and are lost as a whole, and a change is decided column by column. So a
-// block of adjacent columns of a replica (a **unit**) is to the coordinator what a member is: it has
-// an id, an entry in the view, one connection. Up goes what a member would say, once all behind it
-// have said it; down comes what a member would hear, and each hears of its own column alone.
+// block of adjacent columns of a replica (a **unit**) is to the coordinator what a member is: it
+// has an id, an entry in the view, one connection. Up goes what a member would say, once all behind
+// it have said it; down comes what a member would hear, and each hears of its own column alone.
 // Downwards a relay is to its members what a coordinator is. So relays can stand behind relays, and
 // engines and the coordinator's machine are the same with and without.
 //
@@ -96,7 +96,7 @@ class RelayMachine {
     int32_t replica = 0;
     wire::Behind behind;
     std::set<size_t> linked, broken;  // columns whose link to it is up, or was and is lost
-    bool exited = false;      // told
+    bool exited = false;              // told
   };
 
   // relay_machine.cc
@@ -194,7 +194,7 @@ class RelayMachine {
   std::set<MemberId> links_told_;
   std::optional<wire::Goodbye> lost_;  // somebody is, and the unit with it
 
-  Epoch promised_ = 0;                   // passed on
+  Epoch promised_ = 0;                    // passed on
   std::optional<wire::Prepare> prepare_;  // the same; kept after its Install for who comes back
   std::map<size_t, wire::Decided> decided_;
   bool refused_ = false;

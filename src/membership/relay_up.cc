@@ -135,8 +135,9 @@ void RelayMachine::TellDecided() {
 // the word of such a column is that of the unit.
 bool RelayMachine::MergeBounds(wire::Decided* decided, MemberId* clash) const {
   for (const auto& [index, column] : decided_) {
-    const bool newcomers = std::all_of(column.bounds.begin(), column.bounds.end(),
-                                       [](const wire::BoundOf& bound) { return bound.fresh_first; });
+    const bool newcomers =
+        std::all_of(column.bounds.begin(), column.bounds.end(),
+                    [](const wire::BoundOf& bound) { return bound.fresh_first; });
     if (!newcomers || prepare_->lost.empty()) continue;
     for (const auto& [id, unit] : units_) {
       const wire::BoundOf* bound = Find(column, unit.behind.cards[index].id);
@@ -147,8 +148,9 @@ bool RelayMachine::MergeBounds(wire::Decided* decided, MemberId* clash) const {
     return true;
   }
   for (const wire::ViewEntry& entry : prepare_->members) {
-    if (entry.card.shard != block_) continue;
-    const Unit& unit = units_.at(entry.card.id);
+    const auto known = units_.find(entry.card.id);
+    if (entry.card.shard != block_ || known == units_.end()) continue;
+    const Unit& unit = known->second;
     MergedBound first, last;
     for (const auto& [index, column] : decided_) {
       const wire::BoundOf* bound = Find(column, unit.behind.cards[index].id);
@@ -276,9 +278,9 @@ void RelayMachine::Hear(Child& child, const wire::Heartbeat& message) {
   detector_.Beat(child.card.id, message);
 }
 
-// The least of what is done, the sum of what moves, all that anybody lacks. An operation that is the
-// oldest here and at a unit that is lacked has not been called there by somebody: called ends are at
-// least what the other side of the column has delivered.
+// The least of what is done, the sum of what moves, all that anybody lacks. An operation that is
+// the oldest here and at a unit that is lacked has not been called there by somebody: called ends
+// are at least what the other side of the column has delivered.
 wire::Heartbeat RelayMachine::Progress() const {
   wire::Heartbeat beat;
   beat.installed = LeastInstalled();

@@ -77,8 +77,8 @@ struct Hello {  // first message of every control connection, also after a recon
   std::vector<std::string>
       agreed_config;  // "name=value", sorted: knobs on which members must agree
   Report report;
-  // Of a relay, which speaks for all behind it as if they were one member: an encoded Behind. Empty:
-  // a member that speaks for itself.
+  // Of a relay, which speaks for all behind it as if they were one member: an encoded Behind.
+  // Empty: a member that speaks for itself.
   std::string roster;
 };
 struct LinksUp {  // the newcomer holds links to all of these
@@ -321,7 +321,7 @@ struct Roster {
 };
 // Never sent by itself: what Hello and Roster carry.
 struct Behind {
-  std::vector<MemberCard> cards;  // by shard
+  std::vector<MemberCard> cards;     // by shard
   std::vector<std::string> rosters;  // of those that are relays themselves, else empty; as many
 };
 

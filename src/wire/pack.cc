@@ -141,8 +141,7 @@ Offset<fb::KeptOp> Pack(Builder& b, const KeptOp& op) {
 Offset<fb::Hello> Pack(Builder& b, const Hello& m) {
   return fb::CreateHello(b, m.wire_version, b.CreateString(m.job), Pack(b, m.card), m.replicas,
                          m.shards, m.min_replicas, b.CreateVectorOfStrings(m.agreed_config),
-                         Pack(b, m.report),
-                         m.roster.empty() ? 0 : b.CreateString(m.roster));
+                         Pack(b, m.report), m.roster.empty() ? 0 : b.CreateString(m.roster));
 }
 Offset<fb::LinksUp> Pack(Builder& b, const LinksUp& m) {
   return fb::CreateLinksUp(b, PackIds(b, m.peers));

@@ -129,7 +129,8 @@ bool World::KnownToOthers(const Node& node) const {
   bool others = false;
   for (const auto& other : nodes_) {
     const auto view = other->engine->view();
-    if (other.get() == &node || !other->alive || other->over || other->stopped || !view) continue;
+    const bool mute = other->stopped && weather_.relays == 0;  // else its relay speaks for it
+    if (other.get() == &node || !other->alive || other->over || mute || !view) continue;
     if (view->Find(node.card.id)) return true;
     others = true;
   }
@@ -201,7 +202,8 @@ void World::LeaveOne() {
     if (!mate->alive || mate->over || mate->card.replica != node->card.replica) continue;
     if (trace_) Trace("leave  " + ToString(mate->card.id));
     mate->leaving = true;
-    if (weather_.relays > 0) mate->struck = true;  // goes with those who have left, see RelayMachine
+    if (weather_.relays > 0)
+      mate->struck = true;  // goes with those who have left, see RelayMachine
     Feed(*mate, engine::RequestLeave{});
   }
 }

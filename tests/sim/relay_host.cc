@@ -1,6 +1,6 @@
-// Relays between members and the coordinator, in weather that has them: what src/coordinator's relay
-// does on real sockets. Each unit of a replica has a relay of its own; one more stands by for those
-// whose relay is lost.
+// Relays between members and the coordinator, in weather that has them: what src/coordinator's
+// relay does on real sockets. Each unit of a replica has a relay of its own; one more stands by for
+// those whose relay is lost.
 #include "relay_host.h"
 
 #include <algorithm>
@@ -160,8 +160,9 @@ void World::HangUp(RelayHost& relay, membership::LineId line) {
   if (found == relay.up.end()) return;
   const uint64_t conn = found->second;
   relay.up.erase(found);
-  At(WireTime(conn + kConnectionBase, 0),
-     [this, conn] { FeedCoordinator(membership::Disconnected{conn, ""}); });
+  At(WireTime(conn + kConnectionBase, 0), [this, conn] {
+    FeedCoordinator(membership::Disconnected{conn, ""});
+  });
 }
 
 // All lines break: the coordinator's end is gone, or nobody reaches it for a moment.
@@ -191,8 +192,9 @@ void World::CrashRelay(RelayHost& relay) {
   ++faults_;
   for (const auto& [line, conn] : relay.up) {
     const TimeNs sent = WireOf(conn + kConnectionBase, 0).free + 1;
-    At(std::max(now_ + later_.Between(100'000, kMillisecond), sent),
-       [this, conn = conn] { FeedCoordinator(membership::Disconnected{conn, "reset"}); });
+    At(std::max(now_ + later_.Between(100'000, kMillisecond), sent), [this, conn = conn] {
+      FeedCoordinator(membership::Disconnected{conn, "reset"});
+    });
   }
   relay.up.clear();
   relay.lines.reset();
@@ -202,7 +204,11 @@ void World::CrashRelay(RelayHost& relay) {
   for (auto& node : nodes_) {
     if (!node->alive || node->connection == 0 || RelayAbove(node->connection) != &relay) continue;
     node->connection = 0;
-    if (unknown) Strike(*node);
+    // So is a newcomer that is being taken in: it may be turned away for it.
+    const auto view = node->engine->view();
+    const bool entering =
+        !view || view->planned || node->engine->phase() == engine::Phase::kJoining;
+    if (unknown || entering) Strike(*node);
     Node* member = node.get();
     After(later_.Between(100'000, kMillisecond),
           [this, member] { Feed(*member, engine::CoordinatorDown{}); });

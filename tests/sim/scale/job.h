@@ -66,7 +66,9 @@ class ScaleJob {
   struct Counts {
     Traffic coordinator_in, coordinator_out, relays_up, relays_down, members;
   };
-  size_t relays_counted() const { return level_begin_.size() * static_cast<size_t>(shape_.replicas); }
+  size_t relays_counted() const {
+    return level_begin_.size() * static_cast<size_t>(shape_.replicas);
+  }
   const Counts& counts() const { return counts_; }
   void Expect(int32_t participants) { expected_ = participants; }
 
@@ -79,7 +81,7 @@ class ScaleJob {
     TimeNs wake = kNever;
     std::vector<uint32_t> links;
   };
-  struct Relay {  // a process
+  struct Relay {                                    // a process
     std::unique_ptr<membership::RelayLines> lines;  // none: dead
     int32_t level = 0, replica = 0, block = 0;
     std::map<membership::LineId, uint64_t> conns;  // lines up

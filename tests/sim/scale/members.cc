@@ -29,8 +29,7 @@ void ScaleJob::Feed(Member& member, const engine::Event& event) {
 
 void ScaleJob::CarryOut(Member& member, engine::Ready ready) {
   const uint32_t self = IndexOf(member);
-  for (const MemberId id : ready.revoke)
-    std::erase(member.links, static_cast<uint32_t>(id.lo - 1));
+  for (const MemberId id : ready.revoke) std::erase(member.links, static_cast<uint32_t>(id.lo - 1));
   if (ready.view_changed) NoteView(member);
   Traffic* const counted = member.shard == 0 ? &counts_.members : nullptr;
   for (wire::Message& message : ready.to_coordinator)
@@ -92,7 +91,8 @@ void ScaleJob::On(PeerWord& event) {
 void ScaleJob::On(PeerFrame& event) {
   Member& member = members_[event.to];
   const auto from = static_cast<uint32_t>(event.frame.from.lo - 1);
-  const bool linked = std::find(member.links.begin(), member.links.end(), from) != member.links.end();
+  const bool linked =
+      std::find(member.links.begin(), member.links.end(), from) != member.links.end();
   if (linked) Feed(member, engine::FrameArrived{std::move(event.frame)});
 }
 
@@ -100,8 +100,7 @@ void ScaleJob::On(const LinkUp& event) {
   for (const auto& [at, peer] : {std::pair{event.a, event.b}, std::pair{event.b, event.a}}) {
     if (!members_[event.a].engine || !members_[event.b].engine) return;
     members_[at].links.push_back(peer);
-    Feed(members_[at],
-         engine::LinkIsUp{MemberId{(peer + 1) * 0x9e3779b97f4a7c15ULL, peer + 1}});
+    Feed(members_[at], engine::LinkIsUp{MemberId{(peer + 1) * 0x9e3779b97f4a7c15ULL, peer + 1}});
   }
 }
 

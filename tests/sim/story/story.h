@@ -42,6 +42,7 @@ struct Deed {
     kMend,
     kFlap,
     kHiccup,
+    kOrphan,
     kSlow,
     kJoin,
     kLeave,

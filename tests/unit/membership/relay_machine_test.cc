@@ -15,7 +15,7 @@ namespace {
 using wire::Bound;
 using wire::Message;
 
-constexpr int32_t kMembers = 2;  // behind a relay
+constexpr int32_t kMembers = 2;       // behind a relay
 constexpr MemberId kOther{0xb, 0xb};  // the unit of replica 1
 
 MemberId IdOf(int replica, int shard) {
@@ -548,7 +548,8 @@ TEST_F(UnitsTest, ButTheyDoNotHaveForEver) {
 TEST_F(UnitsTest, NorWhenTheirLinksAreLostToo) {
   Form();
   Feed(Disconnected{Conn(2), "reset"});
-  Feed(Received{Conn(0), wire::Evidence{wire::EvidenceKind::kLinkLost, Unit(2), Code::kLink, 0, ""}});
+  Feed(Received{Conn(0),
+                wire::Evidence{wire::EvidenceKind::kLinkLost, Unit(2), Code::kLink, 0, ""}});
   Pass(4 * kMillisecond);
   EXPECT_NE(Said<wire::Prepare>(), nullptr);
 }
