@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "base/mutant.h"
 #include "membership/relay_machine.h"
@@ -95,19 +96,23 @@ void RelayMachine::Tell(const wire::Roster& message) {
   }
   const int32_t replica = behind->cards[0].replica;
   if (message.unit != unit_)
-    units_.insert({message.unit, {replica, std::move(*behind), {}, {}, false}});
+    units_.insert({message.unit, {replica, std::move(*behind), {}, {}, false, false}});
+  // Members of a lost relay tell all they have to tell at once, before this.
+  for (const auto& [index, evidence] : std::exchange(early_evidence_, {}))
+    Hear(children_[index], evidence);
 }
 
-// Units that no view here names any more. Those of replicas that may be on their way in stay.
+// Units that were in and are not any longer. Who has not been in yet may be on its way.
 void RelayMachine::ForgetUnits() {
-  std::map<MemberId, int32_t> in;
-  for (const wire::ViewEntry& entry : pending_->view.entries)
-    in[entry.card.id] = entry.card.replica;
+  std::set<MemberId> in;
+  for (const wire::ViewEntry& entry : pending_->view.entries) {
+    const auto unit = units_.find(entry.card.id);
+    if (unit == units_.end()) continue;
+    unit->second.seen = true;
+    in.insert(entry.card.id);
+  }
   std::erase_if(units_, [&](const auto& unit) {
-    const bool replaced = std::any_of(in.begin(), in.end(), [&](const auto& entry) {
-      return entry.second == unit.second.replica && !in.contains(unit.first);
-    });
-    return replaced && unit.first != unit_;
+    return unit.second.seen && !in.contains(unit.first) && unit.first != unit_;
   });
 }
 

@@ -100,11 +100,28 @@ void RelayMachine::TakeIn(Child& child, const Connected& event) {
   detector_.Heard(child.card.id);
   if (child.installed != 0) {
     detector_.Watch(now_, child.card.id);
-    // Members of a lost relay: their mates have as long to come as they would have to be heard.
-    if (!complete_ && gather_until_ == kNever) gather_until_ = now_ + timeout_ns_;
+    AwaitMates();
   }
   if (!complete_) return CompleteIfAll();
   if (back) CatchUp(child);
+}
+
+// Members of a lost relay: their mates have as long to come as they would have to be heard. They
+// may have found another relay; so all are sent to look again from time to time, their own one
+// first.
+void RelayMachine::AwaitMates() {
+  if (complete_ || gather_until_ != kNever) return;
+  gather_until_ = now_ + timeout_ns_;
+  scatter_at_ = now_ + timeout_ns_ / 10;
+}
+
+void RelayMachine::Scatter() {
+  scatter_at_ = now_ + timeout_ns_ / 10;
+  for (Child& child : children_) {
+    if (child.conn == 0) continue;
+    ready_.close.push_back(child.conn);
+    conns_.erase(std::exchange(child.conn, 0));
+  }
 }
 
 // What it may have missed; all of it may come twice (V10).
@@ -123,13 +140,13 @@ void RelayMachine::CatchUp(Child& child) {
 }
 
 void RelayMachine::CompleteIfAll() {
-  const bool all = std::all_of(children_.begin(), children_.end(),
-                               [](const Child& child) { return child.here; });
-  if (!all) return;
+  for (const Child& child : children_) {
+    if (!child.here || child.conn == 0) return;
+  }
   complete_ = true;
-  gather_until_ = kNever;
+  gather_until_ = scatter_at_ = kNever;
   unit_ = {};
-  Unit self{replica_, {}, {}, {}, false};
+  Unit self{replica_, {}, {}, {}, false, false};
   for (const Child& child : children_) {
     unit_.hi = Mix(unit_.hi ^ child.card.id.hi) + child.card.id.lo;
     unit_.lo = Mix(unit_.lo ^ child.card.id.lo) + child.card.id.hi;
@@ -182,6 +199,7 @@ void RelayMachine::On(const Disconnected& event) {
     over_ = std::none_of(children_.begin(), children_.end(), [](const Child& c) { return c.here; });
     return;
   }
+  if (!complete_) return;  // it may have gone to look for its mates elsewhere
   // Behind a relay that is lost others may live (Q7).
   const TimeNs patience = child.roster.empty() ? config_.cluster_ns : timeout_ns_ / 4;
   child.lost_at = now_ + patience;
@@ -195,7 +213,7 @@ void RelayMachine::LoseChild(size_t index, Code code, const std::string& text) {
   Tell(LogLevel::kWarn, Describe(child.card) + ": " + text);
   lost_ = wire::Goodbye{code, Describe(child.card) + ": " + text};
   if (complete_ && above_) ready_.up.push_back(*lost_);
-  if (!AnyIn() && confirming_ == 0) GatherAgain(index);
+  if (!AnyIn() && confirming_ == 0 && !pending_) GatherAgain(index);
 }
 
 void RelayMachine::GatherAgain(size_t index) {
@@ -207,6 +225,7 @@ void RelayMachine::GatherAgain(size_t index) {
   child = {};
   units_.clear();
   links_told_.clear();
+  early_evidence_.clear();
   lost_.reset();
   complete_ = above_ = false;
 }
@@ -324,6 +343,7 @@ void RelayMachine::RunTimers() {
     LoseChild(i, Code::kPeer, "its connection to its relay closed");
   }
   if (now_ >= gather_until_) return GiveUpGathering();
+  if (now_ >= scatter_at_) Scatter();
   RunDetector();
   if (now_ < next_beat_) return;
   next_beat_ = now_ + timeout_ns_ / 10;
@@ -350,7 +370,7 @@ void RelayMachine::RunDetector() {
 
 TimeNs RelayMachine::NextDeadline() const {
   if (over_ || !reference_) return kNever;
-  TimeNs next = std::min({next_beat_, gather_until_, detector_.NextCheck()});
+  TimeNs next = std::min({next_beat_, gather_until_, scatter_at_, detector_.NextCheck()});
   for (const Child& child : children_) next = std::min(next, child.lost_at);
   return next;
 }

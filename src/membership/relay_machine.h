@@ -96,7 +96,8 @@ class RelayMachine {
     int32_t replica = 0;
     wire::Behind behind;
     std::set<size_t> linked, broken;  // columns whose link to it is up, or was and is lost
-    bool exited = false;              // told
+    bool seen = false;                // in a view
+    bool exited = false;
   };
 
   // relay_machine.cc
@@ -114,6 +115,8 @@ class RelayMachine {
   void TakeIn(Child& child, const Connected& event);
   void CatchUp(Child& child);
   void CompleteIfAll();
+  void AwaitMates();
+  void Scatter();
   void GiveUpGathering();
   void Introduce();
   wire::Report MakeReport() const;
@@ -186,7 +189,7 @@ class RelayMachine {
   std::vector<Child> children_;  // by shard
   std::unordered_map<ConnId, size_t> conns_;
   FailureDetector detector_;
-  TimeNs next_beat_ = kNever, gather_until_ = kNever;
+  TimeNs next_beat_ = kNever, gather_until_ = kNever, scatter_at_ = kNever;
 
   bool complete_ = false, over_ = false, above_ = false;
   MemberId unit_;
@@ -207,6 +210,7 @@ class RelayMachine {
   Epoch confirming_ = 0, announcing_ = 0;
   std::set<size_t> confirmed_, announced_;
   std::vector<wire::AskPrepare> asked_;
+  std::vector<std::pair<size_t, wire::Evidence>> early_evidence_;  // of whom no roster tells yet
 
   RelayReady ready_;
 };

@@ -11,6 +11,8 @@ namespace {
 
 using wire::Bound;
 
+constexpr size_t kEarlyEvidenceMax = 65'536;
+
 // One bound for the columns of a unit. Those that a survivor knows stand; what leaders have chosen
 // now may be raised to them, or to the latest of all (J1, J4). Nothing if that cannot be: a column
 // has passed what another one knows.
@@ -180,6 +182,7 @@ Epoch RelayMachine::LeastInstalled() const {
 void RelayMachine::Hear(Child& child, const wire::Installed& message) {
   if (message.epoch <= child.installed) return;
   child.installed = message.epoch;
+  AwaitMates();
   detector_.Watch(now_, child.card.id);
   if (pending_ && pending_->view.epoch == message.epoch &&
       (!installed_ || installed_->epoch < message.epoch)) {
@@ -318,7 +321,10 @@ void RelayMachine::Hear(Child& child, const wire::Evidence& message) {
     return;
   }
   auto* const found = UnitOf(index, message.subject);
-  if (!found) return;
+  if (!found) {
+    if (early_evidence_.size() < kEarlyEvidenceMax) early_evidence_.push_back({index, message});
+    return;
+  }
   auto& [id, unit] = *found;
   wire::Evidence up = message;
   up.subject = id;

@@ -5,4 +5,4 @@ relays 2
 ops 8
 when 1.0 calls op 3: orphan 1.0
 expect epoch 1
-expect unsaid lost
+expect unsaid lost [
