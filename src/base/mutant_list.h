@@ -50,11 +50,8 @@
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
   X(kRelayLossIsDeath, "Q7", "takes a relay's loss for the loss of all behind it") \
   X(kRelayDecidesWithoutLast, "Q7", "speaks for all behind a relay when the last is missing") \
-  X(kRelayOldWordCounts, "Q7", "counts a decision of an older change behind a relay") \
   X(kRelayAggregateOutlives, "Q7", "keeps what was decided behind a relay for the next Prepare") \
   X(kRelayLinkedByOne, "Q7", "calls units linked when one of their columns is") \
-  X(kRelayLinkBackByOne, "Q7", "calls the link of units restored with the first of its columns") \
-  X(kRelayInstalledByOne, "Q7", "reports a view as installed when one behind the relay holds it") \
   X(kRelayReservesFirst, "J4", "reserves the boundary of a relay's first column, not the latest") \
   X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \

@@ -112,7 +112,7 @@ void RelayMachine::Hear(Child& child, const wire::Refuse& message) {
 
 void RelayMachine::Hear(Child& child, const wire::Decided& message) {
   const bool stale = !prepare_ || message.epoch != prepare_->epoch;
-  if ((stale && !FTAR_MUTANT(kRelayOldWordCounts)) || message.shard != child.card.shard) return;
+  if (stale || message.shard != child.card.shard) return;
   decided_.insert({IndexOf(child), message});
   TellDecided();
 }
@@ -190,7 +190,7 @@ void RelayMachine::Hear(Child& child, const wire::Installed& message) {
     asked_.clear();
     detector_.Restart();
   }
-  const Epoch least = FTAR_MUTANT(kRelayInstalledByOne) ? message.epoch : LeastInstalled();
+  const Epoch least = LeastInstalled();
   if (least > installed_told_ && above_) {
     installed_told_ = least;
     ready_.up.push_back(wire::Installed{least});
@@ -355,7 +355,7 @@ void RelayMachine::OnLink(Child& child, MemberId id, Unit& unit, const wire::Evi
   }
   unit.linked.insert(index);
   const bool was = unit.broken.erase(index) > 0;
-  if (!was || (!unit.broken.empty() && !FTAR_MUTANT(kRelayLinkBackByOne)) || !above_) return;
+  if (!was || !unit.broken.empty() || !above_) return;
   ready_.up.push_back(message);
   links_told_.insert(id);
 }
