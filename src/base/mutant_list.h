@@ -48,6 +48,12 @@
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
+  X(kRelayLossIsDeath, "Q7", "takes a relay's loss for the loss of all behind it") \
+  X(kRelayDecidesWithoutLast, "Q7", "speaks for all behind a relay when the last is missing") \
+  X(kRelayAggregateOutlives, "Q7", "keeps what was decided behind a relay for the next Prepare") \
+  X(kRelayLinkedByOne, "Q7", "calls units linked when one of their columns is") \
+  X(kRelayReservesFirst, "J4", "reserves the boundary of a relay's first column, not the latest") \
+  X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
   X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
   X(kActedNewcomerVoid, "J1", "voids the boundary of a newcomer that has begun") \

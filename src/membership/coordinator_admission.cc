@@ -1,107 +1,27 @@
 // Who may enter: configuration, places, links, and the first view.
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
-#include "base/knob_value.h"
+#include "membership/agreement.h"
 #include "membership/coordinator_machine.h"
-#include "wire/frame.h"
 
 namespace ftar::membership {
 namespace {
 
-constexpr int32_t kPlaceMax = 65'535;
 constexpr size_t kGraveyardMax = 4096;
-
-wire::Rejected Reject(Code code, std::string argument, std::string text) {
-  return {code, std::move(argument), std::move(text)};
-}
-
-std::string_view NameOf(std::string_view pair) { return pair.substr(0, pair.find('=')); }
-std::string ValueOf(std::string_view pair) {
-  const size_t at = pair.find('=');
-  return at == std::string_view::npos ? std::string() : std::string(pair.substr(at + 1));
-}
-
-std::map<std::string, std::string> AsMap(const std::vector<std::string>& pairs) {
-  std::map<std::string, std::string> out;
-  for (const std::string& pair : pairs) out[std::string(NameOf(pair))] = ValueOf(pair);
-  return out;
-}
-
-// What one member lacks the other has at its default; that is a difference too, since the two are
-// not the same program.
-std::string Shown(const std::string& value) { return value.empty() ? "not set" : value; }
 
 }  // namespace
 
-// design 11: disagreement is found at join and named: the knob, both values, both members.
-wire::Rejected CoordinatorMachine::Check(const wire::Hello& hello) const {
-  const std::string who = Describe(hello.card);
-  if (hello.wire_version != wire::kWireVersion) {
-    return Reject(Code::kVersion, "wire_version",
-                  who + " speaks wire version " + std::to_string(hello.wire_version) +
-                      ", this coordinator " + std::to_string(wire::kWireVersion));
-  }
-  if (!hello.card.id.valid()) return Reject(Code::kConfig, "member", "the member has no id");
-  const std::string& job = reference_ ? reference_->job : config_.job;
-  if (!job.empty() && hello.job != job) {
-    return Reject(Code::kConfig, "job",
-                  who + " belongs to job '" + hello.job + "', this is job '" + job + "'");
-  }
-  if (hello.replicas < 1 || hello.replicas > kPlaceMax + 1 || hello.shards < 1 ||
-      hello.shards > kPlaceMax + 1) {
-    return Reject(Code::kConfig, "replicas",
-                  who + " asks for " + std::to_string(hello.replicas) + " replicas of " +
-                      std::to_string(hello.shards) + " shards");
-  }
-  if (hello.card.replica < 0 || hello.card.replica > kPlaceMax) {
-    return Reject(Code::kConfig, "replica",
-                  "replica " + std::to_string(hello.card.replica) + " is out of range");
-  }
-  if (hello.card.shard < 0 || hello.card.shard >= hello.shards) {
-    return Reject(Code::kConfig, "shard",
-                  who + ": a replica has " + std::to_string(hello.shards) + " shards");
-  }
-  if (!reference_) return {Code::kOk, {}, {}};
-  const auto differ = [&](const char* name, const std::string& theirs, const std::string& ours) {
-    return Reject(Code::kConfig, name,
-                  std::string(name) + " is " + theirs + " at " + who + " and " + ours + " at " +
-                      reference_->who);
-  };
-  const std::pair<const char*, std::pair<int32_t, int32_t>> numbers[] = {
-      {"replicas", {hello.replicas, reference_->replicas}},
-      {"shards", {hello.shards, reference_->shards}},
-      {"min_replicas", {hello.min_replicas, reference_->min_replicas}}};
-  for (const auto& [name, values] : numbers) {
-    if (values.first != values.second)
-      return differ(name, std::to_string(values.first), std::to_string(values.second));
-  }
-  std::map<std::string, std::string> theirs = AsMap(hello.agreed_config),
-                                     ours = AsMap(reference_->agreed_config);
-  for (const auto& [name, value] : theirs) ours.insert({name, ""});
-  for (const auto& [name, value] : ours) {
-    if (theirs[name] != value) return differ(name.c_str(), Shown(theirs[name]), Shown(value));
-  }
-  return {Code::kOk, {}, {}};
-}
-
 void CoordinatorMachine::AdoptReference(const wire::Hello& hello) {
-  reference_ = Reference{hello.job,    Describe(hello.card), hello.replicas,
-                         hello.shards, hello.min_replicas,   hello.agreed_config};
+  reference_ = ReferenceOf(hello);
   ReadAgreedConfig();
 }
 
 // The coordinator's own timing follows the knobs that the members have agreed on, unless its host
 // set them.
 void CoordinatorMachine::ReadAgreedConfig() {
-  const std::map<std::string, std::string> agreed = AsMap(reference_->agreed_config);
-  const auto number = [&agreed](KnobId id, int64_t otherwise) {
-    const Knob& knob = KnobOf(id);
-    const auto found = agreed.find(knob.name);
-    if (found == agreed.end()) return otherwise;
-    const Expected<KnobValue> value = ParseKnob(knob, found->second);
-    return value.ok() ? value->number : otherwise;
+  const auto number = [this](KnobId id, int64_t otherwise) {
+    return AgreedNumber(*reference_, id, otherwise);
   };
   if (config_.timeout_ns <= 0)
     timeout_ns_ = std::max<TimeNs>(number(KnobId::kTimeout, timeout_ns_), kMillisecond);
@@ -132,7 +52,7 @@ MemberId CoordinatorMachine::HolderOf(int32_t replica, int32_t shard, MemberId e
 
 void CoordinatorMachine::Admit(Peer& peer) {
   peer.state = State::kWaiting;
-  if (recovering_) return;
+  if (recovering_ || peer.viewless()) return;
   const MemberId holder = HolderOf(peer.card.replica, peer.card.shard, peer.card.id);
   if (holder.valid()) {
     Tell(LogLevel::kWarn,
@@ -184,6 +104,11 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   detector_.Heard(id);
   roster_changed_ = true;
   if (peer.state == State::kReporting) return OnReport(peer);
+  const bool relay = !peer.roster.empty();
+  if (relay) {  // it may be another process, which has taken the members over
+    SendRosters(peer);
+    edges_.ForgetReportsOf(id);  // those that stand are told again
+  }
   if (peer.state != State::kMember) {
     peer.welcomed = false;
     peer.told.clear();
@@ -197,7 +122,8 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   if (lost_.contains(id) && !change_) TakeBack(peer.card.replica);
   if (change_) {
     Send(peer, change_->prepare);
-  } else if (current_ && !current_->planned && peer.report.installed != current_->epoch) {
+  } else if (current_ && ((!current_->planned && peer.report.installed != current_->epoch) ||
+                          (relay && !peer.report.installed_view))) {
     Send(peer, wire::Install{*current_, last_lost_});  // V10: idempotent
   }
 }
@@ -301,6 +227,7 @@ void CoordinatorMachine::TellPeers() {
     return std::pair(a->card.replica, a->card.shard) < std::pair(b->card.replica, b->card.shard);
   });
   for (Peer* peer : fresh) peer->serial = ++serial_;
+  TellRosters(fresh);
   std::map<int32_t, std::vector<const Peer*>> columns;
   for (const Peer* peer : roster) columns[peer->card.shard].push_back(peer);
   for (Peer* peer : roster) {
@@ -318,6 +245,34 @@ void CoordinatorMachine::TellPeers() {
   }
   for (Peer* peer : roster) {
     if (peer->state == State::kNewcomer) peer->linked = Linked(*peer);
+  }
+}
+
+// Who has been told, or is being told now, who stands behind the relays of its column.
+bool CoordinatorMachine::KnowsRosters(const Peer& peer) const {
+  return !peer.roster.empty() && (peer.state == State::kMember || peer.serial > 0);
+}
+
+// Names of those behind a relay come before the first message that speaks of it. They are the only
+// thing here whose size grows with the members, and they pass unread, once for each newcomer.
+void CoordinatorMachine::TellRosters(const std::vector<Peer*>& fresh) {
+  for (const Peer* peer : fresh) {
+    if (peer->roster.empty()) continue;
+    SendRosters(*peer);
+    std::vector<MemberId> others;
+    for (const auto& [id, other] : peers_) {
+      const bool column = other.card.shard == peer->card.shard && id != peer->card.id;
+      if (column && other.serial < peer->serial && KnowsRosters(other)) others.push_back(id);
+    }
+    Multicast(others, wire::Roster{peer->card.id, peer->roster});
+  }
+}
+
+void CoordinatorMachine::SendRosters(const Peer& to) {
+  for (const auto& [id, other] : peers_) {
+    const bool column = other.card.shard == to.card.shard && id != to.card.id;
+    const bool later = to.state == State::kNewcomer && other.serial > to.serial;
+    if (column && !later && KnowsRosters(other)) Send(to, wire::Roster{id, other.roster});
   }
 }
 

@@ -110,7 +110,35 @@ void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
   loss.cause = Code::kPeer;
   loss.stage = "control connection";
   loss.text = With("its connection to the coordinator closed", text);
-  suspects_[id] = {now_, now_ + config_.cluster_ns, std::move(loss), false};
+  suspects_[id] = {now_, now_ + PatienceWith(peer), std::move(loss), false};
+}
+
+// Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
+// Unless their links are lost, too.
+TimeNs CoordinatorMachine::PatienceWith(const Peer& peer) const {
+  const bool dead = peer.roster.empty() || CutOff(peer) || FTAR_MUTANT(kRelayLossIsDeath);
+  return dead ? config_.cluster_ns : std::max(timeout_ns_ / 4, config_.cluster_ns);
+}
+
+// All of its column who are here say that they have no link to it. What it says itself shows that
+// it lived.
+bool CoordinatorMachine::CutOff(const Peer& peer) const {
+  size_t others = 0;
+  for (const auto& [id, other] : peers_) {
+    if (other.state != State::kMember || other.card.shard != peer.card.shard || other.conn == 0 ||
+        id == peer.card.id || !Alive(id))
+      continue;
+    ++others;
+    if (!edges_.Reported(id, peer.card.id)) return false;
+  }
+  return others > 0;
+}
+
+void CoordinatorMachine::HastenSuspicion(MemberId id) {
+  const auto found = suspects_.find(id);
+  const Peer* peer = Find(id);
+  if (found == suspects_.end() || !peer || peer->roster.empty() || !CutOff(*peer)) return;
+  found->second.act_at = std::min(found->second.act_at, now_ + config_.cluster_ns);
 }
 
 void CoordinatorMachine::JudgeSuspects() {
@@ -152,6 +180,10 @@ void CoordinatorMachine::JudgeSuspects() {
 
 void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   const MemberId id = from.card.id;
+  if (recovering_ && !from.roster.empty()) {  // of a view that is not known yet
+    proven_dead_[id] = With("it gave up", message.text);
+    return;
+  }
   if (from.state != State::kMember) {
     if (from.state == State::kWaiting && message.code == Code::kTimeout) {
       from.since_ns = now_ - config_.place_wait_ns;  // tired of waiting for its place: told who
@@ -238,7 +270,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
       if (from.state == State::kMember && Alive(reporter) &&
           EntryOf(reporter)->card.replica != EntryOf(subject)->card.replica)
         edges_.Add(now_, reporter, subject, message.text);
-      return;
+      return HastenSuspicion(subject);
     case wire::EvidenceKind::kSelfReport:
       if (subject == reporter)
         Lose(subject, message.code, "self-report", With("it reported itself", message.text));

@@ -7,13 +7,6 @@
 
 namespace ftar::membership {
 
-std::string Describe(const wire::MemberCard& card) {
-  std::string text = "replica " + std::to_string(card.replica);
-  if (card.shard != 0) text += ", shard " + std::to_string(card.shard);
-  if (!card.host.empty()) text += " on " + card.host;
-  return text + " (" + ToString(card.id) + ")";
-}
-
 CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorRecord record)
     : config_(std::move(config)), record_(std::move(record)) {
   HearEpoch(record_.epoch);
@@ -101,7 +94,7 @@ void CoordinatorMachine::Beat() {
 // ---- events ----
 
 void CoordinatorMachine::On(const Connected& event) {
-  const wire::Rejected refusal = Check(event.hello);
+  const wire::Rejected refusal = CheckHello(event.hello, config_.job, reference_);
   const wire::MemberCard& card = event.hello.card;
   HearEpoch(event.hello.report.promised);
   HearEpoch(event.hello.report.installed);
@@ -112,8 +105,9 @@ void CoordinatorMachine::On(const Connected& event) {
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
   const auto grave = graveyard_.find(card.id);
-  const bool foreign =
-      event.hello.report.installed_view && (current_ ? !Alive(card.id) : OutByRecord(event.hello));
+  const wire::Report& report = event.hello.report;
+  const bool foreign = current_ ? report.installed != 0 && !Alive(card.id)
+                                : report.installed_view && OutByRecord(event.hello);
   if ((grave != graveyard_.end() || foreign) && !FTAR_MUTANT(kEvictedMayReturn)) {
     wire::Loss reason = grave != graveyard_.end() ? grave->second : wire::Loss{};
     if (grave == graveyard_.end()) {
@@ -134,13 +128,15 @@ void CoordinatorMachine::On(const Connected& event) {
   Peer& peer = peers_[card.id];
   peer.conn = event.conn;
   peer.card = card;
+  peer.roster = event.hello.roster;
   peer.report = event.hello.report;
   peer.since_ns = now_;
   peer.frozen = peer.report.promised != 0;  // by a coordinator that is gone
   conns_[event.conn] = card.id;
   roster_changed_ = true;
   if (event.hello.report.installed_view && !current_) return OnReport(peer);
-  if (predecessors_ && !predecessors_late_ && !recovering_) BeginRecovery();
+  const bool known_by_others = (predecessors_ && !predecessors_late_) || peer.viewless();
+  if (known_by_others && !recovering_) BeginRecovery();
   Admit(peer);
 }
 

@@ -33,6 +33,7 @@
 
 #include "base/ids.h"
 #include "base/log.h"
+#include "membership/agreement.h"
 #include "membership/failure_detector.h"
 #include "membership/link_edges.h"
 #include "membership/record.h"
@@ -115,10 +116,13 @@ class CoordinatorMachine {
   struct Peer {
     ConnId conn = 0;  // 0: not connected
     wire::MemberCard card;
+    std::string roster;  // of a relay: who is behind it, for the relays of its column
     wire::Report report;
     State state = State::kWaiting;
     uint64_t serial = 0;  // order of welcome: later dials earlier
     TimeNs since_ns = 0;
+    // Q2: holds a view that its relay, which has taken over from another one, cannot show.
+    bool viewless() const { return report.installed != 0 && !report.installed_view; }
     bool welcomed = false;
     bool linked = false;     // holds all the links it needs
     bool frozen = false;     // newcomer that promised a Prepare which did not come to an end
@@ -153,12 +157,6 @@ class CoordinatorMachine {
     wire::Loss loss;
     bool extended = false, said = false;
   };
-  struct Reference {  // what the first member said; all others must agree
-    std::string job, who;
-    int32_t replicas = 0, shards = 0, min_replicas = 0;
-    std::vector<std::string> agreed_config;
-  };
-
   // coordinator_machine.cc
   void On(const Connected& event);
   void On(const Disconnected& event);
@@ -179,7 +177,6 @@ class CoordinatorMachine {
   TimeNs change_wait_ns() const { return std::max<TimeNs>(timeout_ns_ / 4, kMillisecond); }
 
   // coordinator_admission.cc
-  wire::Rejected Check(const wire::Hello& hello) const;
   void AdoptReference(const wire::Hello& hello);
   void ReadAgreedConfig();
   void Admit(Peer& peer);
@@ -189,6 +186,9 @@ class CoordinatorMachine {
   MemberId HolderOf(int32_t replica, int32_t shard, MemberId except) const;
   void GivePlaces();
   void TellPeers();
+  void TellRosters(const std::vector<Peer*>& fresh);
+  void SendRosters(const Peer& to);
+  bool KnowsRosters(const Peer& peer) const;
   bool InRoster(const Peer& peer) const;
   bool PlacesFilled() const;
   bool Linked(const Peer& newcomer) const;
@@ -203,6 +203,9 @@ class CoordinatorMachine {
   void OnGoodbye(Peer& from, const wire::Goodbye& message);
   void Depart(Peer& peer);
   void OnLost(Peer& peer, const std::string& text);
+  TimeNs PatienceWith(const Peer& peer) const;
+  bool CutOff(const Peer& peer) const;
+  void HastenSuspicion(MemberId id);
   void JudgeLinks();
   void JudgeDeadlines();
   void JudgeSuspects();
@@ -313,9 +316,6 @@ class CoordinatorMachine {
 
   CoordinatorReady ready_;
 };
-
-// "replica 2, shard 1 on host-a (1f2e3d4c)" - or without the shard in a job of one.
-std::string Describe(const wire::MemberCard& card);
 
 }  // namespace ftar::membership
 

@@ -236,10 +236,15 @@ void CoordinatorMachine::ConfirmOrAnnounce() {
   plan_->stage = Plan::Stage::kAnnouncing;
   for (MemberId id : plan_->newcomers) Find(id)->announced = true;
   plan_->deadline_ns = now_ + change_wait_ns();
-  std::vector<MemberId> roots;
-  for (const auto& [column, root] : plan_->roots) roots.push_back(root);
+  std::vector<MemberId> told;
+  for (const auto& [column, root] : plan_->roots) told.push_back(root);
+  // Members hear of it on their links. A relay has none, and could not report the view.
+  for (const auto& [id, peer] : peers_) {
+    const bool root = plan_->roots.contains(peer.card.shard) && plan_->roots[peer.card.shard] == id;
+    if (!peer.roster.empty() && !root && plan_->view.Find(id)) told.push_back(id);
+  }
   Record(plan_->view.epoch, &plan_->view);
-  Multicast(roots, wire::Announce{plan_->view});
+  Multicast(told, wire::Announce{plan_->view});
 }
 
 void CoordinatorMachine::OnConfirmed(Peer& from, const wire::Confirmed& message) {

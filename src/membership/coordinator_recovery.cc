@@ -68,7 +68,12 @@ const wire::View* CoordinatorMachine::RecoveryBase() const {
 
 void CoordinatorMachine::TryRecover() {
   const wire::View* const base = RecoveryBase();
-  if (!base) return GiveUpRecovery();
+  if (!base) {
+    const bool hope = std::any_of(peers_.begin(), peers_.end(),
+                                  [](const auto& entry) { return entry.second.viewless(); });
+    if (!hope || now_ >= recover_at_) GiveUpRecovery();
+    return;
+  }
   const std::map<MemberId, Epoch> left_out = LeftOut(*base);
   const auto known =
       std::count_if(base->entries.begin(), base->entries.end(), [&](const wire::ViewEntry& entry) {
@@ -94,6 +99,7 @@ void CoordinatorMachine::TryRecover() {
 void CoordinatorMachine::GiveUpRecovery() {
   recovering_ = false;
   predecessors_late_ = true;
+  EvictStrangers({});
   early_evidence_.clear();
   asked_early_ = false;
   roster_changed_ = true;
@@ -118,6 +124,10 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
     if (leaves && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
   }
   LoseAbsent(base, left_out);
+  // A relay that was lost as well: who has taken over knows its members, and nobody else's.
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.roster.empty() && !peer.report.installed_view) SendRosters(peer);
+  }
   proven_dead_.clear();
   for (const auto& [reporter, evidence] : std::exchange(early_evidence_, {})) {
     if (Peer* from = Find(reporter)) OnEvidence(*from, evidence);
@@ -159,7 +169,9 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
 void CoordinatorMachine::EvictStrangers(const wire::View& base) {
   std::vector<MemberId> strangers;
   for (const auto& [id, peer] : peers_) {
-    if (peer.state == State::kReporting && !base.Find(id)) strangers.push_back(id);
+    const bool holds_a_view =
+        peer.state == State::kReporting || (peer.state == State::kWaiting && peer.viewless());
+    if (holds_a_view && !base.Find(id)) strangers.push_back(id);
   }
   for (MemberId id : strangers) {
     Peer& peer = *Find(id);

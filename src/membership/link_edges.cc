@@ -53,6 +53,16 @@ void LinkEdges::Forget(MemberId member) {
   });
 }
 
+bool LinkEdges::Reported(MemberId reporter, MemberId subject) const {
+  const auto found = edges_.find(std::minmax(reporter, subject));
+  return found != edges_.end() && found->second.reporter == reporter;
+}
+
+void LinkEdges::ForgetReportsOf(MemberId reporter) {
+  std::erase_if(edges_,
+                [reporter](const auto& entry) { return entry.second.reporter == reporter; });
+}
+
 std::vector<LinkEdges::Edge> LinkEdges::edges() const {
   std::vector<Edge> out;
   for (const auto& [key, edge] : edges_) out.push_back(edge);

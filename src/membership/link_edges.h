@@ -27,6 +27,8 @@ class LinkEdges {
   void Remove(MemberId reporter, MemberId subject);  // the link is back
   void Forget(MemberId member);                      // all edges of a member that is out
   bool empty() const { return edges_.empty(); }
+  bool Reported(MemberId reporter, MemberId subject) const;
+  void ForgetReportsOf(MemberId reporter);
   std::vector<Edge> edges() const;
   // When the oldest edge was reported; kNever without edges. A closed link is often the shadow of a
   // death that somebody else is about to prove, so the caller waits a little from here before it

@@ -77,6 +77,9 @@ struct Hello {  // first message of every control connection, also after a recon
   std::vector<std::string>
       agreed_config;  // "name=value", sorted: knobs on which members must agree
   Report report;
+  // Of a relay, which speaks for all behind it as if they were one member: an encoded Behind.
+  // Empty: a member that speaks for itself.
+  std::string roster;
 };
 struct LinksUp {  // the newcomer holds links to all of these
   std::vector<MemberId> peers;
@@ -308,12 +311,26 @@ struct LeaveReady {  // member to root: delivered everything before the leaver's
   Epoch epoch = 0;
 };
 
+// ---- about those behind a relay (membership/relay_machine.h)
+
+// Who stands behind a unit of this column, before its name appears anywhere else. The coordinator
+// passes `bytes` on unread: an encoded Behind.
+struct Roster {
+  MemberId unit;
+  std::string bytes;
+};
+// Never sent by itself: what Hello and Roster carry.
+struct Behind {
+  std::vector<MemberCard> cards;     // by shard
+  std::vector<std::string> rosters;  // of those that are relays themselves, else empty; as many
+};
+
 using Message =
     std::variant<Hello, LinksUp, Refuse, Decided, Installed, Reserved, Confirmed, Announced,
                  Heartbeat, Evidence, AskPrepare, LeaveRequest, Goodbye, Welcome, Rejected, Connect,
                  Prepare, Install, Propose, Confirm, Announce, VoidPlan, Evicted, CoordinatorBeat,
                  LateNotice, NoQuorum, ColumnStatus, ColumnVerdicts, AskVerdicts, Credit, StepMark,
-                 Want, CallNotice, Release, LeaveReady>;
+                 Want, CallNotice, Release, LeaveReady, Roster, Behind>;
 
 }  // namespace ftar::wire
 

@@ -141,7 +141,7 @@ Offset<fb::KeptOp> Pack(Builder& b, const KeptOp& op) {
 Offset<fb::Hello> Pack(Builder& b, const Hello& m) {
   return fb::CreateHello(b, m.wire_version, b.CreateString(m.job), Pack(b, m.card), m.replicas,
                          m.shards, m.min_replicas, b.CreateVectorOfStrings(m.agreed_config),
-                         Pack(b, m.report));
+                         Pack(b, m.report), m.roster.empty() ? 0 : b.CreateString(m.roster));
 }
 Offset<fb::LinksUp> Pack(Builder& b, const LinksUp& m) {
   return fb::CreateLinksUp(b, PackIds(b, m.peers));
@@ -252,6 +252,16 @@ Offset<fb::CallNotice> Pack(Builder& b, const CallNotice& m) {
 Offset<fb::Release> Pack(Builder& b, const Release& m) { return fb::CreateRelease(b, m.epoch); }
 Offset<fb::LeaveReady> Pack(Builder& b, const LeaveReady& m) {
   return fb::CreateLeaveReady(b, m.epoch);
+}
+
+// ---- about those behind a relay
+
+Offset<fb::Roster> Pack(Builder& b, const Roster& m) {
+  const fb::Id unit = Pack(m.unit);
+  return fb::CreateRoster(b, &unit, b.CreateString(m.bytes));
+}
+Offset<fb::Behind> Pack(Builder& b, const Behind& m) {
+  return fb::CreateBehind(b, PackList(b, m.cards), b.CreateVectorOfStrings(m.rosters));
 }
 
 template <typename Table>

@@ -145,12 +145,9 @@ class Reader {
     out.replicas = in.replicas();
     out.shards = in.shards();
     out.min_replicas = in.min_replicas();
-    if (!Take(in.agreed_config()->size() * sizeof(std::string))) return;
-    out.agreed_config.resize(in.agreed_config()->size());
-    for (uint32_t i = 0; i < in.agreed_config()->size(); ++i) {
-      Text(in.agreed_config()->Get(i), out.agreed_config[i]);
-    }
+    Texts(in.agreed_config(), out.agreed_config);
     Get(*in.report(), out.report);
+    if (in.roster() != nullptr) Text(in.roster(), out.roster);
   }
   void Get(const fb::LinksUp& in, LinksUp& out) { Ids(in.peers(), out.peers); }
   void Get(const fb::Refuse& in, Refuse& out) {
@@ -270,6 +267,16 @@ class Reader {
   void Get(const fb::Release& in, Release& out) { out.epoch = in.epoch(); }
   void Get(const fb::LeaveReady& in, LeaveReady& out) { out.epoch = in.epoch(); }
 
+  // ---- about those behind a relay
+  void Get(const fb::Roster& in, Roster& out) {
+    out.unit = Id(in.unit());
+    Text(in.bytes(), out.bytes);
+  }
+  void Get(const fb::Behind& in, Behind& out) {
+    List(in.cards(), out.cards);
+    Texts(in.rosters(), out.rosters);
+  }
+
  private:
   // Counts memory that is about to be taken; after the first refusal nothing more is decoded.
   bool Take(size_t bytes) {
@@ -293,6 +300,11 @@ class Reader {
   }
   void Text(const flatbuffers::String* in, std::string& out) {
     if (Take(in->size())) out.assign(in->c_str(), in->size());
+  }
+  void Texts(const Vector<Offset<flatbuffers::String>>* in, std::vector<std::string>& out) {
+    if (!Take(in->size() * sizeof(std::string))) return;
+    out.resize(in->size());
+    for (uint32_t i = 0; i < in->size() && error_ == nullptr; ++i) Text(in->Get(i), out[i]);
   }
   template <typename E>
   void Enum(uint8_t in, E first, E last, E& out) {

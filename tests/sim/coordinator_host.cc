@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "node.h"
+#include "relay_host.h"
 #include "story/director.h"
 #include "wire/codec.h"
 #include "world.h"
@@ -28,6 +29,7 @@ void World::StartCoordinator() {
 }
 
 void World::FeedCoordinator(const membership::CoordinatorEvent& event) {
+  if (weather_.relays > 0 && IsForRelay(event)) return;
   if (!coordinator_) return;
   coordinator_->Step(now_, event);
   DrainCoordinator();
@@ -47,6 +49,7 @@ void World::DrainCoordinator() {
   for (membership::Outgoing& outgoing : ready.messages) {
     const auto message = std::make_shared<const wire::Message>(std::move(outgoing.message));
     for (const membership::ConnId conn : outgoing.to) {
+      if (weather_.relays > 0 && CarriedToRelay(conn, message)) continue;
       if (Node* node = NodeOf(conn)) CarryOrder(*node, conn, message);
       if (!coordinator_) return;  // a story's: it dies in the middle of what it sends
     }
@@ -107,6 +110,7 @@ void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Me
 }
 
 void World::CloseFromCoordinator(uint64_t conn) {
+  if (weather_.relays > 0 && ClosedToRelay(conn)) return;
   Node* node = NodeOf(conn);
   if (!node) return;
   AtNode(*node, WireTime(0, conn + kConnectionBase), [this, node, conn] {
@@ -129,13 +133,18 @@ void World::Attach(Node& node) {
   const bool cut =
       director_ && (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node));
   // The runtime tries again until it is there.
-  if (!node.alive || !coordinator_ || cut || now_ < node.away_until) {
+  const bool nobody = !coordinator_ && weather_.relays == 0;
+  if (!node.alive || nobody || cut || now_ < node.away_until) {
     if (node.alive) After(5 * kMillisecond, [this, &node] { Attach(node); });
     return;
   }
   if (node.connection != 0) return;
   node.connection = ++next_connection_;
   connections_[node.connection] = &node;
+  if (weather_.relays > 0) {
+    RelayHost& relay = RelayFor(node);
+    below_relays_[node.connection] = {&relay, relay.life};
+  }
   Feed(node, engine::CoordinatorUp{});
 }
 
@@ -145,11 +154,11 @@ void World::ToCoordinator(Node& node, wire::Message message) {
   if (trace_ && !std::holds_alternative<wire::Heartbeat>(message)) {
     Trace(ToString(node.card.id) + " -> coordinator " + wire::MessageName(message));
   }
-  const uint64_t life = coordinator_life_;
+  const uint64_t life = LifeAbove(conn);
   if (director_ && director_->Blocked(&node, nullptr)) return;
   auto held = std::make_shared<const wire::Message>(std::move(message));
   At(WireTime(conn + kConnectionBase, 0), [this, conn, life, held] {
-    if (life != coordinator_life_) return;
+    if (life != LifeAbove(conn)) return;
     if (const auto* hello = std::get_if<wire::Hello>(held.get())) {
       FeedCoordinator(membership::Connected{conn, *hello});
     } else {

@@ -129,7 +129,8 @@ bool World::KnownToOthers(const Node& node) const {
   bool others = false;
   for (const auto& other : nodes_) {
     const auto view = other->engine->view();
-    if (other.get() == &node || !other->alive || other->over || other->stopped || !view) continue;
+    const bool mute = other->stopped && weather_.relays == 0;  // else its relay speaks for it
+    if (other.get() == &node || !other->alive || other->over || mute || !view) continue;
     if (view->Find(node.card.id)) return true;
     others = true;
   }
@@ -146,7 +147,9 @@ void World::RestartCoordinator() {
     const bool in = phase == engine::Phase::kMember || phase == engine::Phase::kLeaving;
     anybody = anybody || (in && node->alive && !node->stopped);
     if (!in || !KnownToOthers(*node)) node->struck = true;  // the new one may not know it
-    if (node->connection == 0) continue;
+    // Those whose relay is lost as well: nobody else knows what it knew.
+    if (now_ < relay_lost_at_ + 60 * kMillisecond) node->struck = true;
+    if (node->connection == 0 || weather_.relays > 0) continue;
     node->connection = 0;
     Node* member = node.get();
     After(rng_.Between(100'000, 2 * kMillisecond),
@@ -155,7 +158,9 @@ void World::RestartCoordinator() {
       if (member->alive) Attach(*member);
     });
   }
+  if (weather_.relays > 0) BreakLines();
   coordinator_.reset();
+  recovered_by_ = now_ + 200 * kMillisecond;
   After(rng_.Between(2, 10) * kMillisecond, [this] { StartCoordinator(); });
   Unquiet(now_ + 30 * kMillisecond);
   // Nobody is there to tell the new one of the job, so it begins another.
@@ -197,6 +202,8 @@ void World::LeaveOne() {
     if (!mate->alive || mate->over || mate->card.replica != node->card.replica) continue;
     if (trace_) Trace("leave  " + ToString(mate->card.id));
     mate->leaving = true;
+    if (weather_.relays > 0)
+      mate->struck = true;  // goes with those who have left, see RelayMachine
     Feed(*mate, engine::RequestLeave{});
   }
 }
@@ -375,8 +382,11 @@ void World::ScheduleFaults() {
   StrikeLater(weather_.hangs, &World::HangOne);
   StrikeLater(weather_.flaps, &World::FlapOne);
   StrikeLater(weather_.hiccups, &World::HiccupOne);
-  StrikeLater(weather_.blackouts, &World::Blackout);
-  StrikeLater(weather_.strandings, &World::StrandOne);
+  // Both are about members' own connections to the coordinator.
+  const bool direct = weather_.relays == 0;
+  StrikeLater(direct ? weather_.blackouts : 0, &World::Blackout);
+  StrikeLater(direct ? 0 : weather_.relay_losses, &World::LoseRelay);
+  StrikeLater(direct ? weather_.strandings : 0, &World::StrandOne);
   ambushes_left_ = weather_.ambushes;
   CalmDown();
 }

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -63,6 +64,11 @@ void SetAlarm(int seconds) {
   setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
+// Such a mistake needs weather that has relays.
+bool OfRelays(const PlantedMistake& mistake) {
+  return std::string_view(mistake.name).starts_with("kRelay");
+}
+
 // In the child: seeds one after the other, until one fails.
 [[noreturn]] void Search(const PlantedMistake& mistake, uint64_t from, uint64_t seeds,
                          Trail* trail) {
@@ -72,7 +78,9 @@ void SetAlarm(int seconds) {
     trail->seed = from + i;
     trail->tried = i + 1;
     SetAlarm(kSeedSeconds);
-    World world(trail->seed, DrawWeather(trail->seed), /*trace=*/false);
+    Weather weather = DrawWeather(trail->seed);
+    if (OfRelays(mistake)) DrawRelays(trail->seed, &weather);
+    World world(trail->seed, weather, /*trace=*/false);
     const std::string failure = world.Run();
     if (failure.empty()) continue;
     std::strncpy(trail->failure, failure.c_str(), sizeof trail->failure - 1);

@@ -61,6 +61,13 @@ Weather Draw(uint64_t seed, bool newer) {
 
 }  // namespace
 
+void DrawRelays(uint64_t seed, Weather* weather) {
+  Random dice(seed * 2654435761u + 71);
+  weather->shards = static_cast<int>(dice.Between(1, 3));
+  weather->relays = static_cast<int>(dice.Between(1, 3));
+  weather->relay_losses = dice.Below(2) == 0 ? 0 : static_cast<int>(dice.Between(1, 3));
+}
+
 Weather DrawWeather(uint64_t seed) { return Draw(seed, /*newer=*/true); }
 Weather DrawClassicWeather(uint64_t seed) { return Draw(seed, /*newer=*/false); }
 
@@ -97,6 +104,8 @@ const std::vector<WeatherField>& WeatherFields() {
       {"aborts", &Weather::aborts, 0},
       {"ambushes", &Weather::ambushes, 0},
       {"echoes", &Weather::echoes, 0},
+      {"relays", &Weather::relays, 0},
+      {"relay_losses", &Weather::relay_losses, 0},
   };
   return fields;
 }
@@ -117,6 +126,10 @@ std::string WeatherOf(uint64_t seed, const std::string& changes, Weather* weathe
   for (std::string word; std::getline(words, word, ',');) {
     if (word == "classic") {
       *weather = DrawClassicWeather(seed);
+      continue;
+    }
+    if (word == "behind") {
+      DrawRelays(seed, weather);
       continue;
     }
     if (word == "small") {

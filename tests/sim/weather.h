@@ -43,12 +43,16 @@ struct Weather {
   int strandings = 0;  // one who was evicted and not told is back first, the others are far away
   int aborts = 0;      // members that give up by themselves, most of them early (rule Q8)
   int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
-  int echoes = 0;    // its Prepares and Installs may arrive again, much later (rules Q2, V10)
+  int relays = 0;    // so many shards of a replica stand behind one; 0: there are none
+  int relay_losses = 0;  // a relay is lost, its members live (rule Q7)
+  int echoes = 0;        // its Prepares and Installs may arrive again, much later (rules Q2, V10)
 };
 
 Weather DrawWeather(uint64_t seed);
 // As it was before newer fields came: what the seeds of older regression tests mean.
 Weather DrawClassicWeather(uint64_t seed);
+// Puts relays between; a weather of its own, so that seeds mean what they did.
+void DrawRelays(uint64_t seed, Weather* weather);
 std::string Describe(const Weather& weather);
 
 // The fields by name, in the order above.
@@ -59,8 +63,9 @@ struct WeatherField {
 };
 const std::vector<WeatherField>& WeatherFields();
 
-// What a seed brings, changed by "name=value,...". Two words stand for more: "classic" as above,
-// and "small" for a world of at most three members. An error text if it is not understood.
+// What a seed brings, changed by "name=value,...". Some words stand for more: "classic" as
+// above, "small" for a world of at most three members, "behind" for one with relays. An error text
+// if it is not understood.
 std::string WeatherOf(uint64_t seed, const std::string& changes, Weather* weather);
 // The changes that lead from one to the other.
 std::string WeatherChanges(const Weather& from, const Weather& to);

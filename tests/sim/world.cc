@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "node.h"
+#include "relay_host.h"
 #include "story/director.h"
 #include "story/explorer.h"
 #include "wire/codec.h"
@@ -24,7 +25,7 @@ World::World(uint64_t seed, Weather weather, bool trace, const Story* story, Exp
       trace_(trace),
       rng_(seed ^ 0x5eed),
       later_(seed ^ 0x1a7e5),
-      views_(weather.shards, weather.min_replicas),
+      views_(weather.relays > 0 ? 0 : weather.shards, weather.min_replicas),
       explorer_(explorer) {
   queue_.reserve(1024);
   if (story) director_ = std::make_unique<Director>(*this, *story);

@@ -22,6 +22,7 @@
 #include "invariants/fencing.h"
 #include "invariants/views.h"
 #include "membership/coordinator_machine.h"
+#include "membership/relay_lines.h"
 #include "memory.h"
 #include "random.h"
 #include "weather.h"
@@ -60,6 +61,12 @@ class World {
     TimeNs at;
     uint64_t lane = 0;    // 0: nothing but the time says when
     uint64_t object = 0;  // a member's number, or 0 for the coordinator
+  };
+  struct RelayHost;
+  struct LineEnd {  // the lower end of a connection between a relay and the coordinator
+    RelayHost* relay = nullptr;
+    membership::LineId line = 0;
+    uint64_t life = 0;
   };
   // Something that happens at a time. With a host it happens inside that process: not if it is
   // dead, and not before it runs again if it is stopped. `from`: over the wire from that node,
@@ -130,6 +137,23 @@ class World {
   Node* NodeOf(uint64_t conn);
   void ToCoordinator(Node& node, wire::Message message);
 
+  // relay_host.cc
+  RelayHost& RelayFor(const Node& node);
+  void StartRelay(RelayHost& relay);
+  RelayHost* RelayAbove(uint64_t conn);
+  uint64_t LifeAbove(uint64_t conn);
+  bool IsForRelay(const membership::CoordinatorEvent& event);
+  void FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event);
+  void OpenLine(RelayHost& relay, membership::LineId line, uint64_t life);
+  void CarryUp(uint64_t conn, wire::Message message);
+  bool CarriedToRelay(uint64_t conn, const std::shared_ptr<const wire::Message>& message);
+  bool ClosedToRelay(uint64_t conn);
+  void LoseLine(const LineEnd& end, uint64_t conn);
+  void HangUp(RelayHost& relay, membership::LineId line);
+  void BreakLines();
+  void LoseRelay();
+  void CrashRelay(RelayHost& relay);
+
   // program.cc: what users do
   void Program(Node& node);
   void CallOrStep(Node& node);
@@ -195,6 +219,10 @@ class World {
   uint16_t incarnation_ = 0;
   uint64_t next_connection_ = 0;
   std::unordered_map<uint64_t, Node*> connections_;
+  std::map<std::pair<int, int>, RelayHost> relays_;  // by replica and unit; -1: stands by
+  std::unordered_map<uint64_t, std::pair<RelayHost*, uint64_t>> below_relays_;  // and its life
+  std::unordered_map<uint64_t, LineEnd> line_ends_;
+  TimeNs relay_lost_at_ = -kSecond, recovered_by_ = 0;
   uint64_t coordinator_life_ = 0;
   TimeNs coordinator_wake_ = kNever;
   std::vector<std::byte> disk_;  // what the coordinator has recorded

@@ -1,5 +1,6 @@
 #include "invariants/views.h"
 
+#include <algorithm>
 #include <set>
 
 namespace ftar::sim {
@@ -18,7 +19,8 @@ std::set<int32_t> ReplicasOf(const wire::View& view) {
 }  // namespace
 
 std::string Views::Installed(MemberId member, std::shared_ptr<const wire::View> view) {
-  const auto [known, first] = known_.insert({view->epoch, view});
+  const int32_t column = shards_ > 0 ? -1 : view->entries.front().card.shard;
+  const auto [known, first] = known_.insert({{view->epoch, column}, view});
   if (!first && known->second != view && !(*known->second == *view))
     return "views: two views of epoch " + Short(*view);
   std::shared_ptr<const wire::View>& last = last_[member];
@@ -36,7 +38,7 @@ std::string Views::CheckReplicas(const wire::View& view) const {
   std::map<int32_t, int> members;
   for (const wire::ViewEntry& entry : view.entries) ++members[entry.card.replica];
   for (const wire::ViewEntry& entry : view.entries) {
-    if (members[entry.card.replica] != shards_ && !Leaves(entry))
+    if (members[entry.card.replica] != std::max(shards_, 1) && !Leaves(entry))
       return "views: epoch " + Short(view) + " has a part of replica " +
              std::to_string(entry.card.replica);
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "wire/view.h"
 
@@ -12,6 +13,7 @@ namespace ftar::sim {
 
 class Views {
  public:
+  // `shards` 0: relays stand between, and a member's view shows its own column alone.
   Views(int shards, int min_replicas) : shards_(shards), min_replicas_(min_replicas) {}
 
   // One view an epoch; every member's epochs grow. Replicas are whole but for those that are
@@ -25,7 +27,7 @@ class Views {
   std::string CheckQuorum(const wire::View& before, const wire::View& view) const;
 
   const int shards_, min_replicas_;
-  std::map<Epoch, std::shared_ptr<const wire::View>> known_;
+  std::map<std::pair<Epoch, int32_t>, std::shared_ptr<const wire::View>> known_;
   std::map<MemberId, std::shared_ptr<const wire::View>> last_;
 };
 

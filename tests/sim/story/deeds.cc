@@ -48,6 +48,9 @@ void Director::Do(const Deed& deed, const Happening& happening) {
         break;
       case Kind::kFlap: Flap(*node, *peer(), deed.time); break;
       case Kind::kHiccup: Hiccup(*node, deed.time); break;
+      case Kind::kOrphan:
+        if (auto* relay = world_.RelayAbove(node->connection)) world_.CrashRelay(*relay);
+        break;
       case Kind::kLeave:
         node->leaving = true;
         world_.Feed(*node, engine::RequestLeave{});

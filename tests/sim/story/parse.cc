@@ -189,6 +189,7 @@ class Parser {
     const std::map<std::string, int*> numbers = {{"members", &weather.replicas},
                                                  {"shards", &weather.shards},
                                                  {"min_replicas", &weather.min_replicas},
+                                                 {"relays", &weather.relays},
                                                  {"ops", &weather.ops},
                                                  {"window", &weather.window},
                                                  {"steps", &weather.ops_per_step}};
@@ -324,12 +325,12 @@ class Parser {
   Deed ReadDeed(Words* words) {
     using Kind = Deed::Kind;
     static const std::map<std::string, Kind> kKinds = {
-        {"nothing", Kind::kNothing},   {"kill", Kind::kKill},    {"stop", Kind::kStop},
-        {"continue", Kind::kContinue}, {"cut", Kind::kCut},      {"part", Kind::kPart},
-        {"mend", Kind::kMend},         {"flap", Kind::kFlap},    {"hiccup", Kind::kHiccup},
-        {"slow", Kind::kSlow},         {"join", Kind::kJoin},    {"leave", Kind::kLeave},
-        {"abort", Kind::kAbort},       {"evict", Kind::kEvict},  {"restart", Kind::kRestart},
-        {"let", Kind::kLetGo},         {"repeat", Kind::kRepeat}};
+        {"nothing", Kind::kNothing},   {"kill", Kind::kKill},     {"stop", Kind::kStop},
+        {"continue", Kind::kContinue}, {"cut", Kind::kCut},       {"part", Kind::kPart},
+        {"mend", Kind::kMend},         {"flap", Kind::kFlap},     {"hiccup", Kind::kHiccup},
+        {"slow", Kind::kSlow},         {"join", Kind::kJoin},     {"leave", Kind::kLeave},
+        {"abort", Kind::kAbort},       {"evict", Kind::kEvict},   {"restart", Kind::kRestart},
+        {"let", Kind::kLetGo},         {"repeat", Kind::kRepeat}, {"orphan", Kind::kOrphan}};
     Deed deed;
     deed.kind = OneOf(words, kKinds, "deed");
     switch (deed.kind) {

@@ -53,6 +53,7 @@ struct Deed {
     kMend,
     kFlap,
     kHiccup,
+    kOrphan,
     kSlow,
     kJoin,
     kLeave,

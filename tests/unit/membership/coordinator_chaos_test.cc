@@ -172,6 +172,7 @@ class World {
                       shards_,
                       1,
                       {},
+                      {},
                       {}};
       Connect(member);
     }

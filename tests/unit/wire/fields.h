@@ -34,7 +34,7 @@ FTAR_FIELDS(View, 6);
 FTAR_FIELDS(Report, 4);
 FTAR_FIELDS(Loss, 8);
 FTAR_FIELDS(Signature, 12);
-FTAR_FIELDS(Hello, 8);
+FTAR_FIELDS(Hello, 9);
 FTAR_FIELDS(LinksUp, 1);
 FTAR_FIELDS(Refuse, 2);
 FTAR_FIELDS(BoundOf, 5);
@@ -76,6 +76,8 @@ FTAR_FIELDS(Want, 5);
 FTAR_FIELDS(CallNotice, 5);
 FTAR_FIELDS(Release, 1);
 FTAR_FIELDS(LeaveReady, 1);
+FTAR_FIELDS(Roster, 2);
+FTAR_FIELDS(Behind, 2);
 #undef FTAR_FIELDS
 
 // References to all fields of `t`, in order.

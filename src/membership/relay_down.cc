@@ -1,0 +1,224 @@
+// What each behind a relay hears: of its own column alone. A job's view names units; a member's
+// names the twelve, or however many, whom it works with.
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "base/mutant.h"
+#include "membership/relay_machine.h"
+#include "wire/codec.h"
+
+namespace ftar::membership {
+
+// ---- in the words of one column ----
+
+std::vector<wire::MemberCard> RelayMachine::CardsFor(
+    size_t index, const std::vector<wire::MemberCard>& units) const {
+  std::vector<wire::MemberCard> cards;
+  for (const wire::MemberCard& card : units) {
+    if (const auto unit = units_.find(card.id); unit != units_.end())
+      cards.push_back(unit->second.behind.cards[index]);
+  }
+  return cards;
+}
+
+std::vector<wire::ViewEntry> RelayMachine::EntriesFor(
+    size_t index, const std::vector<wire::ViewEntry>& units) const {
+  std::vector<wire::ViewEntry> entries;
+  for (const wire::ViewEntry& entry : units) {
+    const auto unit = units_.find(entry.card.id);
+    if (entry.card.shard != block_ || unit == units_.end()) continue;
+    entries.push_back(
+        {unit->second.behind.cards[index], entry.joined_epoch, entry.first, entry.last});
+  }
+  return entries;
+}
+
+wire::View RelayMachine::ViewFor(size_t index, const wire::View& view) const {
+  return {view.epoch,   view.era,      view.base,
+          view.planned, view.boundary, EntriesFor(index, view.entries)};
+}
+
+wire::Loss RelayMachine::LossFor(size_t index, wire::Loss loss) const {
+  loss.shard = children_[index].card.shard;
+  if (const auto unit = units_.find(loss.member); unit != units_.end()) {
+    loss.member = unit->second.behind.cards[index].id;
+    loss.host = unit->second.behind.cards[index].host;
+  }
+  return loss;
+}
+
+std::vector<wire::Loss> RelayMachine::LossesFor(size_t index,
+                                                const std::vector<wire::Loss>& lost) const {
+  std::vector<wire::Loss> out;
+  for (const wire::Loss& loss : lost) {
+    if (loss.shard == block_) out.push_back(LossFor(index, loss));
+  }
+  return out;
+}
+
+wire::Prepare RelayMachine::PrepareFor(size_t index) const {
+  wire::Prepare out;
+  out.epoch = prepare_->epoch;
+  out.base = prepare_->base;
+  out.leader_turn = prepare_->leader_turn;
+  out.members = EntriesFor(index, prepare_->members);
+  out.lost = LossesFor(index, prepare_->lost);
+  for (const MemberId id : prepare_->survivors) {
+    if (const auto unit = units_.find(id); unit != units_.end())
+      out.survivors.push_back(unit->second.behind.cards[index].id);
+  }
+  return out;
+}
+
+bool RelayMachine::KnowsAll(const std::vector<wire::ViewEntry>& units) const {
+  return std::all_of(units.begin(), units.end(), [this](const wire::ViewEntry& entry) {
+    return entry.card.shard != block_ || units_.contains(entry.card.id);
+  });
+}
+
+// ---- who is where ----
+
+// From a coordinator that has read none of it.
+void RelayMachine::Tell(const wire::Roster& message) {
+  Expected<wire::Message> read = wire::Decode(std::as_bytes(std::span(message.bytes)));
+  auto* const behind = read.ok() ? std::get_if<wire::Behind>(&*read) : nullptr;
+  if (!behind || behind->cards.size() != children_.size() ||
+      behind->rosters.size() != children_.size()) {
+    Tell(LogLevel::kError, "a roster of another relay is not one of " +
+                               std::to_string(children_.size()) + " members");
+    return;
+  }
+  for (size_t i = 0; i < children_.size(); ++i) {
+    if (!children_[i].roster.empty())
+      Send(children_[i], wire::Roster{behind->cards[i].id, behind->rosters[i]});
+  }
+  const int32_t replica = behind->cards[0].replica;
+  if (message.unit != unit_)
+    units_.insert({message.unit, {replica, std::move(*behind), {}, {}, false, false}});
+  // Members of a lost relay tell all they have to tell at once, before this.
+  for (const auto& [index, evidence] : std::exchange(early_evidence_, {}))
+    Hear(children_[index], evidence);
+}
+
+// Units that were in and are not any longer. Who has not been in yet may be on its way.
+void RelayMachine::ForgetUnits() {
+  std::set<MemberId> in;
+  for (const wire::ViewEntry& entry : pending_->view.entries) {
+    const auto unit = units_.find(entry.card.id);
+    if (unit == units_.end()) continue;
+    unit->second.seen = true;
+    in.insert(entry.card.id);
+  }
+  std::erase_if(units_, [&](const auto& unit) {
+    return unit.second.seen && !in.contains(unit.first) && unit.first != unit_;
+  });
+}
+
+void RelayMachine::Tell(const wire::Welcome& message) {
+  for (size_t i = 0; i < children_.size(); ++i)
+    Send(children_[i], wire::Welcome{CardsFor(i, message.peers)});
+}
+
+void RelayMachine::Tell(const wire::Connect& message) {
+  for (size_t i = 0; i < children_.size(); ++i)
+    Send(children_[i], wire::Connect{CardsFor(i, message.peers)});
+}
+
+// ---- changes ----
+
+void RelayMachine::Tell(const wire::Prepare& message) {
+  if (message.epoch < promised_) {
+    ready_.up.push_back(wire::Refuse{message.epoch, MakeReport()});  // Q2
+    return;
+  }
+  if (!KnowsAll(message.members)) {
+    Tell(LogLevel::kError, "a change names somebody of whom no roster has come");
+    return;
+  }
+  // Of a unit that leaves some have gone already and can say nothing any more; the others go, too.
+  if (Staying() < children_.size()) {
+    ready_.up.push_back(wire::Goodbye{Code::kLeft, "left in part"});
+    wire::Loss reason;
+    reason.cause = Code::kEvicted;
+    reason.stage = "relay";
+    reason.text = "others of its replica had left when the members changed";
+    return End(wire::Evicted{message.epoch, std::move(reason)});
+  }
+  const bool again = prepare_ && message.epoch == promised_;
+  promised_ = message.epoch;
+  prepare_ = message;
+  if (!again) {
+    if (!FTAR_MUTANT(kRelayAggregateOutlives)) decided_.clear();
+    refused_ = false;
+    proposed_ = confirming_ = announcing_ = 0;
+    reserved_.clear();
+  }
+  for (size_t i = 0; i < children_.size(); ++i) Send(children_[i], PrepareFor(i));
+  if (again) TellDecided();
+}
+
+void RelayMachine::Tell(const wire::Install& message) {
+  if (!KnowsAll(message.view.entries)) return;
+  pending_ = message;
+  for (size_t i = 0; i < children_.size(); ++i) {
+    Send(children_[i], wire::Install{ViewFor(i, message.view), LossesFor(i, message.lost)});
+    if (children_[i].installed == message.view.epoch) installed_ = message.view;
+  }
+  ForgetUnits();
+}
+
+void RelayMachine::Tell(const wire::Propose& message) {
+  if (!KnowsAll(message.view.entries)) return;
+  proposed_ = message.view.epoch;
+  reserved_.clear();
+  for (size_t i = 0; i < children_.size(); ++i)
+    Send(children_[i], wire::Propose{ViewFor(i, message.view)});
+}
+
+void RelayMachine::Tell(const wire::Confirm& message) {
+  if (!KnowsAll(message.view.entries)) return;
+  confirming_ = message.view.epoch;
+  confirmed_.clear();
+  pending_ = wire::Install{message.view, {}};
+  for (size_t i = 0; i < children_.size(); ++i)
+    Send(children_[i], wire::Confirm{ViewFor(i, message.view)});
+}
+
+// To those whose members are roots an order, to the others a word: their members hear of it on
+// their links, and the relay would have to report it.
+void RelayMachine::Tell(const wire::Announce& message) {
+  if (!KnowsAll(message.view.entries)) return;
+  announcing_ = message.view.epoch;
+  announced_.clear();
+  pending_ = wire::Install{message.view, {}};
+  for (size_t i = 0; i < children_.size(); ++i) {
+    Send(children_[i], wire::Announce{ViewFor(i, message.view)});
+    if (children_[i].installed == message.view.epoch) installed_ = message.view;
+  }
+}
+
+void RelayMachine::Tell(const wire::VoidPlan& message) {
+  if (proposed_ == message.epoch) proposed_ = 0;
+  if (confirming_ == message.epoch) confirming_ = 0;
+  SendAll(message);
+}
+
+void RelayMachine::Tell(const wire::Evicted& message) { End(message); }
+void RelayMachine::Tell(const wire::Rejected& message) { End(message); }
+void RelayMachine::Tell(const wire::CoordinatorBeat& message) { SendAll(message); }
+void RelayMachine::Tell(const wire::NoQuorum& message) { SendAll(message); }
+void RelayMachine::Tell(const wire::Release& message) { SendAll(message); }
+
+void RelayMachine::Tell(const wire::LateNotice& message) {
+  const auto unit = units_.find(message.member);
+  if (unit == units_.end()) return;
+  for (size_t i = 0; i < children_.size(); ++i) {
+    wire::LateNotice own = message;
+    own.member = unit->second.behind.cards[i].id;
+    Send(children_[i], own);
+  }
+}
+
+}  // namespace ftar::membership

@@ -1,0 +1,220 @@
+// A relay as a pure machine: it speaks for some members of one replica as if they were one, so that
+// the coordinator's work grows with the relays, not with the members (design 5 "Scale").
+//
+// Think of a platoon's radio operator. Headquarters knows platoons: one voice, one place in the
+// line. When the operator says "ready" all soldiers are; what headquarters orders he tells each in
+// the terms of that soldier's own row. He decides nothing. If he falls, the platoon has not: it
+// calls in by the next radio, and only if it stays silent is it taken for lost.
+//
+// Replicas come, leave and are lost as a whole, and a change is decided column by column. So a
+// block of adjacent columns of a replica (a **unit**) is to the coordinator what a member is: it
+// has an id, an entry in the view, one connection. Up goes what a member would say, once all behind
+// it have said it; down comes what a member would hear, and each hears of its own column alone.
+// Downwards a relay is to its members what a coordinator is. So relays can stand behind relays, and
+// engines and the coordinator's machine are the same with and without.
+//
+// One machine lives as long as one unit: from the first Hello of a member until `over`. The unit's
+// id follows from its members' ids, so a relay that takes over after another's loss speaks for the
+// same unit (rule Q7).
+//
+// Driver's contract: events of each connection below in order, one Connected first. As long as
+// `complete()`, hold a connection up, feed AboveUp for each one made and AboveDown when it ends;
+// the machine introduces itself again. `up` may be dropped while there is none. Otherwise as for
+// CoordinatorMachine. Single-threaded. Files: relay_machine.cc (events in, Ready out, who is here),
+// relay_up.cc (what all say), relay_down.cc (what each hears).
+#ifndef FTAR_MEMBERSHIP_RELAY_MACHINE_H_
+#define FTAR_MEMBERSHIP_RELAY_MACHINE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "membership/agreement.h"
+#include "membership/coordinator_machine.h"
+#include "membership/failure_detector.h"
+#include "wire/messages.h"
+
+namespace ftar::membership {
+
+struct RelayConfig {
+  int32_t members = 8;    // shards of a replica behind one relay; the same at all relays of a job
+  TimeNs timeout_ns = 0;  // 0: the members' knob `timeout`
+  TimeNs cluster_ns = 2 * kMillisecond;
+};
+
+struct AboveUp {};
+struct AboveDown {};
+struct FromAbove {
+  wire::Message message;
+};
+using RelayEvent =
+    std::variant<Connected, Disconnected, Received, Timer, AboveUp, AboveDown, FromAbove>;
+
+struct RelayReady {
+  std::vector<wire::Message> up;
+  std::vector<Outgoing> down;
+  std::vector<ConnId> close;  // after the messages
+  std::vector<Note> notes;
+  TimeNs next_deadline = kNever;
+};
+
+class RelayMachine {
+ public:
+  explicit RelayMachine(RelayConfig config);
+
+  void Step(TimeNs now, const RelayEvent& event);
+  RelayReady TakeReady();
+
+  // True if this Hello is for this unit: a member that it knows, or one for a free place of a unit
+  // that is not complete. Else it is another unit's, perhaps of the same place.
+  bool Takes(const wire::Hello& hello) const;
+  bool complete() const { return complete_ && !over_; }
+  bool over() const { return over_; }
+  MemberId unit() const { return unit_; }
+
+ private:
+  struct Child {
+    ConnId conn = 0;
+    bool here = false;  // the place is taken, whether connected or not
+    wire::MemberCard card;
+    std::string roster;  // of a relay below
+    wire::Report report;
+    Epoch installed = 0;
+    bool gone = false;  // has left as planned
+    bool leave_requested = false, leave_ready = false;
+    TimeNs lost_at = kNever;  // when its closed connection counts
+    wire::Heartbeat beat;
+  };
+  struct Unit {  // of this column of units, this one included
+    int32_t replica = 0;
+    wire::Behind behind;
+    std::set<size_t> linked, broken;  // columns whose link to it is up, or was and is lost
+    bool seen = false;                // in a view
+    bool exited = false;
+  };
+
+  // relay_machine.cc
+  void On(const Connected& event);
+  void On(const Disconnected& event);
+  void On(const Received& event);
+  void On(const Timer&) {}
+  void On(const AboveUp&);
+  void On(const AboveDown&);
+  void On(const FromAbove& event);
+  void RunTimers();
+  void RunDetector();
+  TimeNs NextDeadline() const;
+  void Adopt(const wire::Hello& hello);
+  void TakeIn(Child& child, const Connected& event);
+  void CatchUp(Child& child);
+  void CompleteIfAll();
+  void AwaitMates();
+  void Scatter();
+  void GiveUpGathering();
+  void Introduce();
+  wire::Report MakeReport() const;
+  void LoseChild(size_t index, Code code, const std::string& text);
+  void GatherAgain(size_t index);
+  void End(wire::Message message);
+  void Refuse(ConnId conn, wire::Message message);
+  void Send(const Child& child, wire::Message message);
+  void SendAll(wire::Message message);
+  void Tell(LogLevel level, std::string text) { ready_.notes.push_back({level, std::move(text)}); }
+  bool AnyIn() const;
+  bool All(bool Child::*what) const;
+  size_t Staying() const;
+  size_t IndexOf(const Child& child) const { return static_cast<size_t>(&child - &children_[0]); }
+
+  // relay_up.cc
+  void Hear(Child& child, const wire::LinksUp& message);
+  void Hear(Child& child, const wire::Refuse& message);
+  void Hear(Child& child, const wire::Decided& message);
+  void Hear(Child& child, const wire::Installed& message);
+  void Hear(Child& child, const wire::Reserved& message);
+  void Hear(Child& child, const wire::Confirmed& message);
+  void Hear(Child& child, const wire::Announced& message);
+  void Hear(Child& child, const wire::Heartbeat& message);
+  void Hear(Child& child, const wire::Evidence& message);
+  void Hear(Child& child, const wire::AskPrepare& message);
+  void Hear(Child& child, const wire::LeaveRequest& message);
+  void Hear(Child& child, const wire::LeaveReady& message);
+  void Hear(Child& child, const wire::Goodbye& message);
+  bool Linked(const Unit& unit) const;
+  void TellDecided();
+  bool MergeBounds(wire::Decided* decided, MemberId* clash) const;
+  void OnLink(Child& child, MemberId id, Unit& unit, const wire::Evidence& message);
+  wire::Heartbeat Progress() const;
+  Epoch LeastInstalled() const;
+  std::pair<const MemberId, Unit>* UnitOf(size_t index, MemberId member);
+
+  // relay_down.cc
+  void Tell(const wire::Roster& message);
+  void Tell(const wire::Welcome& message);
+  void Tell(const wire::Connect& message);
+  void Tell(const wire::Prepare& message);
+  void Tell(const wire::Install& message);
+  void Tell(const wire::Propose& message);
+  void Tell(const wire::Confirm& message);
+  void Tell(const wire::Announce& message);
+  void Tell(const wire::VoidPlan& message);
+  void Tell(const wire::Evicted& message);
+  void Tell(const wire::Rejected& message);
+  void Tell(const wire::CoordinatorBeat& message);
+  void Tell(const wire::LateNotice& message);
+  void Tell(const wire::NoQuorum& message);
+  void Tell(const wire::Release& message);
+  std::vector<wire::MemberCard> CardsFor(size_t index,
+                                         const std::vector<wire::MemberCard>& units) const;
+  std::vector<wire::ViewEntry> EntriesFor(size_t index,
+                                          const std::vector<wire::ViewEntry>& units) const;
+  wire::View ViewFor(size_t index, const wire::View& view) const;
+  std::vector<wire::Loss> LossesFor(size_t index, const std::vector<wire::Loss>& lost) const;
+  wire::Loss LossFor(size_t index, wire::Loss loss) const;
+  wire::Prepare PrepareFor(size_t index) const;
+  bool KnowsAll(const std::vector<wire::ViewEntry>& units) const;
+  void ForgetUnits();
+
+  const RelayConfig config_;
+  TimeNs now_ = 0;
+  TimeNs timeout_ns_ = 10 * kSecond;
+  std::optional<Reference> reference_;
+  int32_t replica_ = 0, block_ = 0;
+  std::vector<Child> children_;  // by shard
+  std::unordered_map<ConnId, size_t> conns_;
+  FailureDetector detector_;
+  TimeNs next_beat_ = kNever, gather_until_ = kNever, scatter_at_ = kNever;
+
+  bool complete_ = false, over_ = false, above_ = false;
+  MemberId unit_;
+  std::map<MemberId, Unit> units_;
+  std::set<MemberId> links_told_;
+  std::optional<wire::Goodbye> lost_;  // somebody is, and the unit with it
+
+  Epoch promised_ = 0;                    // passed on
+  std::optional<wire::Prepare> prepare_;  // the same; kept after its Install for who comes back
+  std::map<size_t, wire::Decided> decided_;
+  bool refused_ = false;
+  // The newest that was passed on, and the newest that somebody here holds.
+  std::optional<wire::Install> pending_;
+  std::optional<wire::View> installed_;
+  Epoch installed_told_ = 0;
+  Epoch proposed_ = 0;
+  std::map<size_t, wire::Reserved> reserved_;
+  Epoch confirming_ = 0, announcing_ = 0;
+  std::set<size_t> confirmed_, announced_;
+  std::vector<wire::AskPrepare> asked_;
+  std::vector<std::pair<size_t, wire::Evidence>> early_evidence_;  // of whom no roster tells yet
+
+  RelayReady ready_;
+};
+
+}  // namespace ftar::membership
+
+#endif  // FTAR_MEMBERSHIP_RELAY_MACHINE_H_

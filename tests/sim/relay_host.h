@@ -1,0 +1,23 @@
+// One simulated relay process.
+#ifndef FTAR_TESTS_SIM_RELAY_HOST_H_
+#define FTAR_TESTS_SIM_RELAY_HOST_H_
+
+#include <map>
+#include <memory>
+
+#include "membership/relay_lines.h"
+#include "wire/codec.h"
+#include "world.h"
+
+namespace ftar::sim {
+
+struct World::RelayHost {
+  std::unique_ptr<membership::RelayLines> lines;  // none: it is down
+  uint64_t life = 0;
+  std::map<membership::LineId, uint64_t> up;  // connections of lines
+  TimeNs wake = kNever;
+};
+
+}  // namespace ftar::sim
+
+#endif  // FTAR_TESTS_SIM_RELAY_HOST_H_

@@ -1,0 +1,577 @@
+#include "membership/relay_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wire/codec.h"
+#include "wire/frame.h"
+
+namespace ftar::membership {
+namespace {
+
+using wire::Bound;
+using wire::Message;
+
+constexpr int32_t kMembers = 2;       // behind a relay
+constexpr MemberId kOther{0xb, 0xb};  // the unit of replica 1
+
+MemberId IdOf(int replica, int shard) {
+  return {static_cast<uint64_t>(replica + 1) << 8, static_cast<uint64_t>(shard + 1)};
+}
+
+wire::MemberCard CardOf(int replica, int shard) {
+  wire::MemberCard card;
+  card.id = IdOf(replica, shard);
+  card.replica = replica;
+  card.shard = shard;
+  card.host = "host" + std::to_string(replica);
+  return card;
+}
+
+wire::Hello HelloOf(int replica, int shard) {
+  wire::Hello hello;
+  hello.wire_version = wire::kWireVersion;
+  hello.job = "job";
+  hello.card = CardOf(replica, shard);
+  hello.replicas = 2;
+  hello.shards = 4;
+  hello.min_replicas = 1;
+  hello.agreed_config = {"timeout=1s"};
+  return hello;
+}
+
+std::string RosterOf(int replica, int first) {
+  const wire::Behind behind{{CardOf(replica, first), CardOf(replica, first + 1)}, {"", ""}};
+  const std::vector<std::byte> bytes = wire::Encode(behind);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+wire::ViewEntry UnitEntry(MemberId id, int replica, int block) {
+  wire::ViewEntry entry;
+  entry.card.id = id;
+  entry.card.replica = replica;
+  entry.card.shard = block;
+  return entry;
+}
+
+Bound SeqBoundOf(Seq seq) { return {Bound::Kind::kSeq, 0, seq, {}}; }
+
+// The relay of shards 2 and 3 of replica 0; its members' connections are 2 and 3.
+class RelayTest : public ::testing::Test {
+ protected:
+  RelayTest() : machine_({kMembers, 0, 2 * kMillisecond}) {}
+
+  void Feed(const RelayEvent& event) {
+    machine_.Step(now_, event);
+    RelayReady ready = machine_.TakeReady();
+    up_ = std::move(ready.up);
+    down_ = std::move(ready.down);
+    close_ = std::move(ready.close);
+    deadline_ = ready.next_deadline;
+  }
+  void Pass(TimeNs time) {
+    now_ += time;
+    Feed(Timer{});
+  }
+  void Arrive(int shard) { Feed(Connected{static_cast<ConnId>(shard), HelloOf(0, shard)}); }
+  void Say(int shard, Message message) {
+    Feed(Received{static_cast<ConnId>(shard), std::move(message)});
+  }
+  // Both are here, the line stands, and it knows who the unit of replica 1 is.
+  void Introduce() {
+    Arrive(2);
+    Arrive(3);
+    Feed(AboveUp{});
+    Feed(FromAbove{wire::Roster{kOther, RosterOf(1, 2)}});
+  }
+  wire::Prepare MakePrepare(Epoch epoch) const {
+    wire::Prepare prepare;
+    prepare.epoch = epoch;
+    prepare.members = {UnitEntry(machine_.unit(), 0, 1), UnitEntry({7, 7}, 0, 0),
+                       UnitEntry(kOther, 1, 1)};
+    prepare.survivors = {machine_.unit(), {7, 7}, kOther};
+    return prepare;
+  }
+  void Enter() {
+    Introduce();
+    Feed(FromAbove{MakePrepare(10)});
+    wire::Install install;
+    install.view.epoch = install.view.era = 10;
+    install.view.entries = MakePrepare(10).members;
+    Feed(FromAbove{install});
+    Say(2, wire::Installed{10});
+    Say(3, wire::Installed{10});
+  }
+  template <typename T>
+  const T* Up() const {
+    for (const Message& message : up_) {
+      if (const T* found = std::get_if<T>(&message)) return found;
+    }
+    return nullptr;
+  }
+  template <typename T>
+  const T* Down(int shard) const {
+    for (const Outgoing& out : down_) {
+      const auto conn = static_cast<ConnId>(shard);
+      const T* found = std::get_if<T>(&out.message);
+      if (found && std::find(out.to.begin(), out.to.end(), conn) != out.to.end()) return found;
+    }
+    return nullptr;
+  }
+  wire::Decided DecidedBy(Epoch epoch, int shard, wire::BoundOf own, wire::BoundOf other) {
+    own.member = IdOf(0, shard);
+    other.member = IdOf(1, shard);
+    return {epoch, shard, {own, other}};
+  }
+
+  RelayMachine machine_;
+  TimeNs now_ = kSecond, deadline_ = kNever;
+  std::vector<Message> up_;
+  std::vector<Outgoing> down_;
+  std::vector<ConnId> close_;
+};
+
+TEST_F(RelayTest, SpeaksForItsMembersWhenAllAreHere) {
+  Arrive(3);
+  EXPECT_FALSE(machine_.complete());
+  Arrive(2);
+  ASSERT_TRUE(machine_.complete());
+  Feed(AboveUp{});
+  const auto* hello = Up<wire::Hello>();
+  ASSERT_NE(hello, nullptr);
+  EXPECT_EQ(hello->card.shard, 1);
+  EXPECT_EQ(hello->shards, 2);
+  EXPECT_EQ(hello->card.id, machine_.unit());
+  auto behind = wire::Decode(std::as_bytes(std::span(hello->roster)));
+  ASSERT_TRUE(behind.ok());
+  ASSERT_EQ(std::get<wire::Behind>(*behind).cards.size(), 2u);
+  EXPECT_EQ(std::get<wire::Behind>(*behind).cards[1].id, IdOf(0, 3));
+}
+
+TEST_F(RelayTest, AnotherRelayOfTheSameMembersIsTheSameUnit) {
+  Introduce();
+  RelayMachine second({kMembers, 0, 2 * kMillisecond});
+  second.Step(now_, Connected{3, HelloOf(0, 3)});
+  second.Step(now_, Connected{2, HelloOf(0, 2)});
+  EXPECT_EQ(second.unit(), machine_.unit());
+  wire::Hello stranger = HelloOf(0, 3);
+  stranger.card.id = {99, 99};
+  RelayMachine third({kMembers, 0, 2 * kMillisecond});
+  third.Step(now_, Connected{2, HelloOf(0, 2)});
+  third.Step(now_, Connected{3, stranger});
+  EXPECT_NE(third.unit(), machine_.unit());
+}
+
+TEST_F(RelayTest, RefusesWhoDisagrees) {
+  Arrive(2);
+  wire::Hello hello = HelloOf(0, 3);
+  hello.agreed_config = {"timeout=2s"};
+  Feed(Connected{3, hello});
+  ASSERT_NE(Down<wire::Rejected>(3), nullptr);
+  EXPECT_EQ(Down<wire::Rejected>(3)->argument, "timeout");
+  EXPECT_EQ(close_, std::vector<ConnId>{3});
+  EXPECT_FALSE(machine_.complete());
+  EXPECT_FALSE(machine_.Takes(HelloOf(1, 2)));
+}
+
+TEST_F(RelayTest, TellsEachOfItsOwnColumn) {
+  Introduce();
+  Feed(FromAbove{MakePrepare(10)});
+  for (const int shard : {2, 3}) {
+    const auto* prepare = Down<wire::Prepare>(shard);
+    ASSERT_NE(prepare, nullptr);
+    ASSERT_EQ(prepare->members.size(), 2u);
+    EXPECT_EQ(prepare->members[0].card, CardOf(0, shard));
+    EXPECT_EQ(prepare->members[1].card, CardOf(1, shard));
+    EXPECT_EQ(prepare->survivors, (std::vector<MemberId>{IdOf(0, shard), IdOf(1, shard)}));
+  }
+}
+
+TEST_F(RelayTest, AChangeOfWhomItDoesNotKnowIsNotPassedOn) {
+  Arrive(2);
+  Arrive(3);
+  Feed(AboveUp{});
+  Feed(FromAbove{MakePrepare(10)});
+  EXPECT_TRUE(down_.empty());
+  Feed(FromAbove{wire::Roster{kOther, "no roster"}});
+  Feed(FromAbove{MakePrepare(11)});
+  EXPECT_TRUE(down_.empty());
+}
+
+TEST_F(RelayTest, DecisionsGoUpWithTheLast) {
+  Introduce();
+  Feed(FromAbove{MakePrepare(10)});
+  wire::BoundOf always;
+  always.first = {Bound::Kind::kAlways, 0, 0, {}};
+  Say(2, DecidedBy(10, 2, always, always));
+  EXPECT_EQ(Up<wire::Decided>(), nullptr);
+  Say(3, DecidedBy(9, 3, always, always));  // of an older change
+  EXPECT_EQ(Up<wire::Decided>(), nullptr);
+  Say(3, DecidedBy(10, 3, always, always));
+  const auto* decided = Up<wire::Decided>();
+  ASSERT_NE(decided, nullptr);
+  EXPECT_EQ(decided->shard, 1);
+  ASSERT_EQ(decided->bounds.size(), 2u);
+  EXPECT_EQ(decided->bounds[1].member, kOther);
+}
+
+TEST_F(RelayTest, DecisionsEndWithTheirPrepare) {
+  Introduce();
+  Feed(FromAbove{MakePrepare(10)});
+  Say(2, DecidedBy(10, 2, {}, {}));
+  Feed(FromAbove{MakePrepare(11)});
+  Say(3, DecidedBy(11, 3, {}, {}));
+  EXPECT_EQ(Up<wire::Decided>(), nullptr);
+  Say(2, DecidedBy(11, 2, {}, {}));
+  EXPECT_NE(Up<wire::Decided>(), nullptr);
+}
+
+TEST_F(RelayTest, FreshBoundsBecomeTheLatestAndKnownOnesStand) {
+  Introduce();
+  Feed(FromAbove{MakePrepare(10)});
+  wire::BoundOf own, early, late;
+  own.first = {Bound::Kind::kAlways, 0, 0, {}};
+  early.first = SeqBoundOf(5);
+  late.first = SeqBoundOf(9);
+  early.fresh_first = late.fresh_first = true;
+  Say(2, DecidedBy(10, 2, own, late));
+  Say(3, DecidedBy(10, 3, own, early));
+  ASSERT_NE(Up<wire::Decided>(), nullptr);
+  EXPECT_EQ(Up<wire::Decided>()->bounds[1].first, SeqBoundOf(9));
+  EXPECT_TRUE(Up<wire::Decided>()->bounds[1].fresh_first);
+
+  Feed(FromAbove{MakePrepare(11)});
+  wire::BoundOf known = late;
+  known.fresh_first = false;
+  Say(2, DecidedBy(11, 2, own, known));
+  Say(3, DecidedBy(11, 3, own, early));
+  ASSERT_NE(Up<wire::Decided>(), nullptr);
+  EXPECT_EQ(Up<wire::Decided>()->bounds[1].first, SeqBoundOf(9));
+  EXPECT_FALSE(Up<wire::Decided>()->bounds[1].fresh_first);
+}
+
+TEST_F(RelayTest, AReplicaWhoseColumnsWouldBeginApartIsGivenUp) {
+  Introduce();
+  Feed(FromAbove{MakePrepare(10)});
+  wire::BoundOf own, known, passed;
+  own.first = {Bound::Kind::kAlways, 0, 0, {}};
+  known.first = SeqBoundOf(5);
+  passed.first = SeqBoundOf(9);
+  passed.fresh_first = true;
+  Say(2, DecidedBy(10, 2, own, known));
+  Say(3, DecidedBy(10, 3, own, passed));
+  EXPECT_EQ(Up<wire::Decided>(), nullptr);
+  const auto* evidence = Up<wire::Evidence>();
+  ASSERT_NE(evidence, nullptr);
+  EXPECT_EQ(evidence->subject, kOther);
+  EXPECT_EQ(evidence->kind, wire::EvidenceKind::kOperator);
+}
+
+TEST_F(RelayTest, LinkedByAllLostByOneBackByAll) {
+  Introduce();
+  Feed(FromAbove{wire::Welcome{{UnitEntry(kOther, 1, 1).card}}});
+  ASSERT_NE(Down<wire::Welcome>(3), nullptr);
+  EXPECT_EQ(Down<wire::Welcome>(3)->peers, std::vector{CardOf(1, 3)});
+  Say(2, wire::LinksUp{{IdOf(1, 2)}});
+  EXPECT_EQ(Up<wire::LinksUp>(), nullptr);
+  Say(3, wire::LinksUp{{IdOf(1, 3)}});
+  ASSERT_NE(Up<wire::LinksUp>(), nullptr);
+  EXPECT_EQ(Up<wire::LinksUp>()->peers, std::vector{kOther});
+  const auto evidence = [](wire::EvidenceKind kind, int shard) {
+    return wire::Evidence{kind, IdOf(1, shard), Code::kLink, 0, "reset"};
+  };
+  Say(2, evidence(wire::EvidenceKind::kLinkLost, 2));
+  ASSERT_NE(Up<wire::Evidence>(), nullptr);
+  EXPECT_EQ(Up<wire::Evidence>()->subject, kOther);
+  Say(3, evidence(wire::EvidenceKind::kLinkLost, 3));
+  EXPECT_TRUE(up_.empty());
+  Say(2, evidence(wire::EvidenceKind::kLinkRestored, 2));
+  EXPECT_TRUE(up_.empty());
+  Say(3, evidence(wire::EvidenceKind::kLinkRestored, 3));
+  ASSERT_NE(Up<wire::Evidence>(), nullptr);
+  EXPECT_EQ(Up<wire::Evidence>()->kind, wire::EvidenceKind::kLinkRestored);
+}
+
+TEST_F(RelayTest, AViewIsHeldWhenAllHoldIt) {
+  Introduce();
+  Feed(FromAbove{MakePrepare(10)});
+  Say(3, wire::Installed{10});
+  EXPECT_TRUE(up_.empty());
+  Say(2, wire::Installed{10});
+  ASSERT_NE(Up<wire::Installed>(), nullptr);
+  EXPECT_EQ(Up<wire::Installed>()->epoch, 10u);
+}
+
+TEST_F(RelayTest, OneBeatForAll) {
+  Enter();
+  Say(2, wire::Heartbeat{10, {{7, 5, 4, 100, {IdOf(1, 2)}}}});
+  Say(3, wire::Heartbeat{10, {{7, 6, 6, 11, {}}}});
+  Pass(100 * kMillisecond);
+  const auto* beat = Up<wire::Heartbeat>();
+  ASSERT_NE(beat, nullptr);
+  EXPECT_EQ(beat->installed, 10u);
+  ASSERT_EQ(beat->groups.size(), 1u);
+  EXPECT_EQ(beat->groups[0].called_end, 5u);
+  EXPECT_EQ(beat->groups[0].delivered_end, 4u);
+  EXPECT_EQ(beat->groups[0].counter, 111u);
+  EXPECT_EQ(beat->groups[0].waits_for, std::vector{kOther});
+}
+
+TEST_F(RelayTest, TheUnitGoesWithAnyOfItsMembers) {
+  Enter();
+  Feed(Disconnected{2, ""});
+  EXPECT_TRUE(up_.empty());
+  Pass(2 * kMillisecond);
+  ASSERT_NE(Up<wire::Goodbye>(), nullptr);
+  EXPECT_NE(Up<wire::Goodbye>()->text.find("shard 2"), std::string::npos);
+  wire::Evicted evicted{11, {}};
+  evicted.reason.member = machine_.unit();
+  Feed(FromAbove{evicted});
+  ASSERT_NE(Down<wire::Evicted>(3), nullptr);
+  EXPECT_EQ(Down<wire::Evicted>(3)->reason.member, IdOf(0, 3));
+  EXPECT_TRUE(machine_.over());
+}
+
+TEST_F(RelayTest, ASilentMemberIsFoundHere) {
+  Enter();
+  for (int i = 0; i < 12; ++i) {
+    Say(3, wire::Heartbeat{10, {}});
+    if (Up<wire::Goodbye>()) break;
+    Pass(100 * kMillisecond);
+    if (Up<wire::Goodbye>()) break;
+  }
+  ASSERT_NE(Up<wire::Goodbye>(), nullptr);
+  EXPECT_NE(Up<wire::Goodbye>()->text.find("shard 2"), std::string::npos);
+}
+
+TEST_F(RelayTest, ANewcomersMateWaitsForAnotherOne) {
+  Introduce();
+  Feed(Disconnected{2, ""});
+  Pass(2 * kMillisecond);
+  EXPECT_NE(Up<wire::Goodbye>(), nullptr);
+  EXPECT_FALSE(machine_.complete());
+  EXPECT_FALSE(machine_.over());
+  wire::Hello next = HelloOf(0, 2);
+  next.card.id = {50, 50};
+  EXPECT_TRUE(machine_.Takes(next));
+  Feed(Connected{20, next});
+  EXPECT_TRUE(machine_.complete());
+}
+
+// Q7: the members of a lost relay come back by another one, which asks for nothing but time.
+TEST_F(RelayTest, TakesOverFromALostRelay) {
+  Introduce();
+  RelayMachine second({kMembers, 0, 2 * kMillisecond});
+  for (const int shard : {2, 3}) {
+    wire::Hello hello = HelloOf(0, shard);
+    hello.report.promised = hello.report.installed = 10;
+    hello.report.installed_view.emplace();
+    second.Step(now_, Connected{static_cast<ConnId>(shard), hello});
+  }
+  ASSERT_TRUE(second.complete());
+  second.Step(now_, AboveUp{});
+  const RelayReady ready = second.TakeReady();
+  ASSERT_EQ(ready.up.size(), 1u);
+  const auto& hello = std::get<wire::Hello>(ready.up[0]);
+  EXPECT_EQ(hello.card.id, machine_.unit());
+  EXPECT_EQ(hello.report.installed, 10u);
+  EXPECT_EQ(hello.report.promised, 10u);
+}
+
+TEST_F(RelayTest, MatesThatDoNotComeBackTakeTheOthersAlong) {
+  wire::Hello hello = HelloOf(0, 2);
+  hello.report.installed = 10;
+  hello.report.installed_view.emplace();
+  Feed(Connected{2, hello});
+  bool looked_again = false;
+  for (int i = 0; i < 12; ++i) {
+    Pass(100 * kMillisecond);
+    if (machine_.over()) break;
+    looked_again = looked_again || !close_.empty();  // its mates may be elsewhere
+    if (!close_.empty()) Feed(Connected{2, hello});
+  }
+  EXPECT_TRUE(looked_again);
+  EXPECT_TRUE(machine_.over());
+  EXPECT_NE(Down<wire::Evicted>(2), nullptr);
+}
+
+TEST_F(RelayTest, LeavesWhenAllDo) {
+  Enter();
+  Say(2, wire::LeaveRequest{});
+  EXPECT_TRUE(up_.empty());
+  Say(3, wire::LeaveRequest{});
+  EXPECT_NE(Up<wire::LeaveRequest>(), nullptr);
+  Say(2, wire::Goodbye{Code::kLeft, ""});
+  EXPECT_TRUE(up_.empty());
+  Feed(Disconnected{2, ""});
+  Pass(5 * kMillisecond);
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+  Say(3, wire::Goodbye{Code::kLeft, ""});
+  ASSERT_NE(Up<wire::Goodbye>(), nullptr);
+  EXPECT_EQ(Up<wire::Goodbye>()->code, Code::kLeft);
+  EXPECT_TRUE(machine_.over());
+}
+
+TEST_F(RelayTest, WhoHasLeftInPartIsInNoChange) {
+  Enter();
+  Say(2, wire::Goodbye{Code::kLeft, ""});
+  Feed(FromAbove{MakePrepare(11)});
+  ASSERT_NE(Up<wire::Goodbye>(), nullptr);
+  EXPECT_NE(Down<wire::Evicted>(3), nullptr);
+  EXPECT_TRUE(machine_.over());
+}
+
+TEST_F(RelayTest, AProposalEndsWithTheLine) {
+  Enter();
+  wire::Propose propose;
+  propose.view.epoch = 12;
+  propose.view.entries = MakePrepare(10).members;
+  Feed(FromAbove{propose});
+  EXPECT_NE(Down<wire::Propose>(2), nullptr);
+  Say(2, wire::Reserved{12, 2, false, SeqBoundOf(7)});
+  EXPECT_TRUE(up_.empty());
+  Feed(AboveDown{});
+  ASSERT_NE(Down<wire::VoidPlan>(3), nullptr);
+  EXPECT_EQ(Down<wire::VoidPlan>(3)->epoch, 12u);
+  Feed(AboveUp{});
+  Say(3, wire::Reserved{12, 3, false, SeqBoundOf(9)});
+  EXPECT_EQ(Up<wire::Reserved>(), nullptr);
+}
+
+TEST_F(RelayTest, ReservesTheLatestOfItsColumns) {
+  Enter();
+  wire::Propose propose;
+  propose.view.epoch = 12;
+  propose.view.entries = MakePrepare(10).members;
+  Feed(FromAbove{propose});
+  Say(2, wire::Reserved{12, 2, true, SeqBoundOf(7)});
+  Say(3, wire::Reserved{12, 3, false, SeqBoundOf(9)});
+  const auto* reserved = Up<wire::Reserved>();
+  ASSERT_NE(reserved, nullptr);
+  EXPECT_EQ(reserved->shard, 1);
+  EXPECT_FALSE(reserved->idle);
+  EXPECT_EQ(reserved->earliest, SeqBoundOf(9));
+}
+
+// ---- the coordinator's side of rule Q7 ----
+
+class UnitsTest : public ::testing::Test {
+ protected:
+  UnitsTest() : machine_(Settings()) {}
+
+  static CoordinatorConfig Settings() {
+    CoordinatorConfig config;
+    config.settle_ns = 0;
+    config.timeout_ns = kSecond;
+    return config;
+  }
+  void Feed(const CoordinatorEvent& event) {
+    machine_.Step(now_, event);
+    CoordinatorReady ready = machine_.TakeReady();
+    for (Outgoing& out : ready.messages) said_.push_back(std::move(out));
+  }
+  static MemberId Unit(int replica) { return {static_cast<uint64_t>(replica) + 1, 5}; }
+  static wire::Hello Hello(int replica) {
+    wire::Hello hello = HelloOf(replica, 0);
+    hello.card.id = Unit(replica);
+    hello.replicas = 3;
+    hello.shards = 1;
+    hello.agreed_config = {};
+    hello.roster = "who is behind " + std::to_string(replica);
+    return hello;
+  }
+  static ConnId Conn(int replica) { return static_cast<ConnId>(replica) + 1; }
+  template <typename T>
+  const T* Said() const {
+    for (auto out = said_.rbegin(); out != said_.rend(); ++out) {
+      if (const T* found = std::get_if<T>(&out->message)) return found;
+    }
+    return nullptr;
+  }
+  void Form() {
+    for (int replica = 0; replica < 3; ++replica) Feed(Connected{Conn(replica), Hello(replica)});
+    for (int replica = 1; replica < 3; ++replica)
+      Feed(Received{Conn(replica), wire::LinksUp{{Unit(0), Unit(1)}}});
+    ASSERT_NE(Said<wire::Prepare>(), nullptr);
+    wire::Decided decided{Said<wire::Prepare>()->epoch, 0, {}};
+    for (int replica = 0; replica < 3; ++replica)
+      decided.bounds.push_back({Unit(replica), {Bound::Kind::kAlways, 0, 0, {}}, {}, false, false});
+    Feed(Received{Conn(0), decided});
+    ASSERT_NE(machine_.view(), nullptr);
+    said_.clear();
+  }
+  void Pass(TimeNs time) {
+    for (TimeNs end = now_ + time; now_ < end; now_ += kMillisecond) {
+      for (int replica = 0; replica < 3; ++replica) {
+        if (replica != 2) Feed(Received{Conn(replica), wire::Heartbeat{}});
+      }
+      Feed(Timer{});
+    }
+  }
+
+  CoordinatorMachine machine_;
+  TimeNs now_ = kSecond;
+  std::vector<Outgoing> said_;
+};
+
+TEST_F(UnitsTest, RostersGoToAllOfTheColumn) {
+  for (int replica = 0; replica < 3; ++replica) Feed(Connected{Conn(replica), Hello(replica)});
+  std::set<std::pair<ConnId, std::string>> told;
+  bool welcomed = false;
+  for (const Outgoing& out : said_) {
+    welcomed = welcomed || std::holds_alternative<wire::Welcome>(out.message);
+    if (const auto* roster = std::get_if<wire::Roster>(&out.message)) {
+      EXPECT_FALSE(welcomed) << "names come before the first message that speaks of them";
+      for (const ConnId conn : out.to) told.insert({conn, roster->bytes});
+    }
+  }
+  EXPECT_EQ(told.size(), 6u);  // each of three hears of two
+}
+
+TEST_F(UnitsTest, ARelaysLossIsNotItsMembersLoss) {
+  Form();
+  Feed(Disconnected{Conn(2), "reset"});
+  Pass(200 * kMillisecond);
+  EXPECT_EQ(Said<wire::Prepare>(), nullptr);
+  wire::Hello back = Hello(2);
+  back.report.installed = machine_.view()->epoch;
+  Feed(Connected{9, back});
+  EXPECT_NE(Said<wire::Roster>(), nullptr);  // it may be another process
+  Pass(400 * kMillisecond);
+  EXPECT_EQ(Said<wire::Prepare>(), nullptr);
+}
+
+TEST_F(UnitsTest, ButTheyDoNotHaveForEver) {
+  Form();
+  Feed(Disconnected{Conn(2), "reset"});
+  Pass(260 * kMillisecond);
+  ASSERT_NE(Said<wire::Prepare>(), nullptr);
+  EXPECT_EQ(Said<wire::Prepare>()->members.size(), 2u);
+}
+
+TEST_F(UnitsTest, NorWhenTheirLinksAreLostToo) {
+  Form();
+  Feed(Disconnected{Conn(2), "reset"});
+  const wire::Evidence lost{wire::EvidenceKind::kLinkLost, Unit(2), Code::kLink, 0, ""};
+  Feed(Received{Conn(0), lost});
+  Pass(4 * kMillisecond);
+  EXPECT_EQ(Said<wire::Prepare>(), nullptr) << "one link may be lost by itself";
+  Feed(Received{Conn(1), lost});
+  Pass(4 * kMillisecond);
+  EXPECT_NE(Said<wire::Prepare>(), nullptr);
+}
+
+TEST_F(UnitsTest, MembersOfTheirOwnAndRelaysDoNotMix) {
+  Feed(Connected{Conn(0), Hello(0)});
+  wire::Hello alone = Hello(1);
+  alone.roster.clear();
+  Feed(Connected{Conn(1), alone});
+  ASSERT_NE(Said<wire::Rejected>(), nullptr);
+  EXPECT_EQ(Said<wire::Rejected>()->argument, "relay");
+}
+
+}  // namespace
+}  // namespace ftar::membership
