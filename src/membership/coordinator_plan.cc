@@ -153,6 +153,7 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   plan.view.base = current_->epoch;
   plan.view.planned = true;
   plan.view.entries = std::move(entries);
+  plan.view.electorates = electorates_;
   for (wire::ViewEntry& entry : plan.view.entries) {
     if (entry.joined_epoch == 0) entry.joined_epoch = plan.view.epoch;
   }
@@ -239,6 +240,7 @@ void CoordinatorMachine::ConfirmOrAnnounce() {
   std::vector<MemberId> roots;
   for (const auto& [column, root] : plan_->roots) roots.push_back(root);
   Record(plan_->view.epoch, &plan_->view);
+  AddElectorate(plan_->view);
   Multicast(roots, wire::Announce{plan_->view});
 }
 

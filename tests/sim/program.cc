@@ -99,7 +99,10 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
 // left no trace.
 void World::CheckAgreement(const Node& node, const collective::Outcome& outcome,
                            const Buffer* result) {
-  const std::string wrong = agreement_.Delivered(node.card.shard, outcome, result);
+  const auto gone = [this](MemberId id) { return !Find(id)->alive; };
+  const std::string wrong =
+      weather_.hosted ? agreement_.Delivered(node.card.shard, outcome, result, gone)
+                      : agreement_.Delivered(node.card.shard, outcome, result, nullptr);
   if (wrong.empty()) return;
   const auto knowers = failure_knowers_.find(FailureKey(node.card.shard, outcome.seq));
   const bool forgotten =
@@ -126,6 +129,7 @@ void World::Program(Node& node) {
   if (phase != engine::Phase::kMember && phase != engine::Phase::kLeaving &&
       phase != engine::Phase::kJoining) {
     node.over = look_again_ = true;
+    if (node.seat.machine) CloseSeat(node.seat);  // it coordinates no longer than it is in
     return NoteEnd(node, phase);
   }
   if (phase == engine::Phase::kMember) CallOrStep(node);
@@ -241,7 +245,7 @@ bool World::Finished() const {
         node->engine->phase() == engine::Phase::kEvicted)
       continue;
     if (node->engine->phase() == engine::Phase::kJoining && !MayEnter(*node)) continue;
-    if (node->delivered_end < goal_) return !HasQuorum();
+    if (node->delivered_end < goal_) return weather_.hosted ? QuorumIsLost() : !HasQuorum();
   }
   return true;
 }

@@ -28,6 +28,8 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->record = one_in(2) ? 1 : 0;
   // Without a record the coordinator believes whoever is back; not drawn.
   weather->strandings = one_in(4) && weather->record ? 1 : 0;
+  weather->hosted = one_in(5) ? 1 : 0;
+  weather->partitions = one_in(2) ? static_cast<int>(dice->Between(1, 3)) : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -96,6 +98,8 @@ const std::vector<WeatherField>& WeatherFields() {
       {"strandings", &Weather::strandings, 0},
       {"aborts", &Weather::aborts, 0},
       {"ambushes", &Weather::ambushes, 0},
+      {"hosted", &Weather::hosted, 0},
+      {"partitions", &Weather::partitions, 0},
       {"echoes", &Weather::echoes, 0},
   };
   return fields;

@@ -73,13 +73,14 @@ void Director::Kill(Node& node, const Deed& deed) {
   world_.Strike(node);
   node.alive = false;
   const uint64_t connection = std::exchange(node.connection, 0);
+  if (node.seat.machine) world_.CloseSeat(node.seat);
   if (deed.unnoticed) return;
   const TimeNs seen = world_.now_ + story_.notice;
   if (connection != 0) {
     World& world = world_;
     const TimeNs sent = world_.WireOf(connection + World::kConnectionBase, 0).free + 1;
     world_.At(std::max(seen, sent), [&world, connection] {
-      world.FeedCoordinator(membership::Disconnected{connection, ""});
+      world.FeedCoordinator(connection, membership::Disconnected{connection, ""});
     });
   }
   const bool proven = deed.proven;
@@ -138,7 +139,7 @@ void Director::CutOff(const Deed& deed) {
     world_.After(later, [&world, node, connection = node->connection] {
       if (node->connection != connection) return;
       node->connection = 0;
-      world.FeedCoordinator(membership::Disconnected{connection, "reset"});
+      world.FeedCoordinator(connection, membership::Disconnected{connection, "reset"});
       world.Feed(*node, engine::CoordinatorDown{});
       world.Attach(*node);
     });
@@ -189,7 +190,7 @@ void Director::Hiccup(Node& node, TimeNs duration) {
 // As the process dies: what it has sent arrives, and nothing else.
 void Director::Restart(TimeNs duration) {
   World& world = world_;
-  if (!world.coordinator_) return;
+  if (!world.fixed_.machine) return;
   if (world.trace_) world.Trace("restart of the coordinator");
   bool anybody = false;
   for (auto& held : world.nodes_) {
@@ -211,7 +212,7 @@ void Director::Restart(TimeNs duration) {
       if (node->alive && !node->over) world.Attach(*node);
     });
   }
-  world.coordinator_.reset();
+  world.fixed_.machine.reset();
   world.After(duration, [&world] { world.StartCoordinator(); });
   // Nobody is there to tell the new one of the job, so it begins another.
   if (world.begun_ && !anybody) world.ended_ = true;
