@@ -47,6 +47,7 @@
   X(kNoMajority, "Q4", "takes over with whoever is there, without a quorum") \
   X(kDeadVote, "Q4", "counts the proven dead among those who have promised") \
   X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
+  X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
   X(kOldBasePromised, "Q4", "promises what was counted over less than it has installed") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \

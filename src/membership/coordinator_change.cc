@@ -217,7 +217,7 @@ void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
   HearEpoch(message.report.installed);
   // Counted over less than this member has installed (Q4): planned views come without being asked.
   const bool old_base = change_ && message.report.installed > change_->prepare.base;
-  if (from.state != State::kNewcomer && Overtaken(message.report)) return;
+  if (Overtaken(from.card.id, message.report)) return;
   if (old_base && config_.hosted) return StandDown("a member has a later view");
   if (from.state == State::kReporting) return;  // it answers nothing that was asked here
   from.report = message.report;
@@ -381,7 +381,7 @@ void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message)
   from.installed = std::max(from.installed, message.epoch);
   if (FTAR_MUTANT(kRecordAfterSend) && current_ && message.epoch == current_->epoch)
     Record(current_->epoch, &*current_);
-  if (Overtaken({0, {}, message.epoch, {}, 0})) return;
+  if (Overtaken(from.card.id, {0, {}, message.epoch, {}, 0})) return;
   // What came before it does not count any more.
   if (Formed()) std::erase_if(electorates_, [this](const auto& e) { return e.epoch < current_->epoch; });
   plan_due_ = true;

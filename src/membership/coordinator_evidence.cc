@@ -219,8 +219,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     proven_dead_[subject] = "its process has exited, as " + Describe(from.card) + " says";
     return;
   }
-  if (config_.hosted && message.kind == wire::EvidenceKind::kProcessExited)
-    proven_dead_.insert({subject, "its process has exited, as " + Describe(from.card) + " says"});
+  if (config_.hosted && message.kind == wire::EvidenceKind::kProcessExited) Witness(subject);
   if (!Alive(subject)) {
     change_due_ = change_due_ || (no_quorum_told_ && lost_.contains(subject));
     return;

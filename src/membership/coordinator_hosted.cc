@@ -34,11 +34,15 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
   question.needs_majority = config_.hosted;
   for (const wire::Electorate& electorate : recovering_ ? ReportedElectorates() : electorates_)
     question.bases.push_back(electorate.replicas);
+  std::set<MemberId> counts = witnessed_;
+  if (FTAR_MUTANT(kAnyProofCounts)) {
+    for (const auto& [id, proof] : proven_dead_) counts.insert(id);
+  }
   for (const MemberId first : base.Successors()) {
     const int32_t replica = base.Find(first)->card.replica;
     const bool dead =
         std::all_of(base.entries.begin(), base.entries.end(), [&](const wire::ViewEntry& entry) {
-          return entry.card.replica != replica || proven_dead_.contains(entry.card.id);
+          return entry.card.replica != replica || counts.contains(entry.card.id);
         });
     if (dead) question.proven_dead.insert(first);
   }
@@ -106,11 +110,21 @@ bool CoordinatorMachine::Formed() const {
                      });
 }
 
-// Somebody has promised or installed what another coordinator has made: that one goes on. A
-// newcomer's promise binds nobody.
-bool CoordinatorMachine::Overtaken(const wire::Report& report) {
-  const Epoch heard =
-      report.installed != 0 ? std::max(report.promised, report.installed) : Epoch{0};
+// A death that was seen while the dead one still followed this coordinator, or had just lost it.
+void CoordinatorMachine::Witness(MemberId dead) {
+  const Peer* peer = Find(dead);
+  const auto suspicion = suspects_.find(dead);
+  const bool just_lost =
+      suspicion != suspects_.end() && now_ - suspicion->second.since <= config_.cluster_ns / 2;
+  proven_dead_.insert({dead, "its process has exited"});
+  if ((peer && peer->conn != 0) || just_lost) witnessed_.insert(dead);
+}
+
+// Somebody has installed, or a member has promised, what another coordinator has made: that one goes
+// on. What others have promised, strangers and newcomers, binds nobody.
+bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
+  const bool member = current_ && Alive(from);
+  const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
   if (!config_.hosted || recovering_ || !current_ || heard <= made_) return false;
   if (FTAR_MUTANT(kOvertakenGoesOn)) return false;
   StandDown("another has numbered epoch " + std::to_string(EpochCounter(heard)));

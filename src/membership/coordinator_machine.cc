@@ -19,6 +19,7 @@ CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorReco
   HearEpoch(record_.epoch);
   if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
   predecessors_ = record_.view.has_value();
+  witnessed_ = config_.witnessed;
   if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
   if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
   detector_.Configure(timeout_ns_, late_timeout_ns_, true);
@@ -117,7 +118,7 @@ void CoordinatorMachine::On(const Connected& event) {
     TurnAway(event.conn, refusal, "refused " + Describe(card) + ": " + refusal.text);
     return;
   }
-  if (Overtaken(event.hello.report)) return;
+  if (Overtaken(card.id, event.hello.report)) return;
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
   const auto grave = graveyard_.find(card.id);

@@ -56,6 +56,7 @@ struct CoordinatorConfig {
   // Lives in a member's process and can be replaced (rule Q5): goes on only with a quorum (rule Q4).
   bool hosted = false;
   bool successor = false;  // hosted, and not the one that the job began with
+  std::set<MemberId> witnessed;  // see Succession
 };
 
 struct Connected {  // an authenticated connection has said Hello
@@ -286,7 +287,8 @@ class CoordinatorMachine {
   std::vector<wire::Electorate> ReportedElectorates() const;
   void AddElectorate(const wire::View& view);
   bool Formed() const;
-  bool Overtaken(const wire::Report& report);
+  bool Overtaken(MemberId from, const wire::Report& report);
+  void Witness(MemberId dead);
   void StandDown(const std::string& why);
 
   const CoordinatorConfig config_;
@@ -334,6 +336,7 @@ class CoordinatorMachine {
   // highest epoch that was made here or taken into account. Whatever is above it is another's.
   std::vector<wire::Electorate> electorates_;
   Epoch made_ = 0;
+  std::set<MemberId> witnessed_;  // dead, and had numbered nothing without those who are here
   TimeNs stand_down_at_ = kNever;  // while there is no quorum
   bool stood_down_ = false;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
+
 namespace ftar::membership {
 
 void Succession::Step(TimeNs now, const SuccessionEvent& event) {
@@ -11,7 +13,14 @@ void Succession::Step(TimeNs now, const SuccessionEvent& event) {
   std::visit([this](const auto& concrete) { On(concrete); }, event);
 }
 
+void Succession::On(const HostExited& event) {
+  exited_.insert(event.member);
+  const bool in_time = !sat_down_ && now_ - gone_at_ <= config_.grace_ns;
+  if (!hosting_ && (following_ || in_time)) witnessed_.insert(event.member);
+}
+
 void Succession::On(const CoordinatorFound& event) {
+  if (event.host != config_.self && event.host != host_) witnessed_.clear();
   host_ = event.host;
   following_ = true;
   dialling_ = sat_down_ = false;
@@ -22,6 +31,7 @@ void Succession::On(const CoordinatorGone&) {
   if (!following_) return;
   following_ = false;
   lost_at_ = dial_at_ = now_;
+  if (!hosting_) gone_at_ = now_;
   // It may be back at once: the connection was lost, not the coordinator.
   const auto place = std::find(successors_.begin(), successors_.end(), host_);
   cursor_ = place == successors_.end() ? 0 : static_cast<size_t>(place - successors_.begin());
@@ -29,7 +39,11 @@ void Succession::On(const CoordinatorGone&) {
 
 void Succession::On(const DialFailed&) {
   dialling_ = false;
-  const bool round_over = successors_.empty() || cursor_ % successors_.size() == 0;
+  const auto others = std::count_if(
+      successors_.begin(), successors_.end(),
+      [this](MemberId id) { return id != config_.self && !Exited(id); });
+  const bool round_over = ++tried_ >= others;
+  if (round_over) tried_ = 0;
   dial_at_ = now_ + (round_over ? config_.retry_ns : 0);
 }
 
@@ -39,6 +53,12 @@ void Succession::On(const StoodDown&) {
   sat_down_ = true;
   lost_at_ = dial_at_ = now_;
   cursor_ = 0;
+}
+
+uint16_t Succession::incarnation() const {
+  const auto place = std::find(successors_.begin(), successors_.end(), config_.self);
+  return FTAR_MUTANT(kPlaceAsIncarnation) ? static_cast<uint16_t>(place - successors_.begin())
+                                          : config_.incarnation;
 }
 
 // Those on the list before this one may come first; and the coordinator itself, if it was only the

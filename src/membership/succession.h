@@ -23,11 +23,17 @@ namespace ftar::membership {
 
 struct SuccessionConfig {
   MemberId self;
+  // Of the epochs that it makes (rule Q1): drawn once for the process. Not its place in the list:
+  // the second of one view and the second of the next are two members, and may both be at work.
+  uint16_t incarnation = 0;
   bool founder = false;  // coordinates from the start: the first view is its to form
   // The i-th successor waits i times so long. Enough for the one before it to start, and for others
   // to find it.
   TimeNs step_ns = 0;
   TimeNs retry_ns = 0;  // between two looks along the list
+  // Of a proof of death that comes behind the loss of the coordinator. Less than a coordinator waits
+  // for a member whose connection has closed (CoordinatorConfig::cluster_ns).
+  TimeNs grace_ns = 0;
 };
 
 // The newest view's, in list order (wire::View::Successors); before the first view is installed,
@@ -62,13 +68,17 @@ class Succession {
   SuccessionReady TakeReady();
 
   bool hosting() const { return hosting_; }
+  uint16_t incarnation() const;
+  // Whose death this member saw while it followed the coordinator, or right when it lost it: they have
+  // numbered nothing without this member (rule Q4).
+  const std::set<MemberId>& witnessed() const { return witnessed_; }
 
  private:
   void On(const SuccessorsKnown& event) { successors_ = event.list; }
   void On(const CoordinatorFound& event);
   void On(const CoordinatorGone&);
   void On(const DialFailed&);
-  void On(const HostExited& event) { exited_.insert(event.member); }
+  void On(const HostExited& event);
   void On(const StoodDown&);
   void On(const SuccessionTick&) {}
 
@@ -80,12 +90,14 @@ class Succession {
   TimeNs now_ = 0;
   bool started_ = false;
   std::vector<MemberId> successors_;
-  std::set<MemberId> exited_;
+  std::set<MemberId> exited_, witnessed_;
   std::optional<MemberId> host_;  // followed, or followed last
   bool following_ = false, hosting_ = false, dialling_ = false;
   bool sat_down_ = false;  // nobody listened: all others first
   TimeNs lost_at_ = 0, dial_at_ = 0;
+  TimeNs gone_at_ = 0;  // when another one was lost
   size_t cursor_ = 0;
+  int64_t tried_ = 0;  // in this round
 };
 
 }  // namespace ftar::membership

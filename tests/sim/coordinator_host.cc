@@ -21,9 +21,13 @@ void World::StartCoordinator() {
 
 void World::OpenSeat(Seat& seat) {
   membership::CoordinatorConfig config;
-  config.incarnation = ++incarnation_;
+  config.incarnation = seat.host ? seat.host->succession->incarnation() : ++incarnation_;
   config.settle_ns = 20 * kMillisecond;
   config.hosted = seat.host != nullptr;
+  if (config.hosted) {
+    config.cluster_ns = 20 * kMillisecond;
+    config.witnessed = seat.host->succession->witnessed();
+  }
   config.successor = config.hosted && (begun_ || seat.host->index != 1);
   membership::CoordinatorRecord record;
   if (!disk_.empty()) {

@@ -102,7 +102,18 @@ void World::CloseSeat(Seat& seat) {
   }
 }
 
+// For good.
+void World::Part(Node& a, Node& b) {
+  parted_.insert({a.index, b.index});
+  parted_.insert({b.index, a.index});
+  for (auto [member, host] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+    if (member->connection == 0 || connections_[member->connection].seat->host != host) continue;
+    LoseCoordinator(*member, now_ + director_->notice(), director_->notice(), 0);
+  }
+}
+
 bool World::Severed(const Node& a, const Node& b) const {
+  if (parted_.contains({a.index, b.index})) return true;
   return now_ < severed_until_ && ((side_ >> a.index ^ side_ >> b.index) & 1) != 0;
 }
 
@@ -125,6 +136,10 @@ std::set<MemberId> World::StillCounted() const {
   std::set<MemberId> counted;
   for (const auto& node : nodes_) {
     if (node->alive && !node->hung && !node->over) counted.insert(node->card.id);
+  }
+  for (const auto& [a, b] : cut_) {  // of two that cannot reach each other one has to go
+    counted.erase(nodes_[a - 1]->card.id);
+    counted.erase(nodes_[b - 1]->card.id);
   }
   for (const auto& node : nodes_) {
     const auto view = node->engine->view();

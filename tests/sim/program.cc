@@ -99,10 +99,7 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
 // left no trace.
 void World::CheckAgreement(const Node& node, const collective::Outcome& outcome,
                            const Buffer* result) {
-  const auto gone = [this](MemberId id) { return !Find(id)->alive; };
-  const std::string wrong =
-      weather_.hosted ? agreement_.Delivered(node.card.shard, outcome, result, gone)
-                      : agreement_.Delivered(node.card.shard, outcome, result, nullptr);
+  const std::string wrong = agreement_.Delivered(node.card.shard, outcome, result);
   if (wrong.empty()) return;
   const auto knowers = failure_knowers_.find(FailureKey(node.card.shard, outcome.seq));
   const bool forgotten =

@@ -191,9 +191,11 @@ World::Node& World::AddNode(int replica, int shard) {
   if (weather_.hosted) {
     membership::SuccessionConfig succession;
     succession.self = placed.card.id;
+    succession.incarnation = static_cast<uint16_t>(nodes_.size());
     succession.founder = nodes_.size() == 1;
     succession.step_ns = 25 * kMillisecond;
     succession.retry_ns = 5 * kMillisecond;
+    succession.grace_ns = 10 * kMillisecond;
     placed.succession = std::make_unique<membership::Succession>(succession);
   }
   if (director_) director_->Placed(placed);

@@ -137,6 +137,7 @@ class World {
   void NoteSuccessors(Node& node);
   void CloseSeat(Seat& seat);
   bool Severed(const Node& a, const Node& b) const;
+  void Part(Node& a, Node& b);
   Node* Host() const;
   bool QuorumIsLost() const;
   std::set<MemberId> StillCounted() const;
@@ -209,6 +210,7 @@ class World {
   uint16_t incarnation_ = 0;
   uint64_t next_connection_ = 0;
   std::unordered_map<uint64_t, Connection> connections_;
+  std::set<std::pair<uint64_t, uint64_t>> parted_;  // a story's
   uint64_t side_ = 0;        // of a partition: bit i for the node with index i
   TimeNs severed_until_ = 0;
   bool host_struck_ = false;

@@ -1,7 +1,5 @@
 #include "invariants/agreement.h"
 
-#include <algorithm>
-
 namespace ftar::sim {
 namespace {
 
@@ -38,8 +36,7 @@ std::string NameOf(const collective::Outcome& outcome) {
 }
 
 std::string Agreement::Delivered(int shard, const collective::Outcome& outcome,
-                                 const Buffer* result,
-                                 const std::function<bool(MemberId)>& gone) {
+                                 const Buffer* result) {
   std::vector<Known>& known = known_[static_cast<uint64_t>(shard) << 48 | outcome.seq];
   const uint64_t bits = result && outcome.status == Code::kOk ? HashOf(*result) : 0;
   const collective::Outcome* other = nullptr;
@@ -49,10 +46,6 @@ std::string Agreement::Delivered(int shard, const collective::Outcome& outcome,
       if (bits != 0) one.bits = bits;
       return differ ? "agreement: other bits of " + NameOf(outcome) : "";
     }
-    const auto& members = one.outcome.members;
-    if (gone && std::all_of(members.begin(), members.end(),
-                            [&gone](const auto& member) { return gone(member.id); }))
-      continue;
     if (one.outcome.tag == outcome.tag || one.outcome.tag == 0 || outcome.tag == 0)
       other = &one.outcome;
   }

@@ -4,7 +4,6 @@
 #define FTAR_TESTS_SIM_INVARIANTS_AGREEMENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,11 +17,8 @@ class Agreement {
  public:
   // An operation is known by its number and, with step marks, by its step, which is its tag:
   // newcomers that find all others dead may not know which numbers are taken. Tag 0: a stand-in's,
-  // of unknown step. `result`: null if this member gets none, or a part of its own. `gone`, if given,
-  // tells who is dead: what only they have taken part in may have been delivered otherwise by those
-  // whom they had gone on without (hosted coordinators, docs/protocol.md 9).
-  std::string Delivered(int shard, const collective::Outcome& outcome, const Buffer* result,
-                        const std::function<bool(MemberId)>& gone);
+  // of unknown step. `result`: null if this member gets none, or a part of its own.
+  std::string Delivered(int shard, const collective::Outcome& outcome, const Buffer* result);
 
  private:
   struct Known {

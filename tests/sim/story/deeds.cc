@@ -156,7 +156,10 @@ void Director::Part(const Deed& deed) {
         continue;
       }
       for (Node* a : NodesOf(here)) {
-        for (Node* b : NodesOf(there)) Cut(*a, *b, /*one_way=*/false);
+        for (Node* b : NodesOf(there)) {
+          Cut(*a, *b, /*one_way=*/false);
+          if (story_.weather.hosted) world_.Part(*a, *b);
+        }
       }
     }
   }
