@@ -157,7 +157,7 @@ bool World::QuorumIsLost() const {
   const std::set<MemberId> counted = StillCounted();
   for (const auto& node : nodes_) {
     const auto view = node->engine->view();
-    if (!counted.contains(node->card.id) || !view) continue;
+    if (!node->alive || node->over || !view) continue;
     std::set<int32_t> broken, replicas;
     for (const wire::ViewEntry& entry : view->entries) {
       replicas.insert(entry.card.replica);
