@@ -62,7 +62,8 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
   wire::Prepare prepare;
   prepare.epoch = NextEpoch();
   prepare.base = current_ ? current_->epoch : 0;
-  if (!electorates_.empty()) prepare.base = electorates_.back().epoch;  // announced, for all we know
+  // Hosted: of a plan that was announced, and that somebody may have heard of.
+  if (!electorates_.empty()) prepare.base = electorates_.back().epoch;
   prepare.members = NextEntries();
   for (wire::ViewEntry& entry : prepare.members) {
     const MemberId id = entry.card.id;
@@ -94,8 +95,7 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
 bool CoordinatorMachine::HasQuorum(const wire::Prepare& prepare) {
   std::set<MemberId> survivors;
   for (const wire::ViewEntry& entry : prepare.members) survivors.insert(entry.card.id);
-  const QuorumAnswer answer =
-      AskQuorum(survivors, ReplicasOf(prepare.members).size(), *current_);
+  const QuorumAnswer answer = AskQuorum(survivors, ReplicasOf(prepare.members).size(), *current_);
   if (!answer.granted) {
     TellNoQuorum(answer.text);
     return false;
@@ -383,7 +383,8 @@ void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message)
     Record(current_->epoch, &*current_);
   if (Overtaken(from.card.id, {0, {}, message.epoch, {}, 0})) return;
   // What came before it does not count any more.
-  if (Formed()) std::erase_if(electorates_, [this](const auto& e) { return e.epoch < current_->epoch; });
+  if (Formed())
+    std::erase_if(electorates_, [this](const auto& e) { return e.epoch < current_->epoch; });
   plan_due_ = true;
 }
 

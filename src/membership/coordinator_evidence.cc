@@ -220,10 +220,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     return;
   }
   if (config_.hosted && message.kind == wire::EvidenceKind::kProcessExited) Witness(subject);
-  if (!Alive(subject)) {
-    change_due_ = change_due_ || (no_quorum_told_ && lost_.contains(subject));
-    return;
-  }
+  if (!Alive(subject)) return;
   const std::string as_seen = ", as " + Describe(from.card) + " says";
   switch (message.kind) {
     case wire::EvidenceKind::kProcessExited: {

@@ -1,6 +1,7 @@
 // A coordinator that lives in a member's process: it can be replaced at any time, also while it is
-// alive and merely unheard. So it goes on only with a quorum (rule Q4), and gives way to whoever has
-// gone on above it (rule Q5). Taking over is coordinator_recovery.cc's work, as after a restart.
+// alive and merely unheard. So it goes on only with a quorum (rule Q4), and gives way to whoever
+// has gone on above it (rule Q5). Taking over is coordinator_recovery.cc's work, as after a
+// restart.
 #include <algorithm>
 #include <utility>
 
@@ -14,10 +15,9 @@ namespace {
 constexpr int kPatience = 2;
 
 void Merge(wire::Electorate electorate, std::vector<wire::Electorate>* into) {
-  const auto place =
-      std::find_if(into->begin(), into->end(), [&electorate](const wire::Electorate& other) {
-        return other.epoch >= electorate.epoch;
-      });
+  const auto place = std::find_if(
+      into->begin(), into->end(),
+      [&electorate](const wire::Electorate& other) { return other.epoch >= electorate.epoch; });
   if (place != into->end() && place->epoch == electorate.epoch) return;
   into->insert(place, std::move(electorate));
 }
@@ -65,9 +65,14 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base,
                                       const std::map<MemberId, Epoch>& left_out) {
   if (!config_.hosted) return false;
   std::set<MemberId> heard;
-  std::set<int32_t> replicas;
+  std::set<int32_t> replicas, broken;
   for (const wire::ViewEntry& entry : base.entries) {
-    if (!Find(entry.card.id) || left_out.contains(entry.card.id)) continue;
+    const bool leaver = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool here = Find(entry.card.id) && !left_out.contains(entry.card.id);
+    if (!here && !leaver) broken.insert(entry.card.replica);
+  }
+  for (const wire::ViewEntry& entry : base.entries) {
+    if (!Find(entry.card.id) || broken.contains(entry.card.replica)) continue;
     heard.insert(entry.card.id);
     replicas.insert(entry.card.replica);
   }
@@ -118,10 +123,12 @@ void CoordinatorMachine::Witness(MemberId dead) {
       suspicion != suspects_.end() && now_ - suspicion->second.since <= config_.cluster_ns / 2;
   proven_dead_.insert({dead, "its process has exited"});
   if ((peer && peer->conn != 0) || just_lost) witnessed_.insert(dead);
+  // It may be what the quorum lacked.
+  change_due_ = change_due_ || (no_quorum_told_ && lost_.contains(dead));
 }
 
-// Somebody has installed, or a member has promised, what another coordinator has made: that one goes
-// on. What others have promised, strangers and newcomers, binds nobody.
+// Somebody has installed, or a member has promised, what another coordinator has made: that one
+// goes on. What others have promised, strangers and newcomers, binds nobody.
 bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   const bool member = current_ && Alive(from);
   const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;

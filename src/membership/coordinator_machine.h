@@ -53,9 +53,10 @@ struct CoordinatorConfig {
   TimeNs place_wait_ns = 300 * kSecond;  // how long a newcomer waits for a place that is held
   TimeNs cluster_ns =
       2 * kMillisecond;  // connections that close within this are one happening (rule Q7)
-  // Lives in a member's process and can be replaced (rule Q5): goes on only with a quorum (rule Q4).
+  // Lives in a member's process and can be replaced (rule Q5): goes on only with a quorum (rule
+  // Q4).
   bool hosted = false;
-  bool successor = false;  // hosted, and not the one that the job began with
+  bool successor = false;        // hosted, and not the one that the job began with
   std::set<MemberId> witnessed;  // see Succession
 };
 
@@ -336,7 +337,7 @@ class CoordinatorMachine {
   // highest epoch that was made here or taken into account. Whatever is above it is another's.
   std::vector<wire::Electorate> electorates_;
   Epoch made_ = 0;
-  std::set<MemberId> witnessed_;  // dead, and had numbered nothing without those who are here
+  std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs stand_down_at_ = kNever;  // while there is no quorum
   bool stood_down_ = false;
 

@@ -125,8 +125,8 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   for (const auto& [reporter, evidence] : std::exchange(early_evidence_, {})) {
     if (Peer* from = Find(reporter)) OnEvidence(*from, evidence);
   }
-  change_due_ = change_due_ || !settled || std::exchange(asked_early_, false) ||
-                std::exchange(no_quorum_told_, false);
+  const bool ends_a_wait = std::exchange(no_quorum_told_, false);  // members are told by a Prepare
+  change_due_ = change_due_ || !settled || std::exchange(asked_early_, false) || ends_a_wait;
   Tell(LogLevel::kInfo, "the coordinator was restarted: view " +
                             std::to_string(EpochCounter(base.epoch)) +
                             (change_due_ ? " needs a change" : " goes on unchanged"));

@@ -22,9 +22,10 @@ namespace ftar::membership {
 struct QuorumQuestion {
   std::vector<std::vector<MemberId>> bases;  // each in list order
   std::set<MemberId> survivors;              // whoever else is in here does not matter
-  // Replicas all of whose processes were seen to have exited (a closed connection or silence does not
-  // belong here) before they could have numbered a view without those who are here. They never count
-  // as survivors; but where all who are not here are dead, nobody is left who could go on elsewhere.
+  // Replicas all of whose processes were seen to have exited (a closed connection or silence does
+  // not belong here) before they could have numbered a view without those who are here. They never
+  // count as survivors; but where all who are not here are dead, nobody is left who could go on
+  // elsewhere.
   std::set<MemberId> proven_dead;
   size_t replicas = 0;  // that survive, newcomers included
   int32_t min_replicas = 1;

@@ -39,9 +39,9 @@ void Succession::On(const CoordinatorGone&) {
 
 void Succession::On(const DialFailed&) {
   dialling_ = false;
-  const auto others = std::count_if(
-      successors_.begin(), successors_.end(),
-      [this](MemberId id) { return id != config_.self && !Exited(id); });
+  const auto others = std::count_if(successors_.begin(), successors_.end(), [this](MemberId id) {
+    return id != config_.self && !Exited(id);
+  });
   const bool round_over = ++tried_ >= others;
   if (round_over) tried_ = 0;
   dial_at_ = now_ + (round_over ? config_.retry_ns : 0);
@@ -67,8 +67,8 @@ TimeNs Succession::TakeOverAt() const {
   if (config_.founder && !host_) return lost_at_;
   const auto self = std::find(successors_.begin(), successors_.end(), config_.self);
   if (self == successors_.end()) return kNever;
-  int64_t before = std::count_if(successors_.begin(), self,
-                                 [this](MemberId id) { return !Exited(id); });
+  int64_t before =
+      std::count_if(successors_.begin(), self, [this](MemberId id) { return !Exited(id); });
   const bool counted = std::find(successors_.begin(), self, host_) != self;
   if (host_ && !counted && *host_ != config_.self && !Exited(*host_)) ++before;
   if (sat_down_) before += static_cast<int64_t>(successors_.size());

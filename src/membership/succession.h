@@ -1,10 +1,10 @@
 // Whom a member follows where any member may coordinate (rule Q5), and when it coordinates itself.
 //
-// Think of a choir whose conductor may fall ill. Everybody knows the list of those who can stand in.
-// When the desk is empty all look along the list whether somebody is there already; and the first on
-// the list steps up at once, the second if nobody has after a moment, the third a moment later. Two
-// may end up at desks of their own: neither gives a sign before most of the choir looks at it (rule
-// Q4), and who is not looked at sits down again.
+// Think of a choir whose conductor may fall ill. Everybody knows the list of those who can stand
+// in. When the desk is empty all look along the list whether somebody is there already; and the
+// first on the list steps up at once, the second if nobody has after a moment, the third a moment
+// later. Two may end up at desks of their own: neither gives a sign before most of the choir looks
+// at it (rule Q4), and who is not looked at sits down again.
 //
 // Pure. Driver's contract: answer every `dial` by CoordinatorFound or DialFailed; on `take_over`
 // start a hosted CoordinatorMachine, and drop a dial that is under way. A coordinator that says
@@ -31,8 +31,8 @@ struct SuccessionConfig {
   // to find it.
   TimeNs step_ns = 0;
   TimeNs retry_ns = 0;  // between two looks along the list
-  // Of a proof of death that comes behind the loss of the coordinator. Less than a coordinator waits
-  // for a member whose connection has closed (CoordinatorConfig::cluster_ns).
+  // Of a proof of death that comes behind the loss of the coordinator. Less than a coordinator
+  // waits for a member whose connection has closed (CoordinatorConfig::cluster_ns).
   TimeNs grace_ns = 0;
 };
 
@@ -69,8 +69,8 @@ class Succession {
 
   bool hosting() const { return hosting_; }
   uint16_t incarnation() const;
-  // Whose death this member saw while it followed the coordinator, or right when it lost it: they have
-  // numbered nothing without this member (rule Q4).
+  // Whose death this member saw while it followed the coordinator, or right when it lost it: they
+  // have numbered nothing without this member (rule Q4).
   const std::set<MemberId>& witnessed() const { return witnessed_; }
 
  private:

@@ -66,8 +66,8 @@ struct ViewEntry {
   }
 };
 
-// Whose majority a view needed that came after this one (rule Q4, hosted coordinators): each replica
-// by its first member, in list order.
+// Whose majority a view needed that came after this one (rule Q4, hosted coordinators): each
+// replica by its first member, in list order.
 struct Electorate {
   Epoch epoch = 0;
   std::vector<MemberId> replicas;

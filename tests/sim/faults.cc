@@ -32,7 +32,10 @@ bool World::MayEnd(const Node& node) const { return begun_ || !node.seat.machine
 void World::Strike(Node& node) {
   ++faults_;
   // Whom its successor does not hear in time is out as well.
-  if (node.seat.machine) {
+  const bool hosts = std::any_of(nodes_.begin(), nodes_.end(), [&node](const auto& mate) {
+    return mate->seat.machine && mate->card.replica == node.card.replica;
+  });
+  if (hosts) {
     host_struck_ = true;
     for (auto& other : nodes_) other->struck = true;
   }
@@ -205,7 +208,7 @@ void World::LeaveOne() {
   Node* node = Victim(true);
   if (!node || node->engine->phase() != engine::Phase::kMember) return;
   ++faults_;
-  if (node->seat.machine) Strike(*node);
+  if (weather_.hosted) Strike(*node);
   for (auto& mate : nodes_) {  // a replica leaves as a whole
     if (!mate->alive || mate->over || mate->card.replica != node->card.replica) continue;
     if (trace_) Trace("leave  " + ToString(mate->card.id));

@@ -45,10 +45,10 @@ void World::Dial(Node& node, MemberId target) {
   const uint64_t dial = ++node.dial;
   AtNode(node, now_ + Delay(node.index, 0), [this, &node, target, dial] {
     if (node.over || node.dial != dial || node.connection != 0) return;
-    Node* host =
-        target.valid() ? Find(target) : nodes_[node.meeting_turn++ % nodes_.size()].get();
-    const bool cut = director_ && (director_->Blocked(&node, nullptr) ||
-                                   director_->Blocked(nullptr, &node)) && host != &node;
+    Node* host = target.valid() ? Find(target) : nodes_[node.meeting_turn++ % nodes_.size()].get();
+    const bool cut = director_ &&
+                     (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node)) &&
+                     host != &node;
     const bool there = host && host->alive && host->seat.machine && !Severed(node, *host) && !cut &&
                        (now_ >= node.away_until || host == &node);
     if (there && !host->stopped) {
@@ -58,8 +58,7 @@ void World::Dial(Node& node, MemberId target) {
       return WatchSilence(node);
     }
     AtNode(node, now_ + (there ? kLook : kMillisecond), [this, &node, dial] {
-      if (node.dial == dial && node.connection == 0)
-        StepSuccession(node, membership::DialFailed{});
+      if (node.dial == dial && node.connection == 0) StepSuccession(node, membership::DialFailed{});
     });
   });
 }
@@ -92,8 +91,8 @@ void World::CloseSeat(Seat& seat) {
     Node* member = connection.member;
     if (member->connection != conn) continue;
     const TimeNs sent = WireOf(0, conn + kConnectionBase).free + 1;
-    const TimeNs closed = now_ + (director_ ? director_->notice()
-                                            : later_.Between(100'000, 5 * kMillisecond));
+    const TimeNs closed =
+        now_ + (director_ ? director_->notice() : later_.Between(100'000, 5 * kMillisecond));
     AtNode(*member, std::max(sent, closed), [this, member, conn = conn] {
       if (member->connection != conn) return;
       member->connection = 0;
@@ -141,6 +140,12 @@ std::set<MemberId> World::StillCounted() const {
     counted.erase(nodes_[a - 1]->card.id);
     counted.erase(nodes_[b - 1]->card.id);
   }
+  std::shared_ptr<const wire::View> newest;
+  for (const auto& node : nodes_) {
+    const auto view = node->engine->view();
+    if (node->alive && view && (!newest || view->epoch > newest->epoch)) newest = view;
+  }
+  if (newest) std::erase_if(counted, [&](MemberId id) { return !newest->Find(id); });
   for (const auto& node : nodes_) {
     const auto view = node->engine->view();
     if (!counted.contains(node->card.id) || !view || node->conduct.prepared() <= view->epoch)
@@ -173,7 +178,9 @@ bool World::QuorumIsLost() const {
         if (counted.contains(id) && entry && !broken.contains(entry->card.replica)) ++here;
       }
       const size_t count = electorate.replicas.size();
-      const bool first = count > 0 && counted.contains(electorate.replicas.front());
+      const wire::ViewEntry* front = count > 0 ? view->Find(electorate.replicas.front()) : nullptr;
+      const bool first =
+          front && counted.contains(front->card.id) && !broken.contains(front->card.replica);
       if (2 * here < count || (2 * here == count && !first)) return true;
     }
   }

@@ -43,9 +43,9 @@ struct Weather {
   int strandings = 0;  // one who was evicted and not told is back first, the others are far away
   int aborts = 0;      // members that give up by themselves, most of them early (rule Q8)
   int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
-  int hosted = 0;  // members coordinate by turns (rule Q5)
+  int hosted = 0;    // members coordinate by turns (rule Q5)
   int partitions = 0;  // hosted: some do not reach the others for a while
-  int echoes = 0;    // its Prepares and Installs may arrive again, much later (rules Q2, V10)
+  int echoes = 0;      // its Prepares and Installs may arrive again, much later (rules Q2, V10)
 };
 
 Weather DrawWeather(uint64_t seed);

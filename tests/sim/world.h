@@ -211,7 +211,7 @@ class World {
   uint64_t next_connection_ = 0;
   std::unordered_map<uint64_t, Connection> connections_;
   std::set<std::pair<uint64_t, uint64_t>> parted_;  // a story's
-  uint64_t side_ = 0;        // of a partition: bit i for the node with index i
+  uint64_t side_ = 0;  // of a partition: bit i for the node with index i
   TimeNs severed_until_ = 0;
   bool host_struck_ = false;
   std::vector<std::byte> disk_;  // what the coordinator has recorded

@@ -84,8 +84,8 @@ TEST(Quorum, TwoPartsNeverBothGoOn) {
 // And not when one part has numbered a view in between, with the vote of somebody who died since:
 // whoever has proof of that death may not count it for less.
 TEST(Quorum, TheDeadMayHaveVotedForAnotherView) {
-  EXPECT_TRUE(Granted({0b111}, 0b110, 0));      // 1 and 2 go on without 0
-  EXPECT_TRUE(Granted({0b110}, 0b010, 0b100));  // 2 dies
+  EXPECT_TRUE(Granted({0b111}, 0b110, 0));       // 1 and 2 go on without 0
+  EXPECT_TRUE(Granted({0b110}, 0b010, 0b100));   // 2 dies
   EXPECT_FALSE(Granted({0b111}, 0b001, 0b100));  // 0 sees that, and does not know of their view
 }
 

@@ -117,8 +117,8 @@ TEST(Succession, WhoIsNoSuccessorNeverTakesOver) {
   EXPECT_EQ(TakesOverAt(&succession, 1000), kNever);
 }
 
-// Rule Q4: a death that is proven long after the connection was lost does not tell what the dead one
-// has numbered meanwhile.
+// Rule Q4: a death that is proven long after the connection was lost does not tell what the dead
+// one has numbered meanwhile.
 TEST(Succession, OnlyWhatWasSeenInTimeIsWitnessed) {
   Succession succession = Follower(1);
   succession.Step(900, HostExited{Member(2)});
