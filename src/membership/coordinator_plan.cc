@@ -90,6 +90,8 @@ bool CoordinatorMachine::AnybodyStays(const std::set<MemberId>& leavers) const {
 // any longer, and no view has to say so. What they stand in for is over by the same word. True once
 // that is so: there is nothing left to plan.
 bool CoordinatorMachine::ReleaseAll() {
+  // Whom it has lost and may not evict for want of a quorum may need those who are here.
+  if (config_.hosted && !lost_.empty()) return false;
   const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
   std::vector<MemberId> all;
   bool released = false;

@@ -130,6 +130,22 @@ World::Node* World::Host() const {
   return host;
 }
 
+std::shared_ptr<const wire::View> World::NewestView() const {
+  std::shared_ptr<const wire::View> newest;
+  for (const auto& node : nodes_) {
+    const auto view = node->engine->view();
+    if (node->alive && view && (!newest || view->epoch > newest->epoch)) newest = view;
+  }
+  return newest;
+}
+
+// The others have gone on without it. It hears so if it finds who coordinates by now, which may be
+// somebody who came later than it knows.
+bool World::IsLeftOut(const Node& node) const {
+  const auto newest = NewestView();
+  return node.engine->view() && newest && !newest->Find(node.card.id);
+}
+
 // Who lives and may be in the next view, by the promises of all who live.
 std::set<MemberId> World::StillCounted() const {
   std::set<MemberId> counted;
@@ -140,11 +156,7 @@ std::set<MemberId> World::StillCounted() const {
     counted.erase(nodes_[a - 1]->card.id);
     counted.erase(nodes_[b - 1]->card.id);
   }
-  std::shared_ptr<const wire::View> newest;
-  for (const auto& node : nodes_) {
-    const auto view = node->engine->view();
-    if (node->alive && view && (!newest || view->epoch > newest->epoch)) newest = view;
-  }
+  const auto newest = NewestView();
   if (newest) std::erase_if(counted, [&](MemberId id) { return !newest->Find(id); });
   for (const auto& node : nodes_) {
     const auto view = node->engine->view();

@@ -242,6 +242,7 @@ bool World::Finished() const {
         node->engine->phase() == engine::Phase::kEvicted)
       continue;
     if (node->engine->phase() == engine::Phase::kJoining && !MayEnter(*node)) continue;
+    if (weather_.hosted && IsLeftOut(*node)) continue;
     if (node->delivered_end < goal_) return weather_.hosted ? QuorumIsLost() : !HasQuorum();
   }
   return true;

@@ -140,6 +140,8 @@ class World {
   void Part(Node& a, Node& b);
   Node* Host() const;
   bool QuorumIsLost() const;
+  std::shared_ptr<const wire::View> NewestView() const;
+  bool IsLeftOut(const Node& node) const;
   std::set<MemberId> StillCounted() const;
 
   // program.cc: what users do
