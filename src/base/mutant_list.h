@@ -49,11 +49,9 @@
   X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
   X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
-  X(kOldBasePromised, "Q4", "promises what was counted over less than it has installed") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
   X(kOvertakenGoesOn, "Q5", "coordinates on when another one has numbered views above its own") \
   X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \
-  X(kPlaceAsIncarnation, "Q5", "numbers epochs by the successor's place in its view") \
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \

@@ -67,8 +67,7 @@ void Engine::Impl::On(const wire::Prepare& message) {
       });
   // Q4: a planned view comes without a promise, so another coordinator's Prepare may have been
   // counted over less than what is installed here.
-  const bool old_base = view_ && !view_->electorates.empty() && message.base < view_->epoch &&
-                        !FTAR_MUTANT(kOldBasePromised);
+  const bool old_base = view_ && !view_->electorates.empty() && message.base < view_->epoch;
   if (!nested || old_base) {
     SendCoordinator(wire::Refuse{message.epoch, MakeReport()});
     return;

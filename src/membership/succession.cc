@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/mutant.h"
-
 namespace ftar::membership {
 
 void Succession::Step(TimeNs now, const SuccessionEvent& event) {
@@ -53,12 +51,6 @@ void Succession::On(const StoodDown&) {
   sat_down_ = true;
   lost_at_ = dial_at_ = now_;
   cursor_ = 0;
-}
-
-uint16_t Succession::incarnation() const {
-  const auto place = std::find(successors_.begin(), successors_.end(), config_.self);
-  return FTAR_MUTANT(kPlaceAsIncarnation) ? static_cast<uint16_t>(place - successors_.begin())
-                                          : config_.incarnation;
 }
 
 // Those on the list before this one may come first; and the coordinator itself, if it was only the

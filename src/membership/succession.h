@@ -68,7 +68,7 @@ class Succession {
   SuccessionReady TakeReady();
 
   bool hosting() const { return hosting_; }
-  uint16_t incarnation() const;
+  uint16_t incarnation() const { return config_.incarnation; }
   // Whose death this member saw while it followed the coordinator, or right when it lost it: they
   // have numbered nothing without this member (rule Q4).
   const std::set<MemberId>& witnessed() const { return witnessed_; }
