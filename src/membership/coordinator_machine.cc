@@ -47,8 +47,8 @@ CoordinatorReady CoordinatorMachine::TakeReady() {
 // What follows from what happened, in the order of urgency: losses before arrivals.
 void CoordinatorMachine::Settle() {
   // A successor that nobody comes to who has been in, and whom not all come to who may begin.
-  const bool idle = config_.successor && !current_ && !recovering_;
-  if (idle && stand_down_at_ == kNever) stand_down_at_ = now_ + kAloneTimeouts * timeout_ns_ / 5;
+  const bool idle = config_.successor && reference_ && !current_ && !recovering_;
+  if (idle) TellNoQuorum("nobody has come who was in before");
   if (now_ >= stand_down_at_) StandDown("it has had no quorum for long");
   if (stood_down_) return;
   if (recovering_) TryRecover();
