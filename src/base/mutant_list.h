@@ -37,13 +37,21 @@
   X(kInstallOfAnyEpoch, "V10", "obeys an Install of an epoch other than the one last promised") \
   X(kHeardEpochForgotten, "Q1", "begins below epochs that members have told it of") \
   X(kOldPrepareObeyed, "Q2", "promises an epoch below the one promised last") \
+  X(kPromiseForgotten, "Q3", "takes what it promised to another coordinator for void") \
   X(kNewcomerSurvives, "Q3", "counts who came by a planned view among the survivors of a Prepare") \
   X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
   X(kRecordIgnored, "Q4", "goes on with whoever is back, whatever its predecessor has recorded") \
   X(kRecordAfterSend, "Q4", "records a view when a member has installed it") \
+  X(kNoMajority, "Q4", "takes over with whoever is there, without a quorum") \
+  X(kDeadVote, "Q4", "counts the proven dead among those who have promised") \
+  X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
+  X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
+  X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
+  X(kOvertakenGoesOn, "Q5", "coordinates on when another one has numbered views above its own") \
+  X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \

@@ -13,6 +13,7 @@ wire::Report Engine::Impl::MakeReport() const {
   wire::Report report;
   report.promised = promised_;
   report.promised_members = promised_members_;
+  report.formed = formed_;
   if (view_) {
     report.installed = view_->epoch;
     report.installed_view = *view_;
@@ -64,7 +65,10 @@ void Engine::Impl::On(const wire::Prepare& message) {
                std::find(promised_members_.begin(), promised_members_.end(), id) !=
                    promised_members_.end();
       });
-  if (!nested) {
+  // Q4: a planned view comes without a promise, so another coordinator's Prepare may have been
+  // counted over less than what is installed here.
+  const bool old_base = view_ && !view_->electorates.empty() && message.base < view_->epoch;
+  if (!nested || old_base) {
     SendCoordinator(wire::Refuse{message.epoch, MakeReport()});
     return;
   }
@@ -229,8 +233,8 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   base_ = nullptr;
   era_ = view_->era;
   era_step_ = verdicts.step;
-  // J4: a mark of a step that no survivor has begun is void. Only the lost root had called what lies
-  // before that step, so it may begin elsewhere.
+  // J4: a mark of a step that no survivor has begun is void. Only the lost root had called what
+  // lies before that step, so it may begin elsewhere.
   std::erase_if(marks_, [this](const wire::StepMark& mark) { return mark.step > era_step_; });
   root_step_ = 0;
   frozen_ = false;

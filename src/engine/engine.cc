@@ -19,6 +19,19 @@ std::shared_ptr<const wire::View> Engine::view() const {
 std::shared_ptr<const wire::View> Engine::group_view(GroupKey group) const {
   return impl_->GroupView(group);
 }
+std::vector<wire::MemberCard> Engine::successors() const {
+  wire::View view;
+  if (impl_->view_) {
+    view = *impl_->view_;
+  } else if (impl_->prepare_) {
+    view.entries = impl_->prepare_->members;
+    // Newcomers follow; they have nothing to go on with.
+    if (impl_->prepare_->base != 0) view.entries.resize(impl_->prepare_->survivors.size());
+  }
+  std::vector<wire::MemberCard> cards;
+  for (const MemberId id : view.Successors()) cards.push_back(view.Find(id)->card);
+  return cards;
+}
 bool Engine::coordinator_up() const { return impl_->coordinator_up_; }
 bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
 bool Engine::changing() const { return impl_->frozen_; }
@@ -123,6 +136,7 @@ void Engine::Impl::Become(Phase phase, Status status) {
 void Engine::Impl::On(const CoordinatorUp&) {
   const bool was_down = !coordinator_up_;
   coordinator_up_ = true;
+  if (FTAR_MUTANT(kPromiseForgotten)) promised_members_.clear();
   if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving)
     Introduce();
   if (was_down && view_)
@@ -161,6 +175,13 @@ void Engine::Impl::On(const wire::Welcome& message) {
   welcomed_ = true;
   AddPeers(message.peers);
   TellLinksUp();
+}
+
+// Q4: told by a coordinator that can be replaced, while it has a quorum.
+void Engine::Impl::On(const wire::CoordinatorBeat& message) {
+  if (!view_ || message.formed != view_->epoch) return;
+  formed_ = message.formed;
+  quorum_lost_ = false;
 }
 
 void Engine::Impl::On(const wire::Connect& message) {

@@ -176,6 +176,9 @@ class Engine {
   // The group's members as of its next call, in rank order: the same on all members for the same
   // call (rules F6, F7).
   std::shared_ptr<const wire::View> group_view(GroupKey group) const;
+  // Who may coordinate, in the order in which they take over (rule Q5): of the view, or of the first
+  // one as it was promised.
+  std::vector<wire::MemberCard> successors() const;
   bool coordinator_up() const;
   bool quorum_lost() const;  // the coordinator sees losses and may not act
   bool changing() const;     // frozen: a Prepare is promised and not installed

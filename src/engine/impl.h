@@ -47,6 +47,7 @@ class Engine::Impl {
 
   // messages from the coordinator
   void On(const wire::Welcome& message);
+  void On(const wire::CoordinatorBeat& message);
   void On(const wire::Rejected& message);
   void On(const wire::Connect& message);
   void On(const wire::Prepare& message);
@@ -72,6 +73,7 @@ class Engine::Impl {
   void OnPeer(MemberId from, const wire::LeaveReady& message);
 
   // What the face shows.
+  std::optional<wire::Prepare> prepare_;  // promised, not installed
   Config config_;
   Phase phase_ = Phase::kJoining;
   Status phase_status_;
@@ -161,7 +163,7 @@ class Engine::Impl {
   // promises
   Epoch promised_ = 0;
   std::vector<MemberId> promised_members_;
-  std::optional<wire::Prepare> prepare_;  // promised, not installed
+  Epoch formed_ = 0;                      // the highest view known formed (rule Q4)
   membership::StatusMap statuses_;        // leader: of prepare_
   std::map<Epoch, std::vector<Held>>
       early_changes_;  // Status and verdicts of Prepares not heard yet

@@ -62,6 +62,8 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
   wire::Prepare prepare;
   prepare.epoch = NextEpoch();
   prepare.base = current_ ? current_->epoch : 0;
+  // Hosted: of a plan that was announced, and that somebody may have heard of.
+  if (!electorates_.empty()) prepare.base = electorates_.back().epoch;
   prepare.members = NextEntries();
   for (wire::ViewEntry& entry : prepare.members) {
     const MemberId id = entry.card.id;
@@ -88,28 +90,19 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
   return prepare;
 }
 
-// Q4: a fixed coordinator that cannot be replaced needs only min_replicas. Without it the losses
-// wait, nothing is sent, and nobody is out yet: those who come back in time belong to the job as
-// before.
+// Q4: without a quorum the losses wait, nothing is sent, and nobody is out yet: those who come back
+// in time belong to the job as before.
 bool CoordinatorMachine::HasQuorum(const wire::Prepare& prepare) {
-  QuorumQuestion question;
-  question.survivors = ReplicasOf(prepare.members);
-  question.min_replicas = reference_ ? reference_->min_replicas : 1;
-  question.needs_majority = false;
-  const QuorumAnswer answer = membership::HasQuorum(question);
-  if (answer.granted) {
-    no_quorum_told_ = false;
-    return true;
+  std::set<MemberId> survivors;
+  for (const wire::ViewEntry& entry : prepare.members) survivors.insert(entry.card.id);
+  const QuorumAnswer answer = AskQuorum(survivors, ReplicasOf(prepare.members).size(), *current_);
+  if (!answer.granted) {
+    TellNoQuorum(answer.text);
+    return false;
   }
-  if (!std::exchange(no_quorum_told_, true)) {
-    std::vector<MemberId> all;
-    for (const auto& [id, peer] : peers_) {
-      if (peer.state == State::kMember) all.push_back(id);
-    }
-    Multicast(all, wire::NoQuorum{answer.text});
-    Tell(LogLevel::kError, "no quorum: " + answer.text);
-  }
-  return false;
+  no_quorum_told_ = false;
+  stand_down_at_ = kNever;
+  return true;
 }
 
 void CoordinatorMachine::StartChange() {
@@ -119,6 +112,8 @@ void CoordinatorMachine::StartChange() {
     prepare_leavers_.insert(plan_->leavers.begin(), plan_->leavers.end());
   }
   wire::Prepare prepare = MakePrepare();
+  if (config_.hosted && current_ && (prepare.members.empty() || prepare.survivors.empty()))
+    return StandDown("its own member is lost");
   if (prepare.members.empty()) return EndJob("all members are lost");
   if (current_) {
     if (prepare.survivors.empty()) return EndJob("all members of the last view are lost");
@@ -220,6 +215,10 @@ void CoordinatorMachine::RejectNewcomer(MemberId id, const std::string& why) {
 void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
   HearEpoch(message.report.promised);
   HearEpoch(message.report.installed);
+  // Counted over less than this member has installed (Q4): planned views come without being asked.
+  const bool old_base = change_ && message.report.installed > change_->prepare.base;
+  if (Overtaken(from.card.id, message.report)) return;
+  if (old_base && config_.hosted) return StandDown("a member has a later view");
   if (from.state == State::kReporting) return;  // it answers nothing that was asked here
   from.report = message.report;
   if (!change_ || message.epoch != change_->prepare.epoch) return;
@@ -337,6 +336,7 @@ void CoordinatorMachine::InstallChange() {
   wire::View view;
   view.epoch = view.era = change_->prepare.epoch;
   view.entries = change_->prepare.members;
+  view.electorates = electorates_;
   FillBounds(&view.entries);
   last_lost_.clear();
   for (const auto& [id, loss] : lost_) last_lost_.push_back(loss);
@@ -361,6 +361,7 @@ void CoordinatorMachine::InstallChange() {
 void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   if (!FTAR_MUTANT(kRecordAfterSend)) Record(view.epoch, &view);
   current_ = view;
+  AddElectorate(view);
   predecessors_ = false;
   plan_.reset();
   for (const wire::ViewEntry& entry : view.entries) {
@@ -380,6 +381,10 @@ void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message)
   from.installed = std::max(from.installed, message.epoch);
   if (FTAR_MUTANT(kRecordAfterSend) && current_ && message.epoch == current_->epoch)
     Record(current_->epoch, &*current_);
+  if (Overtaken(from.card.id, {0, {}, message.epoch, {}, 0})) return;
+  // What came before it does not count any more.
+  if (Formed())
+    std::erase_if(electorates_, [this](const auto& e) { return e.epoch < current_->epoch; });
   plan_due_ = true;
 }
 

@@ -208,6 +208,8 @@ void CoordinatorMachine::Depart(Peer& peer) {
   edges_.Forget(id);
   detector_.Forget(id);
   roster_changed_ = true;
+  // It consents to whatever the others decide.
+  for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
   Tell(LogLevel::kInfo, Describe(peer.card) + " has left as planned");
   Close(peer);
   // It had gone before the Prepare reached it, and will not say where it stood.
@@ -249,6 +251,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     proven_dead_[subject] = "its process has exited, as " + Describe(from.card) + " says";
     return;
   }
+  if (config_.hosted && message.kind == wire::EvidenceKind::kProcessExited) Witness(subject);
   if (!Alive(subject)) return;
   const std::string as_seen = ", as " + Describe(from.card) + " says";
   switch (message.kind) {

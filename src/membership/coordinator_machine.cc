@@ -12,6 +12,7 @@ CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorReco
   HearEpoch(record_.epoch);
   if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
   predecessors_ = record_.view.has_value();
+  witnessed_ = config_.witnessed;
   if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
   if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
   detector_.Configure(timeout_ns_, late_timeout_ns_, true);
@@ -23,6 +24,7 @@ void CoordinatorMachine::Step(TimeNs now, const CoordinatorEvent& event) {
     settled_at_ = now_ + config_.settle_ns;
     next_beat_ = now_ + timeout_ns_ / 10;
   }
+  if (stood_down_) return;
   detector_.Advance(now_);
   std::visit([this](const auto& concrete) { On(concrete); }, event);
   RunTimers();
@@ -30,12 +32,18 @@ void CoordinatorMachine::Step(TimeNs now, const CoordinatorEvent& event) {
 }
 
 CoordinatorReady CoordinatorMachine::TakeReady() {
-  ready_.next_deadline = started_ ? NextDeadline() : kNever;
+  ready_.next_deadline = started_ && !stood_down_ ? NextDeadline() : kNever;
+  if (stood_down_) ready_.messages.clear();
   return std::exchange(ready_, {});
 }
 
 // What follows from what happened, in the order of urgency: losses before arrivals.
 void CoordinatorMachine::Settle() {
+  // A successor that nobody comes to who has been in, and whom not all come to who may begin.
+  const bool idle = config_.successor && reference_ && !current_ && !recovering_;
+  if (idle) TellNoQuorum("nobody has come who was in before");
+  if (now_ >= stand_down_at_) StandDown("it has had no quorum for long");
+  if (stood_down_) return;
   if (recovering_) TryRecover();
   if (change_due_) StartChange();
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
@@ -76,6 +84,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
   if (change_) next = std::min(next, change_->deadline_ns);
   if (plan_) next = std::min(next, plan_->deadline_ns);
   if (recovering_) next = std::min(next, recover_at_);
+  next = std::min(next, stand_down_at_);
   if (settling_ && !current_ && !peers_.empty()) next = std::min(next, settled_at_);
   return next;
 }
@@ -84,7 +93,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
 // nobody else to hear.
 void CoordinatorMachine::Beat() {
   next_beat_ = now_ + timeout_ns_ / 10;
-  Outgoing beat{{}, wire::CoordinatorBeat{}};
+  Outgoing beat{{}, wire::CoordinatorBeat{Formed() && !no_quorum_told_ ? current_->epoch : 0}};
   for (const auto& [id, peer] : peers_) {
     if (peer.conn != 0) beat.to.push_back(peer.conn);
   }
@@ -102,6 +111,7 @@ void CoordinatorMachine::On(const Connected& event) {
     TurnAway(event.conn, refusal, "refused " + Describe(card) + ": " + refusal.text);
     return;
   }
+  if (Overtaken(card.id, event.hello.report)) return;
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
   const auto grave = graveyard_.find(card.id);
@@ -239,6 +249,9 @@ void CoordinatorMachine::HearEpoch(Epoch epoch) {
 }
 
 // Q1: above everything made here or heard of, and distinct from what any other incarnation makes.
-Epoch CoordinatorMachine::NextEpoch() { return MakeEpoch(++counter_, config_.incarnation); }
+Epoch CoordinatorMachine::NextEpoch() {
+  made_ = MakeEpoch(++counter_, config_.incarnation);
+  return made_;
+}
 
 }  // namespace ftar::membership

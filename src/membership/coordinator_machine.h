@@ -1,4 +1,4 @@
-// The fixed coordinator as a pure machine: who is in, at which epoch, and when that changes (design
+// The coordinator as a pure machine: who is in, at which epoch, and when that changes (design
 // 5; rules V5, V10, Q1 to Q4, Q7, Q8, J1 to J5). It never sees operations: a column's leader
 // decides those and reports boundaries only.
 //
@@ -15,7 +15,7 @@
 // (events in, Ready out), coordinator_admission.cc (who may enter, first view),
 // coordinator_evidence.cc (who is out), coordinator_change.cc (Prepare to Install),
 // coordinator_plan.cc (joins and leaves without a stop), coordinator_recovery.cc (after a restart;
-// the record).
+// the record), coordinator_hosted.cc (one that can be replaced).
 #ifndef FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
 #define FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
 
@@ -36,6 +36,7 @@
 #include "membership/agreement.h"
 #include "membership/failure_detector.h"
 #include "membership/link_edges.h"
+#include "membership/quorum.h"
 #include "membership/record.h"
 #include "wire/messages.h"
 
@@ -53,6 +54,11 @@ struct CoordinatorConfig {
   TimeNs place_wait_ns = 300 * kSecond;  // how long a newcomer waits for a place that is held
   TimeNs cluster_ns =
       2 * kMillisecond;  // connections that close within this are one happening (rule Q7)
+  // Lives in a member's process and can be replaced (rule Q5): goes on only with a quorum (rule
+  // Q4).
+  bool hosted = false;
+  bool successor = false;        // hosted, and not the one that the job began with
+  std::set<MemberId> witnessed;  // see Succession
 };
 
 struct Connected {  // an authenticated connection has said Hello
@@ -86,6 +92,9 @@ struct CoordinatorReady {
   std::vector<ConnId> close;  // after the messages
   std::vector<Note> notes;
   bool ended = false;  // the last member has left or is lost; newcomers may begin again
+  // Hosted: it has been replaced, or cannot act. It says and hears nothing any more; the driver
+  // closes its connections, and the members look for another one.
+  bool stand_down = false;
   TimeNs next_deadline = kNever;
 };
 
@@ -104,6 +113,7 @@ class CoordinatorMachine {
   // first.
   const wire::View* view() const { return current_ ? &*current_ : nullptr; }
   bool changing() const { return change_.has_value(); }
+  bool stood_down() const { return stood_down_; }
 
  private:
   // Where somebody who said Hello stands.
@@ -273,6 +283,18 @@ class CoordinatorMachine {
   bool OutByRecord(const wire::Hello& hello) const;
   void EndRecorded();
 
+  // coordinator_hosted.cc
+  QuorumAnswer AskQuorum(const std::set<MemberId>& survivors, size_t replicas,
+                         const wire::View& base) const;
+  void TellNoQuorum(const std::string& why);
+  bool AwaitsQuorum(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
+  std::vector<wire::Electorate> ReportedElectorates() const;
+  void AddElectorate(const wire::View& view);
+  bool Formed() const;
+  bool Overtaken(MemberId from, const wire::Report& report);
+  void Witness(MemberId dead);
+  void StandDown(const std::string& why);
+
   const CoordinatorConfig config_;
   TimeNs now_ = 0;
   bool started_ = false;
@@ -313,6 +335,14 @@ class CoordinatorMachine {
   CoordinatorRecord record_;
   bool predecessors_ = false;       // the record's view is, and nobody has gone on with it here yet
   bool predecessors_late_ = false;  // its members have had their time; they may come still
+
+  // Hosted: over which majorities are counted, from the last view on that is known formed; and the
+  // highest epoch that was made here or taken into account. Whatever is above it is another's.
+  std::vector<wire::Electorate> electorates_;
+  Epoch made_ = 0;
+  std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
+  TimeNs stand_down_at_ = kNever;  // while there is no quorum
+  bool stood_down_ = false;
 
   CoordinatorReady ready_;
 };

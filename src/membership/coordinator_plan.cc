@@ -90,6 +90,8 @@ bool CoordinatorMachine::AnybodyStays(const std::set<MemberId>& leavers) const {
 // any longer, and no view has to say so. What they stand in for is over by the same word. True once
 // that is so: there is nothing left to plan.
 bool CoordinatorMachine::ReleaseAll() {
+  // Whom it has lost and may not evict for want of a quorum may need those who are here.
+  if (config_.hosted && !lost_.empty()) return false;
   const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
   std::vector<MemberId> all;
   bool released = false;
@@ -153,6 +155,7 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   plan.view.base = current_->epoch;
   plan.view.planned = true;
   plan.view.entries = std::move(entries);
+  plan.view.electorates = electorates_;
   for (wire::ViewEntry& entry : plan.view.entries) {
     if (entry.joined_epoch == 0) entry.joined_epoch = plan.view.epoch;
   }
@@ -244,6 +247,7 @@ void CoordinatorMachine::ConfirmOrAnnounce() {
     if (!peer.roster.empty() && !root && plan_->view.Find(id)) told.push_back(id);
   }
   Record(plan_->view.epoch, &plan_->view);
+  AddElectorate(plan_->view);
   Multicast(told, wire::Announce{plan_->view});
 }
 

@@ -82,6 +82,7 @@ void CoordinatorMachine::TryRecover() {
       });
   const auto all = static_cast<std::ptrdiff_t>(base->entries.size());
   const bool complete = known == all;
+  if (AwaitsQuorum(*base, left_out)) return;
   // Nobody here has ever been in: there is nothing to go on with, unless others come.
   if (!AnybodyReports()) {
     if (complete || now_ >= recover_at_) GiveUpRecovery();
@@ -107,8 +108,10 @@ void CoordinatorMachine::GiveUpRecovery() {
 
 void CoordinatorMachine::FinishRecovery(wire::View base) {
   recovering_ = false;
-  recover_at_ = kNever;
+  recover_at_ = stand_down_at_ = kNever;
   const std::map<MemberId, Epoch> left_out = LeftOut(base);
+  if (config_.hosted) electorates_ = ReportedElectorates();
+  made_ = MakeEpoch(counter_, UINT16_MAX);  // whatever was heard so far is taken into account
   bool settled = true;  // everybody holds the base and has promised nothing above it
   for (auto& [id, peer] : peers_) {
     if (!base.Find(id)) continue;
@@ -128,11 +131,12 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   for (const auto& [id, peer] : peers_) {
     if (!peer.roster.empty() && !peer.report.installed_view) SendRosters(peer);
   }
-  proven_dead_.clear();
+  if (!config_.hosted) proven_dead_.clear();
   for (const auto& [reporter, evidence] : std::exchange(early_evidence_, {})) {
     if (Peer* from = Find(reporter)) OnEvidence(*from, evidence);
   }
-  change_due_ = change_due_ || !settled || std::exchange(asked_early_, false);
+  const bool ends_a_wait = std::exchange(no_quorum_told_, false);  // members are told by a Prepare
+  change_due_ = change_due_ || !settled || std::exchange(asked_early_, false) || ends_a_wait;
   Tell(LogLevel::kInfo, "the coordinator was restarted: view " +
                             std::to_string(EpochCounter(base.epoch)) +
                             (change_due_ ? " needs a change" : " goes on unchanged"));

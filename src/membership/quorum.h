@@ -14,15 +14,20 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
+
 namespace ftar::membership {
 
+// A replica is named by its first member (wire::View::Successors).
 struct QuorumQuestion {
-  // Replicas of each base view, in list order.
-  std::vector<std::vector<int32_t>> bases;
-  std::set<int32_t> survivors;
-  // Replicas all of whose processes were seen to have exited. They leave the denominator and never
-  // count as survivors. A closed connection or silence does not belong here.
-  std::set<int32_t> proven_dead;
+  std::vector<std::vector<MemberId>> bases;  // each in list order
+  std::set<MemberId> survivors;              // whoever else is in here does not matter
+  // Replicas all of whose processes were seen to have exited (a closed connection or silence does
+  // not belong here) before they could have numbered a view without those who are here. They never
+  // count as survivors; but where all who are not here are dead, nobody is left who could go on
+  // elsewhere.
+  std::set<MemberId> proven_dead;
+  size_t replicas = 0;  // that survive, newcomers included
   int32_t min_replicas = 1;
   bool needs_majority = true;  // false: fixed coordinator, or the lease is held
 };

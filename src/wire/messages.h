@@ -27,6 +27,7 @@ struct Report {
   std::vector<MemberId> promised_members;  // survivors and newcomers of the promised Prepare
   Epoch installed = 0;
   std::optional<View> installed_view;
+  Epoch formed = 0;  // the highest view that it knows all members of which have installed (rule Q4)
 };
 
 // Why a member is out. `culprit_text` is written for the user: member, host, link, stage, last
@@ -198,7 +199,9 @@ struct Evicted {
   Epoch epoch = 0;
   Loss reason;
 };
-struct CoordinatorBeat {};
+struct CoordinatorBeat {
+  Epoch formed = 0;  // hosted: the view all of whose members have installed it; 0: not known of any
+};
 struct LateNotice {  // others wait for this member in an operation it has not entered (design 5)
   MemberId member;
   GroupKey group = 0;

@@ -34,6 +34,7 @@ Offset<Vector<const fb::SeqAt*>> PackSeqs(Builder& b, const std::vector<SeqBound
 // Elements of vectors, declared here because PackList looks only at what stands above it.
 Offset<fb::Card> Pack(Builder& b, const MemberCard& card);
 Offset<fb::Entry> Pack(Builder& b, const ViewEntry& entry);
+Offset<fb::Electorate> Pack(Builder& b, const Electorate& electorate);
 Offset<fb::List> Pack(Builder& b, const View& view);
 Offset<fb::Lost> Pack(Builder& b, const Loss& loss);
 Offset<fb::MemberLimit> Pack(Builder& b, const BoundOf& bound);
@@ -71,16 +72,24 @@ Offset<fb::Entry> Pack(Builder& b, const ViewEntry& entry) {
                          Pack(b, entry.last));
 }
 
+Offset<fb::Electorate> Pack(Builder& b, const Electorate& electorate) {
+  return fb::CreateElectorate(b, electorate.epoch, PackIds(b, electorate.replicas));
+}
+
 Offset<fb::List> Pack(Builder& b, const View& view) {
-  return fb::CreateList(b, view.epoch, view.era, view.base, view.planned, Pack(b, view.boundary),
-                        PackList(b, view.entries));
+  const auto boundary = Pack(b, view.boundary);
+  const auto entries = PackList(b, view.entries);
+  decltype(PackList(b, view.electorates)) electorates;
+  if (!view.electorates.empty()) electorates = PackList(b, view.electorates);
+  return fb::CreateList(b, view.epoch, view.era, view.base, view.planned, boundary, entries,
+                        electorates);
 }
 
 Offset<fb::Told> Pack(Builder& b, const Report& report) {
   Offset<fb::List> view;
   if (report.installed_view) view = Pack(b, *report.installed_view);
   return fb::CreateTold(b, report.promised, PackIds(b, report.promised_members), report.installed,
-                        view);
+                        view, report.formed);
 }
 
 Offset<fb::Lost> Pack(Builder& b, const Loss& loss) {
@@ -212,8 +221,8 @@ Offset<fb::VoidPlan> Pack(Builder& b, const VoidPlan& m) { return fb::CreateVoid
 Offset<fb::Evicted> Pack(Builder& b, const Evicted& m) {
   return fb::CreateEvicted(b, m.epoch, Pack(b, m.reason));
 }
-Offset<fb::CoordinatorBeat> Pack(Builder& b, const CoordinatorBeat&) {
-  return fb::CreateCoordinatorBeat(b);
+Offset<fb::CoordinatorBeat> Pack(Builder& b, const CoordinatorBeat& message) {
+  return fb::CreateCoordinatorBeat(b, message.formed);
 }
 Offset<fb::LateNotice> Pack(Builder& b, const LateNotice& m) {
   const fb::Id member = Pack(m.member);

@@ -43,6 +43,10 @@ class Reader {
     Get(*in.first(), out.first);
     Get(*in.last(), out.last);
   }
+  void Get(const fb::Electorate& in, Electorate& out) {
+    out.epoch = in.epoch();
+    Ids(in.replicas(), out.replicas);
+  }
   void Get(const fb::List& in, View& out) {
     out.epoch = in.epoch();
     out.era = in.era();
@@ -50,12 +54,14 @@ class Reader {
     out.planned = in.planned();
     Get(*in.boundary(), out.boundary);
     List(in.entries(), out.entries);
+    if (in.electorates() != nullptr) List(in.electorates(), out.electorates);
   }
   void Get(const fb::Told& in, Report& out) {
     out.promised = in.promised();
     Ids(in.promised_members(), out.promised_members);
     out.installed = in.installed();
     if (in.installed_view() != nullptr) Get(*in.installed_view(), out.installed_view.emplace());
+    out.formed = in.formed();
   }
   void Get(const fb::Lost& in, Loss& out) {
     out.member = Id(in.member());
@@ -217,7 +223,7 @@ class Reader {
     out.epoch = in.epoch();
     Get(*in.reason(), out.reason);
   }
-  void Get(const fb::CoordinatorBeat&, CoordinatorBeat&) {}
+  void Get(const fb::CoordinatorBeat& in, CoordinatorBeat& out) { out.formed = in.formed(); }
   void Get(const fb::LateNotice& in, LateNotice& out) {
     out = {Id(in.member()), in.group(), in.seq(), in.since_ns()};
   }

@@ -1,5 +1,7 @@
 #include "wire/view.h"
 
+#include <set>
+
 namespace ftar::wire {
 
 bool Bound::Reached(GroupKey group, Seq seq, uint64_t op_step) const {
@@ -20,6 +22,15 @@ const ViewEntry* View::Find(MemberId id) const {
     if (entry.card.id == id) return &entry;
   }
   return nullptr;
+}
+
+std::vector<MemberId> View::Successors() const {
+  std::vector<MemberId> first;
+  std::set<int32_t> replicas;
+  for (const ViewEntry& entry : entries) {
+    if (replicas.insert(entry.card.replica).second) first.push_back(entry.card.id);
+  }
+  return first;
 }
 
 }  // namespace ftar::wire

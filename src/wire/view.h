@@ -66,6 +66,14 @@ struct ViewEntry {
   }
 };
 
+// Whose majority a view needed that came after this one (rule Q4, hosted coordinators): each
+// replica by its first member, in list order.
+struct Electorate {
+  Epoch epoch = 0;
+  std::vector<MemberId> replicas;
+  bool operator==(const Electorate&) const = default;
+};
+
 struct View {
   Epoch epoch = 0;
   // The newest view at or below this one that came by Prepare and Install. Attempts, acks and
@@ -78,9 +86,15 @@ struct View {
                    // view
   std::vector<ViewEntry>
       entries;  // the list's order is the order of additions; rank follows it (rule F6)
+  // Of the views before this one, from the last on that was known formed. Empty if the coordinator
+  // cannot be replaced.
+  std::vector<Electorate> electorates;
   bool operator==(const View&) const = default;
 
   const ViewEntry* Find(MemberId id) const;
+  // The first member of each replica, in list order: they vote for it, and it is they who take over
+  // the coordinator (rule Q5).
+  std::vector<MemberId> Successors() const;
 };
 
 }  // namespace ftar::wire

@@ -12,37 +12,68 @@
 
 namespace ftar::sim {
 
+std::string World::HostName(const Seat& seat) {
+  return seat.host ? " at " + ToString(seat.host->card.id) : "";
+}
+
 void World::StartCoordinator() {
+  if (!weather_.hosted) OpenSeat(fixed_);
+}
+
+void World::OpenSeat(Seat& seat) {
   membership::CoordinatorConfig config;
-  config.incarnation = ++incarnation_;
+  config.incarnation = seat.host ? seat.host->succession->incarnation() : ++incarnation_;
   config.settle_ns = 20 * kMillisecond;
+  config.hosted = seat.host != nullptr;
+  if (config.hosted) {
+    config.cluster_ns = 20 * kMillisecond;
+    config.witnessed = seat.host->succession->witnessed();
+  }
+  config.successor = config.hosted && (begun_ || seat.host->index != 1);
   membership::CoordinatorRecord record;
   if (!disk_.empty()) {
     Expected<membership::CoordinatorRecord> read = membership::DecodeRecord(disk_);
     if (!read.ok()) return Fail("record: " + read.status().ToString());
     record = std::move(*read);
   }
-  coordinator_ = std::make_unique<membership::CoordinatorMachine>(config, std::move(record));
-  coordinator_wake_ = kNever;
-  ++coordinator_life_;
-  FeedCoordinator(membership::Timer{});
+  seat.machine = std::make_unique<membership::CoordinatorMachine>(config, std::move(record));
+  seat.wake = kNever;
+  ++seat.life;
+  FeedSeat(seat, membership::Timer{});
 }
 
-void World::FeedCoordinator(const membership::CoordinatorEvent& event) {
+void World::FeedCoordinator(uint64_t conn, const membership::CoordinatorEvent& event) {
   if (weather_.relays > 0 && IsForRelay(event)) return;
-  if (!coordinator_) return;
-  coordinator_->Step(now_, event);
-  DrainCoordinator();
+  if (line_ends_.contains(conn)) return FeedSeat(fixed_, event);
+  const auto found = connections_.find(conn);
+  if (found == connections_.end()) return;
+  const Connection& connection = found->second;
+  if (!weather_.hosted || connection.life == connection.seat->life)
+    FeedSeat(*connection.seat, event);
 }
 
-void World::DrainCoordinator() {
-  membership::CoordinatorReady ready = coordinator_->TakeReady();
-  if (ready.record && weather_.record) disk_ = membership::EncodeRecord(*ready.record);
+void World::FeedSeat(Seat& seat, const membership::CoordinatorEvent& event) {
+  if (!seat.machine || (seat.host && !seat.host->alive)) return;
+  if (seat.host && seat.host->stopped) {
+    auto held = std::make_shared<const membership::CoordinatorEvent>(event);
+    seat.host->backlog.emplace_back([this, &seat, life = seat.life, held] {
+      if (life == seat.life) FeedSeat(seat, *held);
+    });
+    return;
+  }
+  seat.machine->Step(now_, event);
+  DrainSeat(seat);
+}
+
+void World::DrainSeat(Seat& seat) {
+  membership::CoordinatorReady ready = seat.machine->TakeReady();
+  if (ready.record && weather_.record && !seat.host)
+    disk_ = membership::EncodeRecord(*ready.record);
   if (ready.ended && !ended_) CheckEnd();
   ended_ = ended_ || ready.ended;
   look_again_ = look_again_ || ready.ended;
   for (const membership::Note& note : ready.notes) {
-    if (trace_) Trace("coordinator: " + note.text);
+    if (trace_) Trace("coordinator" + HostName(seat) + ": " + note.text);
     if (director_) director_->SawNote(note.text);
     ExcuseLinks(note.text);
   }
@@ -51,7 +82,7 @@ void World::DrainCoordinator() {
     for (const membership::ConnId conn : outgoing.to) {
       if (weather_.relays > 0 && CarriedToRelay(conn, message)) continue;
       if (Node* node = NodeOf(conn)) CarryOrder(*node, conn, message);
-      if (!coordinator_) return;  // a story's: it dies in the middle of what it sends
+      if (!seat.machine) return;  // a story's: it dies in the middle of what it sends
     }
     if (ambushes_left_ > 0) Ambush(*message);
     if (stray_ && std::holds_alternative<wire::Install>(*message))
@@ -59,17 +90,23 @@ void World::DrainCoordinator() {
   }
   for (const membership::ConnId conn : ready.close) {
     CloseFromCoordinator(conn);
-    if (!coordinator_) return;
+    if (!seat.machine) return;
   }
-  if (ready.next_deadline < coordinator_wake_) {
-    coordinator_wake_ = std::max(ready.next_deadline, now_ + 1);
-    const uint64_t life = coordinator_life_;
-    At(coordinator_wake_, [this, life] {
-      if (life != coordinator_life_) return;
-      coordinator_wake_ = kNever;
-      FeedCoordinator(membership::Timer{});
-    });
+  if (ready.stand_down) {
+    CloseSeat(seat);
+    return StepSuccession(*seat.host, membership::StoodDown{});
   }
+  WakeSeat(seat, ready.next_deadline);
+}
+
+void World::WakeSeat(Seat& seat, TimeNs deadline) {
+  if (deadline >= seat.wake) return;
+  seat.wake = std::max(deadline, now_ + 1);
+  At(seat.wake, [this, &seat, life = seat.life] {
+    if (life != seat.life) return;
+    seat.wake = kNever;
+    FeedSeat(seat, membership::Timer{});
+  });
 }
 
 // A link to somebody who has died may be missed before the coordinator hears of the death; then it
@@ -92,6 +129,7 @@ void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Me
   if (trace_ && !std::holds_alternative<wire::CoordinatorBeat>(*message))
     Trace("coordinator -> " + ToString(node.card.id) + " " + wire::MessageName(*message));
   const auto hear = [this, &node, message] {
+    node.heard_at = now_;
     if (const auto* prepare = std::get_if<wire::Prepare>(message.get()))
       node.conduct.HearsPrepare(*prepare);
     Feed(node, engine::FromCoordinator{*message});
@@ -116,36 +154,45 @@ void World::CloseFromCoordinator(uint64_t conn) {
   AtNode(*node, WireTime(0, conn + kConnectionBase), [this, node, conn] {
     if (node->connection != conn) return;
     node->connection = 0;
-    Feed(*node, engine::CoordinatorDown{});
+    LoseConnection(*node);
     After(5 * kMillisecond, [this, node] {
       if (node->alive && !node->over && node->connection == 0) Attach(*node);
     });
   });
-  FeedCoordinator(membership::Disconnected{conn, ""});
+  FeedCoordinator(conn, membership::Disconnected{conn, ""});
 }
 
 World::Node* World::NodeOf(uint64_t conn) {
   const auto found = connections_.find(conn);
-  return found == connections_.end() ? nullptr : found->second;
+  return found == connections_.end() ? nullptr : found->second.member;
 }
 
 void World::Attach(Node& node) {
+  if (weather_.hosted) return StepSuccession(node, membership::SuccessionTick{});
   const bool cut =
       director_ && (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node));
   // The runtime tries again until it is there.
-  const bool nobody = !coordinator_ && weather_.relays == 0;
+  const bool nobody = !fixed_.machine && weather_.relays == 0;
   if (!node.alive || nobody || cut || now_ < node.away_until) {
     if (node.alive) After(5 * kMillisecond, [this, &node] { Attach(node); });
     return;
   }
-  if (node.connection != 0) return;
+  if (node.connection == 0) Connected(node, fixed_);
+}
+
+void World::Connected(Node& node, Seat& seat) {
   node.connection = ++next_connection_;
-  connections_[node.connection] = &node;
+  connections_[node.connection] = {&node, &seat, seat.life};
   if (weather_.relays > 0) {
     RelayHost& relay = RelayFor(node);
     below_relays_[node.connection] = {&relay, relay.life};
   }
   Feed(node, engine::CoordinatorUp{});
+}
+
+void World::LoseConnection(Node& node) {
+  Feed(node, engine::CoordinatorDown{});
+  if (weather_.hosted) StepSuccession(node, membership::CoordinatorGone{});
 }
 
 void World::ToCoordinator(Node& node, wire::Message message) {
@@ -154,17 +201,21 @@ void World::ToCoordinator(Node& node, wire::Message message) {
   if (trace_ && !std::holds_alternative<wire::Heartbeat>(message)) {
     Trace(ToString(node.card.id) + " -> coordinator " + wire::MessageName(message));
   }
-  const uint64_t life = LifeAbove(conn);
+  Seat* seat = connections_[conn].seat;
+  const auto life_above = [this, seat, conn] {
+    return weather_.relays > 0 ? LifeAbove(conn) : seat->life;
+  };
+  const uint64_t life = life_above();
   if (director_ && director_->Blocked(&node, nullptr)) return;
   auto held = std::make_shared<const wire::Message>(std::move(message));
-  At(WireTime(conn + kConnectionBase, 0), [this, conn, life, held] {
-    if (life != LifeAbove(conn)) return;
+  At(WireTime(conn + kConnectionBase, 0), [this, seat, conn, life, life_above, held] {
+    if (life != life_above()) return;
     if (const auto* hello = std::get_if<wire::Hello>(held.get())) {
-      FeedCoordinator(membership::Connected{conn, *hello});
+      FeedCoordinator(conn, membership::Connected{conn, *hello});
     } else {
-      FeedCoordinator(membership::Received{conn, *held});
+      FeedCoordinator(conn, membership::Received{conn, *held});
     }
-    if (director_ && coordinator_)
+    if (director_ && seat->machine)
       director_->SawMessage(Moment::Verb::kHears, nullptr, NodeOf(conn), *held);
   });
   if (director_) director_->SawMessage(Moment::Verb::kSends, &node, nullptr, *held);

@@ -25,9 +25,20 @@ World::Node* World::Victim(bool spare_last) {
   return in[rng_.Below(in.size())];
 }
 
+// Where members coordinate, the job begins with the first of them: before it has, nobody could.
+bool World::MayEnd(const Node& node) const { return begun_ || !node.seat.machine; }
+
 // It and its replica may be evicted from now on, and nobody wonders.
 void World::Strike(Node& node) {
   ++faults_;
+  // Whom its successor does not hear in time is out as well.
+  const bool hosts = std::any_of(nodes_.begin(), nodes_.end(), [&node](const auto& mate) {
+    return mate->seat.machine && mate->card.replica == node.card.replica;
+  });
+  if (hosts) {
+    host_struck_ = true;
+    for (auto& other : nodes_) other->struck = true;
+  }
   for (auto& mate : nodes_) {
     if (mate->alive && mate->card.replica == node.card.replica) mate->struck = true;
   }
@@ -38,18 +49,20 @@ void World::Strike(Node& node) {
 }
 
 void World::Kill(Node& node) {
+  if (!MayEnd(node)) return;
   if (trace_) Trace("kill   " + ToString(node.card.id));
   Strike(node);
   Unquiet(now_ + 20 * kMillisecond);
   look_again_ = true;
   node.alive = false;
+  if (node.seat.machine) CloseSeat(node.seat);
   const MemberId dead = node.card.id;
   const uint64_t connection = std::exchange(node.connection, 0);
   if (connection != 0) {
     // A connection ends behind what was sent on it, a Hello above all.
     const TimeNs closed = now_ + rng_.Between(100'000, 20 * kMillisecond);
     At(std::max(closed, WireOf(connection + kConnectionBase, 0).free + 1), [this, connection] {
-      FeedCoordinator(membership::Disconnected{connection, ""});
+      FeedCoordinator(connection, membership::Disconnected{connection, ""});
     });
   }
   for (auto& other : nodes_) {
@@ -115,9 +128,10 @@ void World::CutLink(Node& a, Node& b) {
 void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after) {
   const uint64_t connection = std::exchange(node.connection, 0);
   At(closed_at, [this, connection] {
-    FeedCoordinator(membership::Disconnected{connection, "reset"});
+    FeedCoordinator(connection, membership::Disconnected{connection, "reset"});
   });
-  After(down_after, [this, &node] { Feed(node, engine::CoordinatorDown{}); });
+  if (weather_.hosted) node.away_until = std::max(node.away_until, now_ + back_after);
+  After(down_after, [this, &node] { LoseConnection(node); });
   After(back_after, [this, &node] {
     if (!node.over) Attach(node);
   });
@@ -138,7 +152,8 @@ bool World::KnownToOthers(const Node& node) const {
 }
 
 void World::RestartCoordinator() {
-  if (!coordinator_) return;
+  if (weather_.hosted) return StrikeHost();
+  if (!fixed_.machine) return;
   if (trace_) Trace("restart of the coordinator");
   ++faults_;
   bool anybody = false;
@@ -159,7 +174,7 @@ void World::RestartCoordinator() {
     });
   }
   if (weather_.relays > 0) BreakLines();
-  coordinator_.reset();
+  fixed_.machine.reset();
   recovered_by_ = now_ + 200 * kMillisecond;
   After(rng_.Between(2, 10) * kMillisecond, [this] { StartCoordinator(); });
   Unquiet(now_ + 30 * kMillisecond);
@@ -177,7 +192,7 @@ void World::StopOne() {
 
 void World::HangOne() {
   Node* node = Victim(true);
-  if (!node) return;
+  if (!node || !MayEnd(*node)) return;
   if (trace_) Trace("hang   " + ToString(node->card.id));
   Strike(*node);
   node->stopped = node->hung = look_again_ = true;
@@ -198,6 +213,7 @@ void World::LeaveOne() {
   Node* node = Victim(true);
   if (!node || node->engine->phase() != engine::Phase::kMember) return;
   ++faults_;
+  if (weather_.hosted) Strike(*node);
   for (auto& mate : nodes_) {  // a replica leaves as a whole
     if (!mate->alive || mate->over || mate->card.replica != node->card.replica) continue;
     if (trace_) Trace("leave  " + ToString(mate->card.id));
@@ -225,7 +241,12 @@ void World::FlapOne() {
   flapping_.push_back({a, b});
   flapping_until_ = now_ + 20 * kMillisecond;
   const TimeNs back = now_ + later_.Between(kMillisecond / 2, 4 * kMillisecond);
-  for (auto [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+  Flap(*a, *b, back);
+  Unquiet(back);
+}
+
+void World::Flap(Node& a, Node& b, TimeNs back) {
+  for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
     Node* self = from;
     Node* peer = to;
     Wire& wire = WireOf(self->index, peer->index);
@@ -241,7 +262,6 @@ void World::FlapOne() {
       if (holds()) Feed(*self, engine::LinkIsUp{peer->card.id});
     });
   }
-  Unquiet(back);
 }
 
 void World::HiccupOne() {
@@ -258,7 +278,7 @@ void World::HiccupOne() {
 // All connections close at once, and all come back soon: it is the coordinator's side that was
 // struck, and nobody may be evicted for it (rule Q7).
 void World::Blackout() {
-  if (!coordinator_) return;
+  if (!fixed_.machine) return;
   if (trace_) Trace("blackout");
   ++faults_;
   TimeNs closed = now_ + kMillisecond;
@@ -267,14 +287,14 @@ void World::Blackout() {
   bool whole = now_ > flapping_until_;
   for (const auto& node : nodes_) {
     closed = std::max(closed, WireOf(node->connection + kConnectionBase, 0).free + 1);
-    const bool known = coordinator_->view() && coordinator_->view()->Find(node->card.id);
+    const bool known = fixed_.machine->view() && fixed_.machine->view()->Find(node->card.id);
     const bool away = !node->alive || node->stopped || node->over || node->connection == 0;
     whole = whole && !(known && away);
   }
   blackout_until_ = closed + 20 * kMillisecond;
   for (const auto& node : nodes_) {
     if (!node->alive || node->connection == 0) continue;
-    const wire::View* view = coordinator_->view();
+    const wire::View* view = fixed_.machine->view();
     if (!whole || !view || !view->Find(node->card.id)) node->struck = true;
     LoseCoordinator(*node, closed, kMillisecond / 2,
                     closed - now_ + later_.Between(3 * kMillisecond, 12 * kMillisecond));
@@ -283,7 +303,7 @@ void World::Blackout() {
 
 void World::AbortOne() {
   Node* node = Victim(true);
-  if (!node) return;
+  if (!node || !MayEnd(*node)) return;
   Strike(*node);
   Feed(*node, engine::AbortSelf{Code::kMemory, "out of memory"});
   node->conduct.GivesUp();
@@ -298,7 +318,7 @@ void World::AbortOne() {
 // on the coordinator is restarted, and for longer than it waits for them only that replica reaches
 // it.
 void World::StrandOne() {
-  Node* stray = Victim(true);
+  Node* stray = weather_.hosted ? nullptr : Victim(true);
   if (!stray || stray->connection == 0 || stray_) return;
   if (trace_) Trace("strand " + ToString(stray->card.id));
   stray_ = stray;
@@ -326,6 +346,35 @@ void World::Abandon() {
   if (trace_) Trace("abandon: the others are away for " + std::to_string(away / 1'000'000) + " ms");
   RestartCoordinator();
   Unquiet(now_ + away + 30 * kMillisecond);
+}
+
+// The member that coordinates dies, or stands still for longer than the others wait for it.
+void World::StrikeHost() {
+  Node* host = Host();
+  if (!host || !begun_ || !Victim(true)) return;
+  if (later_.Below(3) > 0) return Kill(*host);
+  Stop(*host, later_.Between(20, 400) * kMillisecond);
+}
+
+// Some do not reach the others for a while, neither over links nor to coordinate.
+void World::PartitionOne() {
+  if (!cut_.empty() || now_ < severed_until_ || now_ < flapping_until_ || !Victim(true)) return;
+  side_ = later_.Next();
+  const TimeNs back = severed_until_ = now_ + later_.Between(5, 400) * kMillisecond;
+  if (trace_) Trace("part   for " + std::to_string((back - now_) / kMillisecond) + " ms");
+  ++faults_;
+  host_struck_ = true;
+  for (const auto& a : nodes_) {
+    a->struck = true;
+    for (const auto& b : nodes_) {
+      const bool links = a->index < b->index && a->Holds(*b) && b->Holds(*a) && Severed(*a, *b);
+      if (links && a->alive && b->alive) Flap(*a, *b, back);
+    }
+    if (a->connection == 0 || !a->alive) continue;
+    if (!Severed(*a, *connections_[a->connection].seat->host)) continue;
+    LoseCoordinator(*a, now_ + later_.Between(1, 5) * kMillisecond, kMillisecond, 0);
+  }
+  Unquiet(back);
 }
 
 // Right behind a word of the coordinator that begins, ends or announces a change: deaths of leaders
@@ -387,6 +436,7 @@ void World::ScheduleFaults() {
   StrikeLater(direct ? weather_.blackouts : 0, &World::Blackout);
   StrikeLater(direct ? 0 : weather_.relay_losses, &World::LoseRelay);
   StrikeLater(direct ? weather_.strandings : 0, &World::StrandOne);
+  if (weather_.hosted) StrikeLater(weather_.partitions, &World::PartitionOne);
   ambushes_left_ = weather_.ambushes;
   CalmDown();
 }

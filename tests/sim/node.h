@@ -31,6 +31,11 @@ struct World::Node {
   std::set<MemberId> revoked;
   uint64_t links = 0;       // bit i: to the node with index i
   uint64_t connection = 0;  // to the coordinator; 0 none
+  // Hosted weather.
+  Seat seat;
+  std::unique_ptr<membership::Succession> succession;
+  TimeNs pursue_at = kNever, heard_at = 0;
+  uint64_t dial = 0, meeting_turn = 0;
   TimeNs wake = kNever;
   bool draining = false;
   // the program

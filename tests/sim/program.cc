@@ -126,6 +126,7 @@ void World::Program(Node& node) {
   if (phase != engine::Phase::kMember && phase != engine::Phase::kLeaving &&
       phase != engine::Phase::kJoining) {
     node.over = look_again_ = true;
+    if (node.seat.machine) CloseSeat(node.seat);  // it coordinates no longer than it is in
     return NoteEnd(node, phase);
   }
   if (phase == engine::Phase::kMember) CallOrStep(node);
@@ -241,7 +242,8 @@ bool World::Finished() const {
         node->engine->phase() == engine::Phase::kEvicted)
       continue;
     if (node->engine->phase() == engine::Phase::kJoining && !MayEnter(*node)) continue;
-    if (node->delivered_end < goal_) return !HasQuorum();
+    if (weather_.hosted && IsLeftOut(*node)) continue;
+    if (node->delivered_end < goal_) return weather_.hosted ? QuorumIsLost() : !HasQuorum();
   }
   return true;
 }

@@ -37,7 +37,7 @@ World::RelayHost* World::RelayAbove(uint64_t conn) {
 
 uint64_t World::LifeAbove(uint64_t conn) {
   const RelayHost* relay = RelayAbove(conn);
-  return relay ? relay->life : coordinator_life_;
+  return relay ? relay->life : fixed_.life;
 }
 
 // True if the event is for a relay. What was meant for one that is gone goes nowhere.
@@ -96,7 +96,7 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
 
 void World::OpenLine(RelayHost& relay, membership::LineId line, uint64_t life) {
   if (life != relay.life || !relay.lines || relay.up.contains(line)) return;
-  if (!coordinator_) {
+  if (!fixed_.machine) {
     After(5 * kMillisecond, [this, &relay, line, life] { OpenLine(relay, line, life); });
     return;
   }
@@ -111,13 +111,13 @@ void World::CarryUp(uint64_t conn, wire::Message message) {
     Trace("relay " + std::to_string(conn) + " -> coordinator " + wire::MessageName(message));
   // The codec is part of every run.
   At(WireTime(conn + kConnectionBase, 0),
-     [this, conn, life = coordinator_life_, bytes = wire::Encode(message)] {
-       if (life != coordinator_life_) return;
+     [this, conn, life = fixed_.life, bytes = wire::Encode(message)] {
+       if (life != fixed_.life) return;
        Expected<wire::Message> decoded = wire::Decode(bytes);
        if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
        if (const auto* hello = std::get_if<wire::Hello>(&*decoded))
-         return FeedCoordinator(membership::Connected{conn, *hello});
-       FeedCoordinator(membership::Received{conn, std::move(*decoded)});
+         return FeedCoordinator(conn, membership::Connected{conn, *hello});
+       FeedCoordinator(conn, membership::Received{conn, std::move(*decoded)});
      });
 }
 
@@ -141,7 +141,7 @@ bool World::ClosedToRelay(uint64_t conn) {
   if (found == line_ends_.end()) return false;
   const LineEnd end = found->second;
   At(WireTime(0, conn + kConnectionBase), [this, end, conn] { LoseLine(end, conn); });
-  FeedCoordinator(membership::Disconnected{conn, ""});
+  FeedCoordinator(conn, membership::Disconnected{conn, ""});
   return true;
 }
 
@@ -161,7 +161,7 @@ void World::HangUp(RelayHost& relay, membership::LineId line) {
   const uint64_t conn = found->second;
   relay.up.erase(found);
   At(WireTime(conn + kConnectionBase, 0), [this, conn] {
-    FeedCoordinator(membership::Disconnected{conn, ""});
+    FeedCoordinator(conn, membership::Disconnected{conn, ""});
   });
 }
 
@@ -193,14 +193,14 @@ void World::CrashRelay(RelayHost& relay) {
   for (const auto& [line, conn] : relay.up) {
     const TimeNs sent = WireOf(conn + kConnectionBase, 0).free + 1;
     At(std::max(now_ + later_.Between(100'000, kMillisecond), sent), [this, conn = conn] {
-      FeedCoordinator(membership::Disconnected{conn, "reset"});
+      FeedCoordinator(conn, membership::Disconnected{conn, "reset"});
     });
   }
   relay.up.clear();
   relay.lines.reset();
   ++relay.life;
   // Who was on the way to the coordinator by this relay is known to nobody there.
-  const bool unknown = !coordinator_ || now_ < recovered_by_;
+  const bool unknown = !fixed_.machine || now_ < recovered_by_;
   for (auto& node : nodes_) {
     if (!node->alive || node->connection == 0 || RelayAbove(node->connection) != &relay) continue;
     node->connection = 0;

@@ -28,6 +28,8 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->record = one_in(2) ? 1 : 0;
   // Without a record the coordinator believes whoever is back; not drawn.
   weather->strandings = one_in(4) && weather->record ? 1 : 0;
+  weather->hosted = one_in(5) ? 1 : 0;
+  weather->partitions = one_in(2) ? static_cast<int>(dice->Between(1, 3)) : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -103,6 +105,8 @@ const std::vector<WeatherField>& WeatherFields() {
       {"strandings", &Weather::strandings, 0},
       {"aborts", &Weather::aborts, 0},
       {"ambushes", &Weather::ambushes, 0},
+      {"hosted", &Weather::hosted, 0},
+      {"partitions", &Weather::partitions, 0},
       {"echoes", &Weather::echoes, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
@@ -145,6 +149,8 @@ std::string WeatherOf(uint64_t seed, const std::string& changes, Weather* weathe
     if (equals == std::string::npos || field == fields.end()) return "no weather like " + word;
     weather->*field->value = std::atoi(word.c_str() + equals + 1);
   }
+  // Relays lead to a coordinator that is a process of its own.
+  if (weather->relays > 0) weather->hosted = weather->partitions = 0;
   return "";
 }
 

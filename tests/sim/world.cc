@@ -150,7 +150,7 @@ void World::RunSlot(uint32_t slot) {
 uint64_t World::ObjectAt(uint64_t end) const {
   if (end < kConnectionBase) return end;
   const auto found = connections_.find(end - kConnectionBase);
-  return found == connections_.end() ? 0 : found->second->index;
+  return found == connections_.end() ? 0 : found->second.member->index;
 }
 
 namespace {
@@ -220,8 +220,20 @@ World::Node& World::AddNode(int replica, int shard) {
   config.group.window = static_cast<Seq>(weather_.window);
   config.group.chunk_bytes = 64;
   node->engine = std::make_unique<engine::Engine>(config);
+  node->struck = host_struck_;
   nodes_.push_back(std::move(node));
   Node& placed = *nodes_.back();
+  placed.seat.host = &placed;
+  if (weather_.hosted) {
+    membership::SuccessionConfig succession;
+    succession.self = placed.card.id;
+    succession.incarnation = static_cast<uint16_t>(nodes_.size());
+    succession.founder = nodes_.size() == 1;
+    succession.step_ns = 25 * kMillisecond;
+    succession.retry_ns = 5 * kMillisecond;
+    succession.grace_ns = 10 * kMillisecond;
+    placed.succession = std::make_unique<membership::Succession>(succession);
+  }
   if (director_) director_->Placed(placed);
   if (trace_)
     Trace("start  " + ToString(placed.card.id) + " replica " + std::to_string(replica) + " shard " +
@@ -239,6 +251,8 @@ void World::Feed(Node& node, engine::Event event) {
   if (!tick && !data) node.conduct.HasOccasion();
   if (!node.stopped) {
     node.engine->Step(now_, event);
+    const auto* exited = std::get_if<engine::PeerExited>(&event);
+    if (exited && weather_.hosted) StepSuccession(node, membership::HostExited{exited->peer});
     return Drain(node);
   }
   auto held = std::make_unique<engine::Event>(std::move(event));
@@ -283,6 +297,7 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.revoked.insert(id);
     if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
+  if (weather_.hosted && ready.decides()) NoteSuccessors(node);
   if (ready.view_changed && node.engine->view()) NoteView(node);
   if (!node.alive) return;  // a story's: it dies on the spot, here or below in what it sends
   for (wire::Message& message : ready.to_coordinator) {
@@ -334,7 +349,7 @@ void World::NoteView(Node& node) {
 // are gone before they could tell, those whom they had left behind begin another job: it cannot
 // know better.
 bool World::IsForgotten(Epoch epoch) const {
-  if (weather_.record) return false;
+  if (weather_.record || weather_.hosted) return false;
   if (EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
   if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
   return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {

@@ -23,6 +23,7 @@
 #include "invariants/views.h"
 #include "membership/coordinator_machine.h"
 #include "membership/relay_lines.h"
+#include "membership/succession.h"
 #include "memory.h"
 #include "random.h"
 #include "weather.h"
@@ -85,6 +86,18 @@ class World {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
+  // A coordinator's machine and where it runs. In hosted weather each member has a place for one.
+  struct Seat {
+    std::unique_ptr<membership::CoordinatorMachine> machine;
+    Node* host = nullptr;  // null: a process of its own
+    uint64_t life = 0;
+    TimeNs wake = kNever;
+  };
+  struct Connection {
+    Node* member = nullptr;
+    Seat* seat = nullptr;
+    uint64_t life = 0;  // of the seat
+  };
   enum class Carries { kWord, kAck, kData };
   struct Wire {
     TimeNs free = 0;       // everything has arrived by then
@@ -127,15 +140,36 @@ class World {
   std::string DescribeStuck(const Node& node) const;
 
   // coordinator_host.cc
+  static std::string HostName(const Seat& seat);
   void StartCoordinator();
-  void FeedCoordinator(const membership::CoordinatorEvent& event);
-  void DrainCoordinator();
+  void OpenSeat(Seat& seat);
+  void FeedCoordinator(uint64_t conn, const membership::CoordinatorEvent& event);
+  void FeedSeat(Seat& seat, const membership::CoordinatorEvent& event);
+  void DrainSeat(Seat& seat);
+  void WakeSeat(Seat& seat, TimeNs deadline);
   void CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Message> message);
   void ExcuseLinks(const std::string& note);
   void CloseFromCoordinator(uint64_t conn);
   void Attach(Node& node);
   Node* NodeOf(uint64_t conn);
   void ToCoordinator(Node& node, wire::Message message);
+  void Connected(Node& node, Seat& seat);
+  void LoseConnection(Node& node);
+
+  // hosting.cc: members that coordinate by turns
+  void StepSuccession(Node& node, const membership::SuccessionEvent& event);
+  void Pursue(Node& node);
+  void Dial(Node& node, MemberId target);
+  void WatchSilence(Node& node);
+  void NoteSuccessors(Node& node);
+  void CloseSeat(Seat& seat);
+  bool Severed(const Node& a, const Node& b) const;
+  void Part(Node& a, Node& b);
+  Node* Host() const;
+  bool QuorumIsLost() const;
+  std::shared_ptr<const wire::View> NewestView() const;
+  bool IsLeftOut(const Node& node) const;
+  std::set<MemberId> StillCounted() const;
 
   // relay_host.cc
   RelayHost& RelayFor(const Node& node);
@@ -183,13 +217,17 @@ class World {
   void LeaveOne();
   void CutOne();
   void FlapOne();
+  void Flap(Node& a, Node& b, TimeNs back);
   void HiccupOne();
   void Blackout();
   void AbortOne();
   void StrandOne();
+  void StrikeHost();
+  void PartitionOne();
   void Abandon();
   void Ambush(const wire::Message& message);
   void Kill(Node& node);
+  bool MayEnd(const Node& node) const;
   void Stop(Node& node, TimeNs duration);
   void Continue(Node& node);
   void CutLink(Node& a, Node& b);
@@ -215,16 +253,18 @@ class World {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_map<uint64_t, Wire> wires_;
   std::set<std::pair<uint64_t, uint64_t>> cut_;
-  std::unique_ptr<membership::CoordinatorMachine> coordinator_;
+  Seat fixed_;  // of the coordinator that is a process of its own
   uint16_t incarnation_ = 0;
   uint64_t next_connection_ = 0;
-  std::unordered_map<uint64_t, Node*> connections_;
+  std::unordered_map<uint64_t, Connection> connections_;
   std::map<std::pair<int, int>, RelayHost> relays_;  // by replica and unit; -1: stands by
   std::unordered_map<uint64_t, std::pair<RelayHost*, uint64_t>> below_relays_;  // and its life
   std::unordered_map<uint64_t, LineEnd> line_ends_;
   TimeNs relay_lost_at_ = -kSecond, recovered_by_ = 0;
-  uint64_t coordinator_life_ = 0;
-  TimeNs coordinator_wake_ = kNever;
+  std::set<std::pair<uint64_t, uint64_t>> parted_;  // a story's
+  uint64_t side_ = 0;  // of a partition: bit i for the node with index i
+  TimeNs severed_until_ = 0;
+  bool host_struck_ = false;
   std::vector<std::byte> disk_;  // what the coordinator has recorded
   Agreement agreement_;
   std::unordered_map<uint64_t, std::set<const Node*>> failure_knowers_;

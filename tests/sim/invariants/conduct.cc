@@ -31,6 +31,11 @@ std::string Conduct::SaysToCoordinator(TimeNs now, const wire::Message& message)
     last_beat_ = now;
     return early ? "quiet: heartbeats come faster than agreed" : "";
   }
+  if (const auto* refuse = std::get_if<wire::Refuse>(&message);
+      refuse && refuse->epoch == prepared_) {
+    prepared_ = prepared_before_;
+    prepared_members_ = members_before_;
+  }
   spoke_ = spoke_ || !NeedsNoOccasion(message);
   return "";
 }
@@ -58,7 +63,8 @@ std::string Conduct::Sends(MemberId to, const wire::FrameHeader& header) {
 
 void Conduct::HearsPrepare(const wire::Prepare& prepare) {
   if (prepare.epoch <= prepared_) return;
-  prepared_ = prepare.epoch;
+  prepared_before_ = std::exchange(prepared_, prepare.epoch);
+  members_before_ = prepared_members_;
   prepared_members_.clear();
   for (const wire::ViewEntry& entry : prepare.members) prepared_members_.insert(entry.card.id);
 }

@@ -33,6 +33,8 @@ class Conduct {
   // Links (contract 5, rule F2): when a member tells its status its links to all who are out are
   // closed, and only those.
   void HearsPrepare(const wire::Prepare& prepare);
+  Epoch prepared() const { return prepared_; }
+  const std::set<MemberId>& prepared_members() const { return prepared_members_; }
   std::string Revokes(MemberId peer) const;
   std::string TellsStatus(const wire::View* view, MemberId self,
                           const std::set<MemberId>& revoked) const;
@@ -50,8 +52,8 @@ class Conduct {
   TimeNs last_beat_ = -1;
   bool occasion_ = true, spoke_ = false, gave_up_ = false, said_goodbye_ = false;
   std::unordered_map<MemberId, Peer> peers_;
-  Epoch prepared_ = 0;
-  std::set<MemberId> prepared_members_;
+  Epoch prepared_ = 0, prepared_before_ = 0;
+  std::set<MemberId> prepared_members_, members_before_;
 };
 
 }  // namespace ftar::sim

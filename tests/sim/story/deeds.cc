@@ -77,6 +77,7 @@ void Director::Kill(Node& node, const Deed& deed) {
   world_.Strike(node);
   node.alive = false;
   const uint64_t connection = std::exchange(node.connection, 0);
+  if (node.seat.machine) world_.CloseSeat(node.seat);
   if (deed.unnoticed) return;
   const TimeNs seen = world_.now_ + story_.notice;
   if (connection != 0) {
@@ -84,7 +85,7 @@ void Director::Kill(Node& node, const Deed& deed) {
     const uint64_t end = connection + World::kConnectionBase;
     const TimeNs sent = world_.WireOf(end, 0).free + 1;
     world_.At({std::max(seen, sent), end << 32, 0}, [&world, connection] {
-      world.FeedCoordinator(membership::Disconnected{connection, ""});
+      world.FeedCoordinator(connection, membership::Disconnected{connection, ""});
     });
   }
   const bool proven = deed.proven;
@@ -180,7 +181,7 @@ void Director::CutOff(const Deed& deed) {
     world_.After(later, [&world, node, connection = node->connection] {
       if (node->connection != connection) return;
       node->connection = 0;
-      world.FeedCoordinator(membership::Disconnected{connection, "reset"});
+      world.FeedCoordinator(connection, membership::Disconnected{connection, "reset"});
       world.Feed(*node, engine::CoordinatorDown{});
       world.Attach(*node);
     });
@@ -197,7 +198,10 @@ void Director::Part(const Deed& deed) {
         continue;
       }
       for (Node* a : NodesOf(here)) {
-        for (Node* b : NodesOf(there)) Cut(*a, *b, /*one_way=*/false);
+        for (Node* b : NodesOf(there)) {
+          Cut(*a, *b, /*one_way=*/false);
+          if (story_.weather.hosted) world_.Part(*a, *b);
+        }
       }
     }
   }
@@ -231,7 +235,7 @@ void Director::Hiccup(Node& node, TimeNs duration) {
 // As the process dies: what it has sent arrives, and nothing else.
 void Director::Restart(TimeNs duration) {
   World& world = world_;
-  if (!world.coordinator_) return;
+  if (!world.fixed_.machine) return;
   if (world.trace_) world.Trace("restart of the coordinator");
   bool anybody = false;
   for (auto& held : world.nodes_) {
@@ -253,7 +257,7 @@ void Director::Restart(TimeNs duration) {
       if (node->alive && !node->over) world.Attach(*node);
     });
   }
-  world.coordinator_.reset();
+  world.fixed_.machine.reset();
   world.After(duration, [&world] { world.StartCoordinator(); });
   // Nobody is there to tell the new one of the job, so it begins another.
   if (world.begun_ && !anybody) world.ended_ = true;

@@ -58,6 +58,7 @@ class Director {
   TimeNs WireTime(uint64_t from, uint64_t to) const;
   TimeNs work_time() const { return story_.weather.work_delay_max_us * kMicrosecond; }
   TimeNs pause() const { return story_.pause; }
+  TimeNs notice() const { return story_.notice; }
   TimeNs late_timeout() const { return story_.late_timeout; }
   bool MayCall(const Node& node, Seq seq) const;
   bool Blocked(const Node* from, const Node* to) const {

@@ -217,6 +217,7 @@ class Parser {
   }
 
   bool ReadOther(Words* words) {
+    if (words->Take("coordinator")) return words->Need("hosted"), story_->weather.hosted = 1, true;
     if (words->Take("count")) return story_->count = words->Number(), true;
     if (words->Take("plan")) return story_->plan = OneOf(words, Plans(), "plan"), true;
     if (words->Take("in_place")) return story_->weather.in_place = 1, true;

@@ -1,0 +1,147 @@
+// A coordinator that lives in a member's process: it can be replaced at any time, also while it is
+// alive and merely unheard. So it goes on only with a quorum (rule Q4), and gives way to whoever
+// has gone on above it (rule Q5). Taking over is coordinator_recovery.cc's work, as after a
+// restart.
+#include <algorithm>
+#include <utility>
+
+#include "base/mutant.h"
+#include "membership/coordinator_machine.h"
+
+namespace ftar::membership {
+namespace {
+
+// Without a quorum: in timeouts, until it makes room for one who may be heard by more.
+constexpr int kPatience = 2;
+
+void Merge(wire::Electorate electorate, std::vector<wire::Electorate>* into) {
+  const auto place = std::find_if(
+      into->begin(), into->end(),
+      [&electorate](const wire::Electorate& other) { return other.epoch >= electorate.epoch; });
+  if (place != into->end() && place->epoch == electorate.epoch) return;
+  into->insert(place, std::move(electorate));
+}
+
+}  // namespace
+
+// `base`: the view that tells which members a replica has.
+QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, size_t replicas,
+                                           const wire::View& base) const {
+  QuorumQuestion question;
+  question.survivors = survivors;
+  question.replicas = replicas;
+  question.min_replicas = reference_ ? reference_->min_replicas : 1;
+  question.needs_majority = config_.hosted;
+  for (const wire::Electorate& electorate : recovering_ ? ReportedElectorates() : electorates_)
+    question.bases.push_back(electorate.replicas);
+  std::set<MemberId> counts = witnessed_;
+  if (FTAR_MUTANT(kAnyProofCounts)) {
+    for (const auto& [id, proof] : proven_dead_) counts.insert(id);
+  }
+  for (const MemberId first : base.Successors()) {
+    const int32_t replica = base.Find(first)->card.replica;
+    const bool dead =
+        std::all_of(base.entries.begin(), base.entries.end(), [&](const wire::ViewEntry& entry) {
+          return entry.card.replica != replica || counts.contains(entry.card.id);
+        });
+    if (dead) question.proven_dead.insert(first);
+  }
+  return membership::HasQuorum(question);
+}
+
+void CoordinatorMachine::TellNoQuorum(const std::string& why) {
+  if (std::exchange(no_quorum_told_, true)) return;
+  if (config_.hosted) stand_down_at_ = now_ + kPatience * timeout_ns_;
+  std::vector<MemberId> all;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state == State::kMember || peer.state == State::kReporting) all.push_back(id);
+  }
+  Multicast(all, wire::NoQuorum{why});
+  Tell(LogLevel::kError, "no quorum: " + why);
+}
+
+// A successor evicts nobody before it may act at all: those who are away belong to the job still.
+bool CoordinatorMachine::AwaitsQuorum(const wire::View& base,
+                                      const std::map<MemberId, Epoch>& left_out) {
+  if (!config_.hosted) return false;
+  std::set<MemberId> heard;
+  std::set<int32_t> replicas, broken;
+  for (const wire::ViewEntry& entry : base.entries) {
+    const bool leaver = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool here = Find(entry.card.id) && !left_out.contains(entry.card.id);
+    if (!here && !leaver) broken.insert(entry.card.replica);
+  }
+  for (const wire::ViewEntry& entry : base.entries) {
+    if (!Find(entry.card.id) || broken.contains(entry.card.replica)) continue;
+    heard.insert(entry.card.id);
+    replicas.insert(entry.card.replica);
+  }
+  const QuorumAnswer answer = AskQuorum(heard, replicas.size(), base);
+  if (answer.granted || FTAR_MUTANT(kReportsNotAwaited)) return false;
+  if (now_ < recover_at_) return true;
+  recover_at_ = now_ + timeout_ns_;
+  TellNoQuorum(answer.text);
+  return true;
+}
+
+// Q4, joint: the highest view that somebody heard knows formed, and what came later and somebody
+// heard has installed.
+std::vector<wire::Electorate> CoordinatorMachine::ReportedElectorates() const {
+  std::vector<wire::Electorate> all;
+  Epoch formed = 0;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.report.installed_view) continue;
+    const wire::View& view = *peer.report.installed_view;
+    formed = std::max(formed, peer.report.formed);
+    for (const wire::Electorate& electorate : view.electorates) Merge(electorate, &all);
+    Merge({view.epoch, view.Successors()}, &all);
+  }
+  std::erase_if(all, [formed](const auto& electorate) { return electorate.epoch < formed; });
+  if (FTAR_MUTANT(kInstalledBaseAlone) && !all.empty()) all.erase(all.begin(), all.end() - 1);
+  return all;
+}
+
+void CoordinatorMachine::AddElectorate(const wire::View& view) {
+  if (config_.hosted) Merge({view.epoch, view.Successors()}, &electorates_);
+}
+
+// All members hold the current view: from now on nobody goes on from an older one.
+bool CoordinatorMachine::Formed() const {
+  if (!config_.hosted || !current_) return false;
+  return std::all_of(current_->entries.begin(), current_->entries.end(),
+                     [this](const wire::ViewEntry& entry) {
+                       const Peer* peer = Find(entry.card.id);
+                       return peer && (peer->departed || peer->installed >= current_->epoch);
+                     });
+}
+
+// A death that was seen while the dead one still followed this coordinator, or had just lost it.
+void CoordinatorMachine::Witness(MemberId dead) {
+  const Peer* peer = Find(dead);
+  const auto suspicion = suspects_.find(dead);
+  const bool just_lost =
+      suspicion != suspects_.end() && now_ - suspicion->second.since <= config_.cluster_ns / 2;
+  proven_dead_.insert({dead, "its process has exited"});
+  if ((peer && peer->conn != 0) || just_lost) witnessed_.insert(dead);
+  // It may be what the quorum lacked.
+  change_due_ = change_due_ || (no_quorum_told_ && lost_.contains(dead));
+}
+
+// Somebody has installed, or a member has promised, what another coordinator has made: that one
+// goes on. What others have promised, strangers and newcomers, binds nobody.
+bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
+  const bool member = current_ && Alive(from);
+  const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
+  if (!config_.hosted || recovering_ || !current_ || heard <= made_) return false;
+  if (FTAR_MUTANT(kOvertakenGoesOn)) return false;
+  StandDown("another has numbered epoch " + std::to_string(EpochCounter(heard)));
+  return true;
+}
+
+void CoordinatorMachine::StandDown(const std::string& why) {
+  if (std::exchange(stood_down_, true)) return;
+  Tell(LogLevel::kWarn, "this member coordinates no longer: " + why);
+  ready_.stand_down = true;
+}
+
+}  // namespace ftar::membership

@@ -1,0 +1,101 @@
+#include "membership/succession.h"
+
+#include <algorithm>
+
+namespace ftar::membership {
+
+void Succession::Step(TimeNs now, const SuccessionEvent& event) {
+  now_ = std::max(now, now_);
+  if (!started_) lost_at_ = dial_at_ = now_;
+  started_ = true;
+  std::visit([this](const auto& concrete) { On(concrete); }, event);
+}
+
+void Succession::On(const HostExited& event) {
+  exited_.insert(event.member);
+  const bool in_time = !sat_down_ && now_ - gone_at_ <= config_.grace_ns;
+  if (!hosting_ && (following_ || in_time)) witnessed_.insert(event.member);
+}
+
+void Succession::On(const CoordinatorFound& event) {
+  if (event.host != config_.self && event.host != host_) witnessed_.clear();
+  host_ = event.host;
+  following_ = true;
+  dialling_ = sat_down_ = false;
+}
+
+void Succession::On(const CoordinatorGone&) {
+  dialling_ = false;
+  if (!following_) return;
+  following_ = false;
+  lost_at_ = dial_at_ = now_;
+  if (!hosting_) gone_at_ = now_;
+  // It may be back at once: the connection was lost, not the coordinator.
+  const auto place = std::find(successors_.begin(), successors_.end(), host_);
+  cursor_ = place == successors_.end() ? 0 : static_cast<size_t>(place - successors_.begin());
+}
+
+void Succession::On(const DialFailed&) {
+  dialling_ = false;
+  const auto others = std::count_if(successors_.begin(), successors_.end(), [this](MemberId id) {
+    return id != config_.self && !Exited(id);
+  });
+  const bool round_over = ++tried_ >= others;
+  if (round_over) tried_ = 0;
+  dial_at_ = now_ + (round_over ? config_.retry_ns : 0);
+}
+
+void Succession::On(const StoodDown&) {
+  if (!hosting_) return;
+  hosting_ = following_ = dialling_ = false;
+  sat_down_ = true;
+  lost_at_ = dial_at_ = now_;
+  cursor_ = 0;
+}
+
+// Those on the list before this one may come first; and the coordinator itself, if it was only the
+// connection that was lost. Who is known to be dead keeps nobody waiting.
+TimeNs Succession::TakeOverAt() const {
+  if (config_.founder && !host_) return lost_at_;
+  const auto self = std::find(successors_.begin(), successors_.end(), config_.self);
+  if (self == successors_.end()) return kNever;
+  int64_t before =
+      std::count_if(successors_.begin(), self, [this](MemberId id) { return !Exited(id); });
+  const bool counted = std::find(successors_.begin(), self, host_) != self;
+  if (host_ && !counted && *host_ != config_.self && !Exited(*host_)) ++before;
+  if (sat_down_) before += static_cast<int64_t>(successors_.size());
+  return lost_at_ + before * config_.step_ns;
+}
+
+// Invalid if there is nobody else to look for.
+MemberId Succession::NextToDial() {
+  for (size_t tried = 0; tried < successors_.size(); ++tried) {
+    const MemberId next = successors_[cursor_++ % successors_.size()];
+    if (next != config_.self && !Exited(next)) return next;
+  }
+  return {};
+}
+
+SuccessionReady Succession::TakeReady() {
+  SuccessionReady ready;
+  if (!started_ || following_) return ready;
+  if (!hosting_ && now_ >= TakeOverAt()) {
+    hosting_ = ready.take_over = true;
+    dialling_ = false;
+    dial_at_ = now_;
+  }
+  if (!dialling_ && now_ >= dial_at_) {
+    const MemberId next = hosting_ ? config_.self : NextToDial();
+    if (next.valid() || successors_.empty()) {
+      dialling_ = true;
+      ready.dial = next;
+    } else {
+      dial_at_ = now_ + config_.retry_ns;
+    }
+  }
+  if (!hosting_) ready.next_deadline = TakeOverAt();
+  if (!dialling_) ready.next_deadline = std::min(ready.next_deadline, dial_at_);
+  return ready;
+}
+
+}  // namespace ftar::membership

@@ -1,0 +1,134 @@
+// Goal: with the coordinator gone everybody looks along the list, and its members step up one after
+// the other, those whose predecessors are dead without waiting.
+#include "membership/succession.h"
+
+#include <gtest/gtest.h>
+
+namespace ftar::membership {
+namespace {
+
+constexpr TimeNs kStep = 100, kRetry = 10, kGrace = 20;
+
+MemberId Member(uint64_t i) { return {1, i + 1}; }
+
+Succession Follower(uint64_t self) {
+  SuccessionConfig config;
+  config.self = Member(self);
+  config.step_ns = kStep;
+  config.retry_ns = kRetry;
+  config.grace_ns = kGrace;
+  Succession succession(config);
+  succession.Step(0, SuccessorsKnown{{Member(0), Member(1), Member(2), Member(3)}});
+  succession.Step(0, CoordinatorFound{Member(0)});
+  return succession;
+}
+
+// Nobody answers. When does it take over?
+TimeNs TakesOverAt(Succession* succession, TimeNs from) {
+  TimeNs now = from;
+  for (int i = 0; i < 1000; ++i) {
+    const SuccessionReady ready = succession->TakeReady();
+    if (ready.take_over) return now;
+    if (ready.next_deadline == kNever && !ready.dial) return kNever;
+    if (ready.dial) {
+      succession->Step(now, DialFailed{});
+    } else {
+      now = std::max(now, ready.next_deadline);
+      succession->Step(now, SuccessionTick{});
+    }
+  }
+  return kNever;
+}
+
+TEST(Succession, TheFounderBegins) {
+  Succession succession({Member(0), 1, true, kStep, kRetry, kGrace});
+  succession.Step(5, SuccessionTick{});
+  const SuccessionReady ready = succession.TakeReady();
+  EXPECT_TRUE(ready.take_over);
+  ASSERT_TRUE(ready.dial);
+  EXPECT_EQ(*ready.dial, Member(0));
+}
+
+TEST(Succession, WhoKnowsNobodyLooksAtTheMeetingPoint) {
+  Succession succession({Member(7), 1, false, kStep, kRetry, kGrace});
+  succession.Step(5, SuccessionTick{});
+  const SuccessionReady ready = succession.TakeReady();
+  EXPECT_FALSE(ready.take_over);
+  ASSERT_TRUE(ready.dial);
+  EXPECT_FALSE(ready.dial->valid());
+}
+
+TEST(Succession, EachWaitsForThoseBeforeIt) {
+  for (uint64_t i = 1; i < 4; ++i) {
+    Succession succession = Follower(i);
+    succession.Step(1000, CoordinatorGone{});
+    EXPECT_EQ(TakesOverAt(&succession, 1000), 1000 + static_cast<TimeNs>(i) * kStep);
+  }
+}
+
+TEST(Succession, TheDeadKeepNobodyWaiting) {
+  Succession succession = Follower(2);
+  succession.Step(990, HostExited{Member(0)});
+  EXPECT_FALSE(succession.TakeReady().take_over) << "what the dead one has sent is not read yet";
+  succession.Step(1000, CoordinatorGone{});
+  EXPECT_EQ(TakesOverAt(&succession, 1000), 1000 + kStep);  // 1 may live
+  Succession next = Follower(1);
+  next.Step(990, HostExited{Member(0)});
+  next.Step(1000, CoordinatorGone{});
+  EXPECT_EQ(TakesOverAt(&next, 1000), 1000);
+}
+
+TEST(Succession, LooksAlongTheListFromWhoWasLost) {
+  Succession succession = Follower(3);
+  succession.Step(1000, CoordinatorGone{});
+  for (const uint64_t next : {0, 1, 2, 0}) {
+    SuccessionReady ready = succession.TakeReady();
+    if (!ready.dial) {
+      EXPECT_EQ(ready.next_deadline, 1000 + kRetry);
+      succession.Step(1000 + kRetry, SuccessionTick{});
+      ready = succession.TakeReady();
+    }
+    ASSERT_TRUE(ready.dial);
+    EXPECT_EQ(*ready.dial, Member(next));
+    succession.Step(1000, DialFailed{});
+  }
+}
+
+TEST(Succession, FoundAnotherItFollows) {
+  Succession succession = Follower(2);
+  succession.Step(1000, CoordinatorGone{});
+  ASSERT_TRUE(succession.TakeReady().dial);
+  succession.Step(1005, CoordinatorFound{Member(1)});
+  EXPECT_EQ(TakesOverAt(&succession, 1005), kNever);
+}
+
+TEST(Succession, WhoSitsDownLetsAllOthersTryFirst) {
+  Succession succession = Follower(1);
+  succession.Step(1000, CoordinatorGone{});
+  ASSERT_EQ(TakesOverAt(&succession, 1000), 1000 + kStep);
+  succession.Step(2000, StoodDown{});
+  EXPECT_FALSE(succession.hosting());
+  EXPECT_EQ(TakesOverAt(&succession, 2000), 2000 + 5 * kStep);
+}
+
+TEST(Succession, WhoIsNoSuccessorNeverTakesOver) {
+  Succession succession = Follower(9);
+  succession.Step(1000, CoordinatorGone{});
+  EXPECT_EQ(TakesOverAt(&succession, 1000), kNever);
+}
+
+// Rule Q4: a death that is proven long after the connection was lost does not tell what the dead
+// one has numbered meanwhile.
+TEST(Succession, OnlyWhatWasSeenInTimeIsWitnessed) {
+  Succession succession = Follower(1);
+  succession.Step(900, HostExited{Member(2)});
+  succession.Step(1000, CoordinatorGone{});
+  succession.Step(1000 + kGrace, HostExited{Member(0)});
+  succession.Step(1001 + kGrace, HostExited{Member(3)});
+  EXPECT_EQ(succession.witnessed(), (std::set<MemberId>{Member(0), Member(2)}));
+  succession.Step(1100, CoordinatorFound{Member(4)});
+  EXPECT_TRUE(succession.witnessed().empty()) << "another may have numbered views since";
+}
+
+}  // namespace
+}  // namespace ftar::membership
