@@ -73,8 +73,11 @@ bool FailureDetector::Deaf() const {
 }
 
 void FailureDetector::Heard(MemberId member) {
-  if (Deaf()) {  // all have to find their way back, not all at once
-    for (auto& [id, watched] : members_) watched.heard = awake_;
+  // All have to find their way back, not all at once: what got lost is sent again after pauses that
+  // double, so the last may come as late again as the first (RFC 6298, 5.5).
+  if (Deaf()) {
+    const TimeNs grace = std::max<TimeNs>(quiet_ - timeout_ns_, 0);
+    for (auto& [id, watched] : members_) watched.heard = awake_ + grace;
   }
   quiet_ = 0;
   const auto found = members_.find(member);
@@ -186,7 +189,7 @@ TimeNs FailureDetector::NextCheck() const {
 
 TimeNs FailureDetector::SilentFor(MemberId member) const {
   const auto found = members_.find(member);
-  return found == members_.end() ? 0 : awake_ - found->second.heard;
+  return found == members_.end() ? 0 : std::max<TimeNs>(awake_ - found->second.heard, 0);
 }
 
 bool FailureDetector::HoldsOthersUp(MemberId member) const {
