@@ -37,7 +37,7 @@ std::vector<wire::ViewEntry> RelayMachine::EntriesFor(
 
 wire::View RelayMachine::ViewFor(size_t index, const wire::View& view) const {
   return {view.epoch,   view.era,      view.base,
-          view.planned, view.boundary, EntriesFor(index, view.entries)};
+          view.planned, view.boundary, EntriesFor(index, view.entries), {}};
 }
 
 wire::Loss RelayMachine::LossFor(size_t index, wire::Loss loss) const {
