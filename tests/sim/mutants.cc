@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <thread>
@@ -64,9 +65,15 @@ void SetAlarm(int seconds) {
   setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-// Such a mistake needs weather that has relays.
-bool OfRelays(const PlantedMistake& mistake) {
-  return std::string_view(mistake.name).starts_with("kRelay");
+// The weather to look for it in: some mistakes are made only where there are relays, or where
+// members coordinate by turns.
+const char* WeatherFor(const PlantedMistake& mistake) {
+  constexpr Mutant kOfHosts[] = {Mutant::kAnyProofCounts, Mutant::kOvertakenGoesOn,
+                                 Mutant::kReportsNotAwaited};
+  if (std::string_view(mistake.name).starts_with("kRelay")) return "behind";
+  const bool hosted =
+      std::find(std::begin(kOfHosts), std::end(kOfHosts), mistake.mutant) != std::end(kOfHosts);
+  return hosted ? "hosted=1" : "";
 }
 
 // In the child: seeds one after the other, until one fails.
@@ -78,8 +85,8 @@ bool OfRelays(const PlantedMistake& mistake) {
     trail->seed = from + i;
     trail->tried = i + 1;
     SetAlarm(kSeedSeconds);
-    Weather weather = DrawWeather(trail->seed);
-    if (OfRelays(mistake)) DrawRelays(trail->seed, &weather);
+    Weather weather;
+    WeatherOf(trail->seed, WeatherFor(mistake), &weather);
     World world(trail->seed, weather, /*trace=*/false);
     const std::string failure = world.Run();
     if (failure.empty()) continue;
@@ -264,8 +271,10 @@ void PrintTable(const Hunt& hunt, const MutantSearch& search) {
                   static_cast<unsigned long long>(found.tried), mistake.mistake);
       continue;
     }
+    const std::string weather = WeatherFor(mistake);
     const std::string replay = "ftar-sim --mutant " + std::string(mistake.name) + " --replay " +
-                               std::to_string(found.seed);
+                               std::to_string(found.seed) +
+                               (weather.empty() ? "" : " --weather " + weather);
     std::printf("%-26s %-4s %-14s %7llu  %s%s\n", mistake.name, mistake.rule,
                 found.caught_by.c_str(),
                 static_cast<unsigned long long>(found.found ? found.tried : 0), stories.c_str(),
@@ -287,10 +296,12 @@ constexpr char kIntroduction[] =
     "**none** if the seeds tried found nothing, and a story did. *Stories* fail by it, each told "
     "in "
     "a few lines ([stories.md](stories.md)).\n"
-    "The rules are those of [protocol.md](protocol.md).\n"
+    "The rules are those of [protocol.md](protocol.md). Where there is a *weather*, it is the one to "
+    "look in (`--weather`): it has\n"
+    "relays, or members that coordinate by turns.\n"
     "\n"
-    "| mutant | rule | the mistake | caught by | seeds | stories |\n"
-    "|---|---|---|---|---|---|\n";
+    "| mutant | rule | the mistake | weather | caught by | seeds | stories |\n"
+    "|---|---|---|---|---|---|---|\n";
 
 void PrintMarkdown(const Hunt& hunt) {
   std::fputs(kIntroduction, stdout);
@@ -298,8 +309,8 @@ void PrintMarkdown(const Hunt& hunt) {
     const PlantedMistake& mistake = *hunt.targets()[i];
     const Found& found = hunt.found()[i];
     const bool any = found.found || !found.stories.empty();
-    std::printf("| `%s` | %s | %s | %s | %s | %s |\n", mistake.name, mistake.rule, mistake.mistake,
-                any ? found.caught_by.c_str() : "**not found**",
+    std::printf("| `%s` | %s | %s | %s | %s | %s | %s |\n", mistake.name, mistake.rule,
+                mistake.mistake, WeatherFor(mistake), any ? found.caught_by.c_str() : "**not found**",
                 found.found ? std::to_string(found.tried).c_str() : "**none**",
                 StoriesOf(found).c_str());
   }
