@@ -46,6 +46,11 @@ class Op {
   bool done = false;
 };
 
+// What ends a wait and leaves the operation alive.
+bool EndsEarly(Code code) {
+  return code == Code::kTimeout || code == Code::kQuorum || code == Code::kCoordinator;
+}
+
 class Job::Impl {
  public:
   bool destroyed = false;
@@ -117,7 +122,7 @@ Status Job::Wait(const OpPtr& op, int64_t) {
     op->aborted = true;
     return Status(Code::kState, "destroyed");
   }
-  op->done = true;
+  op->done = !EndsEarly(World().wait.code());
   return World().wait;
 }
 Expected<collective::Outcome> Job::OutcomeOf(const GroupPtr&, Seq seq) const {
