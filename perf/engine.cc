@@ -66,6 +66,8 @@ EndRecord Engine::Run() {
     place_from_start_ = false;
   }
   for (; status == FTAR_OK && seq < schedule_.size() && !EndsBefore(seq); ++seq) {
+    // Who is done with the last one leaves, and closes links that no fault has closed.
+    if (seq + 1 == schedule_.size()) session_->SendCounters(last_epoch_);
     status = RunOne(seq);
   }
   if (status == FTAR_OK) status = Drain();

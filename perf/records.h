@@ -63,7 +63,7 @@ inline constexpr std::array<const char*, 8> kCounterNames = {
     "bytes_resent", "control_messages", "ops_delivered", "view_changes"};
 enum CounterIndex { kLinksOpened, kLinksClosed, kLinksKept, kBytesSent, kBytesResent };
 
-// The library's counters, each time the epoch has changed and at the end.
+// The library's counters: each time the epoch has changed, before the last operation, at the end.
 struct CountersRecord {
   uint64_t epoch = 0;
   int64_t time_ns = 0;
