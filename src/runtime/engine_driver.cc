@@ -152,7 +152,7 @@ void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
     case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
     case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
     case Todo::Kind::kCancelSends: return CancelSends(now, group, todo.id);
-    case Todo::Kind::kFinishSends: return;  // Deliver waits for them
+    case Todo::Kind::kFinishSends: return FinishSends(group, todo.id);
     case Todo::Kind::kDeliver: return Deliver(now, group, std::move(todo.outcome));
   }
 }

@@ -178,15 +178,28 @@ bool EngineDriver::HasFlights(GroupKey group, Seq seq) const {
 
 void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
   if (flights_used_ == 0) return;
+  for (transport::Link* link : LinksOfFlights(group, seq)) link->CancelOp(group, seq);
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     const Flight& flight = flights_[slot];
+    if (flight.used && flight.group == group && flight.seq == seq) EndFlightAt(now, slot);
+  }
+}
+
+void EngineDriver::FinishSends(GroupKey group, Seq seq) {
+  if (flights_used_ == 0) return;
+  for (transport::Link* link : LinksOfFlights(group, seq)) link->FinishOp(group, seq);
+}
+
+std::vector<transport::Link*> EngineDriver::LinksOfFlights(GroupKey group, Seq seq) const {
+  std::vector<transport::Link*> links;
+  for (const Flight& flight : flights_) {
     if (!flight.used || flight.group != group || flight.seq != seq) continue;
     const auto peer = peers_.find(flight.to);
-    if (peer != peers_.end() && peer->second.link != nullptr) {
-      peer->second.link->CancelOp(group, seq);
-    }
-    EndFlightAt(now, slot);
+    transport::Link* link = peer != peers_.end() ? peer->second.link : nullptr;
+    if (link != nullptr && std::find(links.begin(), links.end(), link) == links.end())
+      links.push_back(link);
   }
+  return links;
 }
 
 // What the revoked peer has sent whole and checksummed may still be needed by what runs; its memory

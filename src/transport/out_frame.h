@@ -37,7 +37,8 @@ struct OutFrame {
   bool payload_crc_known = false;
   bool cancelled =
       false;  // finished from a private copy; if it must travel again it does so as a tombstone
-  bool unrepeatable = false;  // FinishOp: the payload may be gone, it cannot travel again
+  bool finishing = false;     // FinishOp: its memory goes back when it is written
+  bool unrepeatable = false;  // and has gone: it cannot travel again
   bool sent_before = false;
 
   size_t wire_bytes() const { return sizeof(wire::FrameHeader) + ext.size() + payload.size(); }
@@ -68,7 +69,7 @@ struct OutFrame {
     payload = {};
     copy = {};
     cookie = 0;
-    cancelled = unrepeatable = false;
+    cancelled = finishing = unrepeatable = false;
     payload_crc_known = true;
   }
 };

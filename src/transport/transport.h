@@ -74,9 +74,9 @@ class Link {
   // finished from a private copy. Their kSent never comes.
   virtual void CancelOp(uint32_t group, uint64_t seq) = 0;
 
-  // Like CancelOp, but the frames must still arrive: what is not written yet is copied, what is
-  // written and unacknowledged can no longer be sent again. For operations without fault tolerance,
-  // whose buffers go back to the caller early.
+  // The frames must arrive, but their memory is wanted back: each kSent comes when its frame is
+  // written, not when the peer has acknowledged it. What is lost behind that cannot be sent again,
+  // and the link is lost with it. For operations without fault tolerance.
   virtual void FinishOp(uint32_t group, uint64_t seq) = 0;
 
   // Gives a received frame's memory back. Tokens are per link; releasing in any order is legal.

@@ -229,7 +229,7 @@ TEST_P(ConformTest, CancelledOperationsLeaveTheirMemoryAlone) {
   EXPECT_EQ(a.Count(Kind::kSent), 0) << "kSent of a cancelled frame";
 }
 
-TEST_P(ConformTest, FinishedOperationsArriveThoughTheirMemoryChanges) {
+TEST_P(ConformTest, FinishedOperationsGiveTheirMemoryBackWhenWritten) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
   Link* link = a.device->Find(b.card.id);
@@ -237,12 +237,18 @@ TEST_P(ConformTest, FinishedOperationsArriveThoughTheirMemoryChanges) {
   constexpr uint64_t kFrames = 60;
   std::vector<TestFrame> frames;
   for (uint64_t i = 0; i < kFrames; ++i) frames.push_back(MakeFrame(i, kBytes));
-  for (const TestFrame& frame : frames) link->Send(frame.header, {}, frame.payload, false, 1);
+  for (uint64_t i = 0; i < kFrames; ++i)
+    link->Send(frames[i].header, {}, frames[i].payload, false, i + 1);
+  uint64_t sent = 0;
+  a.filter = [&](Completion& c) {
+    if (c.kind != Kind::kSent) return true;
+    ++sent;
+    std::vector<std::byte>& payload = frames.at(c.cookie - 1).payload;
+    std::fill(payload.begin(), payload.end(), std::byte{0xee});
+    return false;
+  };
   a.PollOnce();
-  for (TestFrame& frame : frames) {
-    link->FinishOp(7, frame.header.seq);
-    std::fill(frame.payload.begin(), frame.payload.end(), std::byte{0xee});
-  }
+  for (const TestFrame& frame : frames) link->FinishOp(7, frame.header.seq);
   uint64_t next = 0;
   b.filter = [&](Completion& c) {
     if (c.kind != Kind::kReceived) return true;
@@ -250,7 +256,18 @@ TEST_P(ConformTest, FinishedOperationsArriveThoughTheirMemoryChanges) {
     c.link->Release(c.token);
     return false;
   };
-  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next == kFrames; }));
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next == kFrames && sent == kFrames; }));
+}
+
+// A peer that has all it needs may not look at its links again for long.
+TEST_P(ConformTest, WhatFinishesNeedsNoWordOfThePeer) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  const TestFrame frame = MakeFrame(0, 100'000);
+  link->Send(frame.header, {}, frame.payload, false, 1);
+  link->FinishOp(7, frame.header.seq);
+  EXPECT_TRUE(PumpUntil({&a}, [&] { return a.Count(Kind::kSent) == 1; }));
 }
 
 TEST_P(ConformTest, RevokedPeersAreGone) {

@@ -118,16 +118,6 @@ void ShmLink::CancelOp(uint32_t group, uint64_t seq) {
   device_->DropSent(this, group, seq);
 }
 
-void ShmLink::FinishOp(uint32_t group, uint64_t seq) {
-  device_->DropSent(this, group, seq);
-  for (auto& frame : queue_) {
-    if (!frame->belongs_to(group, seq)) continue;
-    frame->cookie = 0;
-    if (!frame->MakePrivate(device_->pool()))
-      return Fail({Code::kMemory, "no memory to finish an operation's frames"});
-  }
-}
-
 // ---- in
 
 size_t ShmLink::Receive(size_t budget_bytes) {

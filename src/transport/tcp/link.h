@@ -133,6 +133,8 @@ class TcpLink : public Link {
   void ApplyAck(uint64_t ack);
   void TrimWindow();
   void Tombstone(OutFrame* frame);
+  void LetGo(OutFrame* frame);
+  void TellSent(const OutFrame* frame);
   void CancelNumbered(OutFrame* frame);
   void Unstall();
   bool HasUnwritten() const;

@@ -71,25 +71,32 @@ void TcpLink::CancelNumbered(OutFrame* frame) {
 }
 
 void TcpLink::FinishOp(uint32_t group, uint64_t seq) {
-  bool memory = true;
-  for (auto& frame : queue_) {
-    if (!frame->belongs_to(group, seq)) continue;
-    frame->cookie = 0;
-    memory = memory && frame->MakePrivate(device_->pool());
-  }
+  for (auto& frame : queue_) frame->finishing |= frame->belongs_to(group, seq);
   for (auto& frame : window_) {
     if (!frame->belongs_to(group, seq)) continue;
-    frame->cookie = 0;
-    if (frame->state != OutFrame::State::kWritten) {
-      memory = memory && frame->MakePrivate(device_->pool());
-    } else if (frame->copy.empty() && !frame->payload.empty()) {
-      window_bytes_ -= frame->payload.size();
-      frame->payload = {};
-      frame->unrepeatable = true;
-    }
+    frame->finishing = true;
+    if (frame->state == OutFrame::State::kWritten) LetGo(frame.get());
   }
-  device_->DropSent(this, group, seq);
-  if (!memory) Fail({Code::kMemory, "no memory to finish an operation's frames"});
+}
+
+// Its memory is the caller's again; what has memory of its own can still travel anew.
+void TcpLink::LetGo(OutFrame* frame) {
+  if (frame->cookie != 0) TellSent(frame);
+  frame->cookie = 0;
+  if (!frame->copy.empty() || frame->payload.empty()) return;
+  window_bytes_ -= frame->payload.size();
+  frame->payload = {};
+  frame->unrepeatable = true;
+}
+
+void TcpLink::TellSent(const OutFrame* frame) {
+  Completion completion;
+  completion.kind = Completion::Kind::kSent;
+  completion.link = this;
+  completion.peer = peer_;
+  completion.cookie = frame->cookie;
+  completion.header = frame->header;
+  device_->Emit(std::move(completion));
 }
 
 // The frame keeps its number, so that the peer's count stays whole.
@@ -236,6 +243,7 @@ void TcpLink::CollectWritten(int slot) {
     }
     frame->state = OutFrame::State::kWritten;
     if (frame->cancelled) Tombstone(frame);
+    if (frame->finishing) LetGo(frame);
   }
   TrimWindow();
 }
@@ -272,15 +280,7 @@ void TcpLink::TrimWindow() {
   while (!window_.empty() && window_begin_ < acked_) {
     OutFrame* frame = window_.front().get();
     if (frame->state == OutFrame::State::kAssigned) break;
-    if (frame->cookie != 0) {
-      Completion completion;
-      completion.kind = Completion::Kind::kSent;
-      completion.link = this;
-      completion.peer = peer_;
-      completion.cookie = frame->cookie;
-      completion.header = frame->header;
-      device_->Emit(std::move(completion));
-    }
+    if (frame->cookie != 0) TellSent(frame);
     resend_.erase(window_begin_);
     window_bytes_ -= frame->wire_bytes();
     window_.pop_front();
