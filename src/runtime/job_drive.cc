@@ -170,9 +170,11 @@ void Job::Impl::TakeWheel(Wheel who) {
 }
 
 void Job::Impl::LeaveWheel() {
-  if (wheel_ == Wheel::kUser) last_user_drive_ns_ = Now();
+  // A peer may wait for what is still to be sent, and this thread may not come back soon.
+  const bool owes = driver_->sending();
+  if (wheel_ == Wheel::kUser) last_user_drive_ns_ = owes ? 0 : Now();
   wheel_ = Wheel::kNobody;
-  if (progress_waits_) progress_.notify_one();
+  if (progress_waits_ || owes) progress_.notify_one();
 }
 
 void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
@@ -233,6 +235,7 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
     TakeWheel(Wheel::kUser);
     try {
       Drive(lock, done, deadline);
+      if (driver_->sending()) Pump(Now());
     } catch (...) {  // whatever it is, it is not this wait's alone
       if (!lock.owns_lock()) lock.lock();
       driver_->Break();
