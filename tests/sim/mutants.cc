@@ -296,7 +296,8 @@ constexpr char kIntroduction[] =
     "**none** if the seeds tried found nothing, and a story did. *Stories* fail by it, each told "
     "in "
     "a few lines ([stories.md](stories.md)).\n"
-    "The rules are those of [protocol.md](protocol.md). Where there is a *weather*, it is the one to "
+    "The rules are those of [protocol.md](protocol.md). Where there is a *weather*, it is the one "
+    "to "
     "look in (`--weather`): it has\n"
     "relays, or members that coordinate by turns.\n"
     "\n"
@@ -309,10 +310,10 @@ void PrintMarkdown(const Hunt& hunt) {
     const PlantedMistake& mistake = *hunt.targets()[i];
     const Found& found = hunt.found()[i];
     const bool any = found.found || !found.stories.empty();
-    std::printf("| `%s` | %s | %s | %s | %s | %s | %s |\n", mistake.name, mistake.rule,
-                mistake.mistake, WeatherFor(mistake), any ? found.caught_by.c_str() : "**not found**",
-                found.found ? std::to_string(found.tried).c_str() : "**none**",
-                StoriesOf(found).c_str());
+    std::printf(
+        "| `%s` | %s | %s | %s | %s | %s | %s |\n", mistake.name, mistake.rule, mistake.mistake,
+        WeatherFor(mistake), any ? found.caught_by.c_str() : "**not found**",
+        found.found ? std::to_string(found.tried).c_str() : "**none**", StoriesOf(found).c_str());
   }
 }
 
