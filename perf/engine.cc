@@ -209,8 +209,11 @@ void Engine::PrepareSampler(const Slot& slot) {
   }
   batch_ops_.assign(batch_.size(), nullptr);
   const Values values = options_.rounding ? Values::kRounding : Values::kExact;
+  Sampler::Work beside;
+  if (beside_ != nullptr) beside = [this] { return RunBatch(beside_->group()); };
   sampler_->BeginPlace(row, InputTile(row.dtype, redop, session_->replica(), place_round_, values),
-                       shapes, {places_.begin(), places_.begin() + row.aggregate});
+                       shapes, {places_.begin(), places_.begin() + row.aggregate},
+                       std::move(beside));
 }
 
 // A fresh run has no faults, so its members are those of its start, and everything is delivered.
@@ -218,13 +221,14 @@ ftarResult_t Engine::Sample(uint64_t seq, const Slot& slot) {
   ftarResult_t status = Drain();
   if (status != FTAR_OK) return status;
   SetState(RankState::kStarts, seq);
-  status = sampler_->Iterate(slot.index / RowOf(slot).aggregate, [this] { return RunBatch(); });
+  status = sampler_->Iterate(slot.index / RowOf(slot).aggregate,
+                             [this] { return RunBatch(session_->group()); });
   done_ += batch_.size();
   board_->delivered.store(done_, std::memory_order_relaxed);
   return status;
 }
 
-ftarResult_t Engine::RunBatch() {
+ftarResult_t Engine::RunBatch(ftarGroup_t group) {
   const auto finish = [this](ftarOp_t op) {
     ftarResult_t status = FTAR_TIMEOUT;
     const int64_t give_up_ns = NowNs() + options_.hang_timeout_s * int64_t{1'000'000'000};
@@ -234,14 +238,14 @@ ftarResult_t Engine::RunBatch() {
   };
   ftarResult_t status = FTAR_OK;
   if (!options_.blocking) {
-    status = ftarOpStartMany(session_->group(), batch_.data(), sizeof batch_[0], batch_.size(),
-                             batch_ops_.data());
+    status =
+        ftarOpStartMany(group, batch_.data(), sizeof batch_[0], batch_.size(), batch_ops_.data());
     for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) status = finish(batch_ops_[i]);
     return status;
   }
   for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) {
     ftarOp_t op = nullptr;
-    status = ftarOpStart(session_->group(), &batch_[i], &op);
+    status = ftarOpStart(group, &batch_[i], &op);
     if (status == FTAR_OK) status = finish(op);
   }
   return status;

@@ -24,6 +24,8 @@ class Engine {
  public:
   Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
          Board* board, Arena* arena, Reporter* reporter);
+  // Runs that session's operations in pairs with its own. Before Run.
+  void SetBeside(Session* beside) { beside_ = beside; }
 
   // Runs from the session's first operation to the schedule's end, or until this member is out.
   EndRecord Run();
@@ -54,7 +56,7 @@ class Engine {
   // Fresh: one iteration by the sampler, and what it runs on the clock.
   void PrepareSampler(const Slot& slot);
   ftarResult_t Sample(uint64_t seq, const Slot& slot);
-  ftarResult_t RunBatch();
+  ftarResult_t RunBatch(ftarGroup_t group);
   void EndSamples(RowRecord* record);
   Flight NewPlacedFlight(uint64_t seq, const Slot& slot) const;
   ftarResult_t WaitOldest();
@@ -81,6 +83,7 @@ class Engine {
   const Options& options_;
   const Schedule& schedule_;
   Session* session_;
+  Session* beside_ = nullptr;  // the same ranks without fault tolerance; null unless --ideal=ft-off
   Buffers* buffers_;
   BoardSlot* board_;
   BoardSlot* command_;  // the first slot, whose end_seq speaks to all

@@ -50,7 +50,10 @@ std::string Fleet::Open(uint64_t arena_part_bytes) {
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signal_fd_ < 0) return "no descriptor for signals";
   token_ = RandomToken();
-  return coordinator_.Start(token_, kCoordinatorTimeoutS);
+  std::string error = coordinator_.Start(token_, kCoordinatorTimeoutS);
+  if (error.empty() && options_.ideal == IdealKind::kFtOff)
+    error = second_coordinator_.Start(token_, kCoordinatorTimeoutS);
+  return error;
 }
 
 bool Fleet::StartRank(const RankStart& start) {
@@ -68,6 +71,10 @@ bool Fleet::StartRank(const RankStart& start) {
       {"--rank-board-fd", board_->fd()}, {"--rank-arena-fd", arena_fd}};
   for (const auto& [name, value] : values) {
     request.arguments.insert(request.arguments.end(), {name, std::to_string(value)});
+  }
+  if (options_.ideal == IdealKind::kFtOff) {
+    request.arguments.emplace_back("--rank-second-coordinator");
+    request.arguments.push_back(second_coordinator_.address());
   }
   if (start.newcomer) request.arguments.emplace_back("--rank-newcomer");
   if (start.bystander) request.arguments.emplace_back("--rank-bystander");

@@ -85,6 +85,7 @@ class Fleet {
   const OnRecord on_record_;
   const OnGone on_gone_;
   Coordinator coordinator_;
+  Coordinator second_coordinator_;  // of the job beside, only with --ideal=ft-off
   std::unique_ptr<Board> board_;
   std::unique_ptr<Arena> arena_;
   std::string token_;

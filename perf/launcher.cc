@@ -84,7 +84,7 @@ bool Launcher::MayDie(int number) const {
 
 std::string Launcher::Start() {
   uint64_t part_bytes = options_.fresh ? 1 : 0;
-  if (options_.ideal != IdealKind::kNone)
+  if (options_.ideal == IdealKind::kPull || options_.ideal == IdealKind::kPush)
     part_bytes = Ideal::PartBytes(BufferBytes(options_, schedule_, options_.ranks));
   const std::string error = fleet_.Open(part_bytes);
   if (!error.empty()) return error;

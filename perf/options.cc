@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <map>
 
 #include "fmt/format.h"
 #include "perf/board.h"
@@ -60,7 +61,8 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
                 "clock and read their outputs; with -I 1, -z 1, and -m and --iters by size");
   app->add_flag("--ideal{pull}", raw->ideal,
                 "--fresh, and beside it in pairs the same by a program without any protocol; "
-                "--ideal=push: by one that writes into everybody's memory");
+                "--ideal=push: by one that writes into everybody's memory; --ideal=ft-off: by "
+                "libftar with --ft off");
   app->add_option("--pairs", raw->pairs, "of --ideal: so many blocks of iterations of each (21)");
   app->add_option("-N,--run_cycles", options->cycles, "times to run all rows (1)");
   app->add_option("-z,--blocking", raw->blocking, "1: wait for each operation (0)");
@@ -122,6 +124,7 @@ void AddHiddenFlags(CLI::App* app, RankRole* role) {
   app->add_option("--rank-slot", role->slot)->group("");
   app->add_flag("--rank-newcomer", role->newcomer)->group("");
   app->add_flag("--rank-bystander", role->bystander)->group("");
+  app->add_option("--rank-second-coordinator", role->second_coordinator)->group("");
 }
 
 std::string ReadSizes(const Raw& raw, Options* options) {
@@ -187,26 +190,37 @@ std::string ReadBuckets(const Raw& raw, Options* options) {
   return "";
 }
 
+std::string ReadIdeal(const Raw& raw, Options* options) {
+  if (raw.ideal.empty()) return "";
+  const std::map<std::string, IdealKind> kinds = {
+      {"pull", IdealKind::kPull}, {"push", IdealKind::kPush}, {"ft-off", IdealKind::kFtOff}};
+  const auto kind = kinds.find(raw.ideal);
+  if (kind == kinds.end()) return fmt::format("--ideal={}: it is pull, push or ft-off", raw.ideal);
+  options->ideal = kind->second;
+  options->fresh = true;
+  options->pairs = raw.pairs;
+  // The ideal works out of place.
+  if (raw.placement.empty()) options->in_place = false;
+  if (raw.pairs < 1) return "--pairs is at least 1";
+  if (options->in_place && options->out_of_place) return "--ideal: one --placement at a time";
+  if (options->collectives != std::vector<ftarKind_t>{FTAR_ALLREDUCE} ||
+      options->types != std::vector<ftarDtype_t>{FTAR_F32} ||
+      options->ops != std::vector<ftarRedop_t>{FTAR_SUM}) {
+    return "--ideal knows only the all-reduce of floats with sum";
+  }
+  if (options->ideal == IdealKind::kFtOff && !options->fault_tolerance)
+    return "--ideal=ft-off: what runs beside it has fault tolerance: not with --ft off";
+  // A job's own memory is nothing special to another job.
+  if (options->ideal == IdealKind::kFtOff && options->memory != MemoryKind::kPlain)
+    return "--ideal=ft-off works on --memory plain";
+  return "";
+}
+
 // What --fresh and --ideal bring along.
 std::string ReadFresh(const Raw& raw, Options* options) {
-  const std::string error = ReadBuckets(raw, options);
+  std::string error = ReadBuckets(raw, options);
+  if (error.empty()) error = ReadIdeal(raw, options);
   if (!error.empty()) return error;
-  if (!raw.ideal.empty()) {
-    if (raw.ideal != "pull" && raw.ideal != "push")
-      return fmt::format("--ideal={}: it is pull or push", raw.ideal);
-    options->ideal = raw.ideal == "push" ? IdealKind::kPush : IdealKind::kPull;
-    options->fresh = true;
-    options->pairs = raw.pairs;
-    // The ideal works out of place.
-    if (raw.placement.empty()) options->in_place = false;
-    if (raw.pairs < 1) return "--pairs is at least 1";
-    if (options->in_place && options->out_of_place) return "--ideal: one --placement at a time";
-    if (options->collectives != std::vector<ftarKind_t>{FTAR_ALLREDUCE} ||
-        options->types != std::vector<ftarDtype_t>{FTAR_F32} ||
-        options->ops != std::vector<ftarRedop_t>{FTAR_SUM}) {
-      return "--ideal knows only the all-reduce of floats with sum";
-    }
-  }
   const bool fresh = options->fresh;
   options->iters = raw.iters != kNotGiven ? raw.iters : fresh ? 0 : 20;
   options->aggregate = raw.aggregate != kNotGiven ? raw.aggregate : fresh ? 0 : 1;

@@ -20,8 +20,9 @@ enum class Average { kRank0, kMean, kMin, kMax };
 
 enum class MemoryKind { kPlain, kLibrary, kRegistered };
 
-// What runs beside libftar in pairs (perf/ideal.h).
-enum class IdealKind { kNone, kPull, kPush };
+// What runs beside libftar in pairs: a program without any protocol (perf/ideal.h), or libftar
+// itself without fault tolerance, in a job of its own between the same processes.
+enum class IdealKind { kNone, kPull, kPush, kFtOff };
 
 // What a process started by the launcher is told; a user never types these.
 struct RankRole {
@@ -30,9 +31,10 @@ struct RankRole {
   int world = 0;
   int report_fd = -1;  // JSON lines to the launcher
   int board_fd = -1;
-  int arena_fd = -1;       // only with --fresh
-  bool newcomer = false;   // joins a job that is running
-  bool bystander = false;  // does everything that a newcomer does, except join
+  int arena_fd = -1;               // only with --fresh
+  bool newcomer = false;           // joins a job that is running
+  bool bystander = false;          // does everything that a newcomer does, except join
+  std::string second_coordinator;  // of the job beside, only with --ideal=ft-off
 };
 
 struct Options {

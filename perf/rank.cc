@@ -122,6 +122,25 @@ class Dumper {
   std::thread thread_;
 };
 
+// The same ranks once more, in a job without fault tolerance (--ideal=ft-off).
+class Beside {
+ public:
+  explicit Beside(const Options& options) : options_(options), session_(options_, &reporter_) {
+    options_.fault_tolerance = false;
+    options_.knobs.emplace_back("coordinator", options.role.second_coordinator);
+  }
+  ftarResult_t Enter() {
+    const ftarResult_t status = session_.Join();
+    return status == FTAR_OK ? session_.Enter(options_.window) : status;
+  }
+  Session* session() { return &session_; }
+
+ private:
+  Options options_;
+  SilentReporter reporter_;
+  Session session_;
+};
+
 // The control of a join: everything up to the join, and nothing after it.
 int StandBy(BoardSlot* slot) {
   slot->state.store(static_cast<int32_t>(RankState::kDone));
@@ -147,9 +166,16 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
   const Dumper dumper(options, session->job());
   Engine engine(options, schedule, session, buffers, station.board.get(), station.arena.get(),
                 reporter);
+  std::optional<Beside> beside;
+  if (options.ideal == IdealKind::kFtOff) {
+    status = beside.emplace(options).Enter();
+    if (status != FTAR_OK) return Fail(reporter, status, "join without fault tolerance");
+    engine.SetBeside(beside->session());
+  }
   const EndRecord end = engine.Run();
   if (end.status == FTAR_OK) {
     slot->state.store(static_cast<int32_t>(RankState::kLeaving));
+    if (beside) beside->session()->Leave();
     session->Leave();
   }
   slot->state.store(static_cast<int32_t>(RankState::kDone));

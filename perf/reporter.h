@@ -24,6 +24,12 @@ class Reporter {
   virtual void Send(const Record& record) = 0;
 };
 
+// Of a session that nobody asks about.
+class SilentReporter : public Reporter {
+ public:
+  void Send(const Record&) override {}
+};
+
 // Writes JSON lines.  A launcher that has gone away is noticed by the kernel (PDEATHSIG), not here.
 class PipeReporter : public Reporter {
  public:

@@ -21,12 +21,12 @@ PairPosition PositionOf(int iters, int pairs, int index) {
 }
 
 Sampler::Sampler(const Options& options, Arena* arena) : arena_(arena), rank_(options.role.index) {
-  if (options.ideal != IdealKind::kNone)
+  if (options.ideal == IdealKind::kPull || options.ideal == IdealKind::kPush)
     ideal_.emplace(arena, rank_, options.ideal == IdealKind::kPush);
 }
 
 void Sampler::BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
-                         std::vector<BufferPair> buffers) {
+                         std::vector<BufferPair> buffers, Work beside) {
   iters_ = row.iters;
   pairs_ = row.pairs;
   width_ = input.element_bytes;
@@ -36,6 +36,8 @@ void Sampler::BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
   times_ns_.clear();
   ideal_ns_.clear();
   ideal_buffers_.clear();
+  beside_ = std::move(beside);
+  if (beside_) ideal_buffers_ = buffers_;
   if (!ideal_) return;
   char* next = ideal_->buffers();
   for (const Shape& shape : shapes_) {
@@ -43,26 +45,30 @@ void Sampler::BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
     ideal_buffers_.push_back({next, next + stride});
     next += 2 * stride;
   }
-  if (ideal_) arena_->Touch();
-}
-
-ftarResult_t Sampler::Iterate(int index, const Work& work) {
-  const PairPosition position = PositionOf(iters_, pairs_, index);
-  if (position.ideal_before) RunIdeal(position.block);
-  const ftarResult_t status = Take(buffers_, work, &times_ns_);
-  if (status == FTAR_OK && position.ideal_after) RunIdeal(position.block);
-  return status;
-}
-
-void Sampler::RunIdeal(int iterations) {
-  const Work work = [this] {
+  arena_->Touch();
+  beside_ = [this] {
     for (size_t i = 0; i < ideal_buffers_.size(); ++i) {
       ideal_->AllReduce(reinterpret_cast<const float*>(ideal_buffers_[i].send),
                         reinterpret_cast<float*>(ideal_buffers_[i].recv), shapes_[i].count);
     }
     return FTAR_OK;
   };
-  for (int i = 0; i < iterations; ++i) Take(ideal_buffers_, work, &ideal_ns_);
+}
+
+ftarResult_t Sampler::Iterate(int index, const Work& work) {
+  const PairPosition position = PositionOf(iters_, pairs_, index);
+  ftarResult_t status = FTAR_OK;
+  if (position.ideal_before) status = RunIdeal(position.block);
+  if (status == FTAR_OK) status = Take(buffers_, work, &times_ns_);
+  if (status == FTAR_OK && position.ideal_after) status = RunIdeal(position.block);
+  return status;
+}
+
+ftarResult_t Sampler::RunIdeal(int iterations) {
+  ftarResult_t status = FTAR_OK;
+  for (int i = 0; i < iterations && status == FTAR_OK; ++i)
+    status = Take(ideal_buffers_, beside_, &ideal_ns_);
+  return status;
 }
 
 ftarResult_t Sampler::Take(const std::vector<BufferPair>& buffers, const Work& work,
@@ -84,8 +90,10 @@ ftarResult_t Sampler::Take(const std::vector<BufferPair>& buffers, const Work& w
   return FTAR_OK;
 }
 
-uint64_t Sampler::CountIdealWrong(const Tile& expected) const {
+uint64_t Sampler::CountIdealWrong(const Tile& expected) {
   uint64_t wrong = 0;
+  std::vector<int64_t> unrecorded;
+  if (!ideal_ && Take(ideal_buffers_, beside_, &unrecorded) != FTAR_OK) wrong = 1;
   for (size_t i = 0; i < ideal_buffers_.size(); ++i)
     wrong += CountWrong(expected, 0, shapes_[i].recv_elements, ideal_buffers_[i].recv);
   return wrong;

@@ -36,13 +36,15 @@ class Sampler {
 
   Sampler(const Options& options, Arena* arena);
 
-  // A row in one placement: what each operation of an iteration writes and reads.
+  // A row in one placement: what each operation of an iteration writes and reads. `beside` is what
+  // runs in pairs with it, on the same buffers; null: the ideal, or nothing.
   void BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
-                  std::vector<BufferPair> buffers);
+                  std::vector<BufferPair> buffers, Work beside);
   // One iteration of libftar's, and the ideal's blocks around it.
   ftarResult_t Iterate(int index, const Work& work);
-  // Elements of the ideal's last results that differ from this tile.
-  uint64_t CountIdealWrong(const Tile& expected) const;
+  // Elements of the ideal's results that differ from this tile; what runs on libftar's own buffers
+  // runs once more for it, off the record. All ranks call it.
+  uint64_t CountIdealWrong(const Tile& expected);
 
   // Nanoseconds of one iteration's operation, in order.
   const std::vector<int64_t>& times_ns() const { return times_ns_; }
@@ -51,11 +53,12 @@ class Sampler {
  private:
   ftarResult_t Take(const std::vector<BufferPair>& buffers, const Work& work,
                     std::vector<int64_t>* times_ns);
-  void RunIdeal(int iterations);
+  ftarResult_t RunIdeal(int iterations);
 
   Arena* arena_;
   const int rank_;
   std::optional<Ideal> ideal_;
+  Work beside_;
   int iters_ = 0, pairs_ = 0;
   size_t width_ = 0;
   Tile input_;
