@@ -81,7 +81,8 @@ TEST(Perf, WithoutFaultToleranceTheRunEndsInTime) {
 }
 
 TEST(Perf, TheIdealStandsBesideEachRowAndIsRight) {
-  for (const auto& [ideal, memory] : {std::pair{"--ideal", "library"}, {"--ideal=push", "plain"}}) {
+  for (const auto& [ideal, memory] :
+       {std::pair{"--ideal", "library"}, {"--ideal=push", "plain"}, {"--ideal=ft-off", "plain"}}) {
     const Result result =
         RunPerf({"-n", "3", "--transport", "shm", "--sizes", "4,200,1M", "--pairs", "2", "--iters",
                  "5", "-m", "2", "--memory", memory, "-T", "20", ideal});
@@ -258,6 +259,8 @@ TEST(Perf, ABadFlagIsNamed) {
       {{"-n", "4", "--transport", "shm", "--fault", "corrupt:2@3"}, "--transport tcp"},
       {{"-n", "4", "--fault", "reset:2@3"}, "--transport tcp"},
       {{"-n", "4", "--ft", "off", "--fault", "kill:2@3"}, "--ft off"},
+      {{"-n", "2", "--ft", "off", "--ideal=ft-off"}, "--ft off"},
+      {{"-n", "2", "--memory", "library", "--ideal=ft-off"}, "--memory plain"},
       {{"--fault", "kill:2@3"}, "-n"},
       {{"-n", "2", "--set", "novalue"}, "novalue"},
   };
