@@ -259,9 +259,13 @@ void Engine::Impl::On(const LinkIsDown& event) {
   who.cause = event.code;
   who.stage = "link";
   who.text = event.text;
-  // Whoever leaves closes its links when it is released: users have been told that it leaves.
+  // Whoever leaves closes its links when it is released: users have been told that it leaves. Where
+  // all leave no view says so, and this member needs no link any more.
   const wire::ViewEntry* entry = view_ ? view_->Find(event.peer) : nullptr;
-  if (!Known(event.peer) || (entry && entry->last.kind != wire::Bound::Kind::kNone)) return;
+  if (!Known(event.peer) || leave_ready_told_ ||
+      (entry && entry->last.kind != wire::Bound::Kind::kNone)) {
+    return;
+  }
   ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
 }
 

@@ -300,5 +300,20 @@ TEST_F(Pair, EvictTellsTheVictimAndTheOthers) {
   EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
 }
 
+// Nobody has lost anybody: whoever is let go first closes its links while the other still waits.
+TEST_F(Pair, WhereAllLeaveNobodyHearsOfLostLinks) {
+  ExpectWorking();
+  std::thread other([this] { EXPECT_EQ(ftarJobLeave(jobs_[1], kLongNs), FTAR_OK); });
+  EXPECT_EQ(ftarJobLeave(jobs_[0], kLongNs), FTAR_OK) << LastError().text;
+  other.join();
+  for (ftarJob_t job : jobs_) {
+    ftarEvent event = FTAR_EVENT_INIT;
+    while (ftarJobNextEvent(job, &event, 0) == FTAR_OK) {
+      EXPECT_NE(event.type, FTAR_EVENT_LINK_DOWN) << event.who.text;
+      EXPECT_NE(event.type, FTAR_EVENT_MEMBER_LOST) << event.who.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace process
