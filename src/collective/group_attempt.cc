@@ -155,7 +155,8 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   const bool segmented =
       op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather;
   const int32_t segments = segmented ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
-  op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, segments, config_.chunk_bytes);
+  op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, op.spec.accumulator_bytes, segments,
+                       config_.chunk_bytes);
   const plan::PlanKind forced = op.spec.plan != plan::PlanKind::kAuto ? op.spec.plan : config_.plan;
   // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
   // already here.

@@ -5,14 +5,16 @@
 
 namespace ftar::plan {
 
-Grid::Grid(uint64_t count, uint32_t element_bytes, int32_t segments, uint64_t chunk_bytes)
+Grid::Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, int32_t segments,
+           uint64_t chunk_bytes)
     : count_(count), segments_(segments) {
   assert(element_bytes > 0 && segments > 0);
   const uint64_t bytes = count * element_bytes;
   if (chunk_bytes == 0) {
     chunk_bytes = std::clamp(bytes / kChunksWanted, kChunkBytesMin, kChunkBytesMax);
   }
-  chunk_bytes = std::clamp<uint64_t>(chunk_bytes, 64, kChunkBytesMax);
+  const uint64_t widening = std::max<uint64_t>(accumulator_bytes / element_bytes, 1);
+  chunk_bytes = std::clamp<uint64_t>(chunk_bytes, 64, kChunkBytesMax / widening);
   // Whole cache lines, so that two members never write the two halves of one line of an output.
   chunk_bytes = (chunk_bytes + 63) / 64 * 64;
   chunk_count_ = std::max<uint64_t>(chunk_bytes / element_bytes, 1);

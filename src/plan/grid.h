@@ -8,6 +8,8 @@
 
 namespace ftar::plan {
 
+// Of a chunk's elements and of its partial sums, which may be eight times as wide: transports need
+// room for whole ones.
 inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
 inline constexpr uint64_t kChunkBytesMin = 16 * 1024;  // a frame costs about as much as 8 KiB more
 inline constexpr uint32_t kChunksWanted =
@@ -26,8 +28,9 @@ struct Chunk {
 class Grid {
  public:
   Grid() = default;
-  // chunk_bytes 0: chosen from the size.
-  Grid(uint64_t count, uint32_t element_bytes, int32_t segments, uint64_t chunk_bytes);
+  // chunk_bytes 0: chosen from the size. `accumulator_bytes` are those of a partial sum's element.
+  Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, int32_t segments,
+       uint64_t chunk_bytes);
 
   uint32_t chunks() const { return per_segment_ * static_cast<uint32_t>(segments_); }
   uint32_t chunks_per_segment() const { return per_segment_; }

@@ -69,6 +69,17 @@ TEST_P(Tables, NothingIsWrongAndTheFileSaysTheSame) {
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Tables, testing::Values(1, 2, 3));
 
+// Partial sums of averaged integers are the widest frames there are.
+TEST(Perf, LargeAveragesOfIntegersFitThroughEveryTransport) {
+  for (const char* transport : {"shm", "tcp"}) {
+    const Result result =
+        RunPerf({"-n", "2", "--transport", transport, "--plan", "ring", "-d", "int8", "-o", "avg",
+                 "--sizes", "17000000", "--iters", "1", "-w", "0", "-T", "20"});
+    EXPECT_EQ(result.code, 0) << result.text << result.errors;
+    EXPECT_EQ(result.errors, "");
+  }
+}
+
 TEST(Perf, WithoutFaultToleranceTheRunEndsInTime) {
   // Some are done while others still wait for the last chunks; all leave at once.
   for (int i = 0; i < 6; ++i) {

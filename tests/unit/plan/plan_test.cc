@@ -96,7 +96,7 @@ TEST(Grid, CoversEveryElementOnce) {
       for (int segments : {1, 3}) {
         for (uint64_t forced : {0ull, 64ull, 4096ull}) {
           if (forced == 64 && count > 100'003) continue;
-          const Grid grid(count, width, segments, forced);
+          const Grid grid(count, width, width, segments, forced);
           std::vector<uint64_t> next(segments, 0);
           for (uint32_t c = 0; c < grid.chunks(); ++c) {
             const Chunk chunk = grid.At(c);
@@ -108,6 +108,16 @@ TEST(Grid, CoversEveryElementOnce) {
           ASSERT_GE(grid.chunks(), static_cast<uint32_t>(segments));
         }
       }
+    }
+  }
+}
+
+// A frame holds a whole chunk, also as a partial sum: integers to be averaged become eight bytes.
+TEST(Grid, PartialSumsAreNoLargerThanChunksMayBe) {
+  for (uint32_t width : {1u, 2u, 4u}) {
+    for (uint64_t forced : {uint64_t{0}, kChunkBytesMax}) {
+      const Grid grid(50'000'000, width, 8, 1, forced);
+      EXPECT_EQ(grid.At(0).count * 8, kChunkBytesMax) << width;
     }
   }
 }
