@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
 
 #include "base/config_os.h"
+#include "plan/grid.h"
 #include "reduce/isa.h"
 #include "runtime/coordinator_process.h"
 #include "runtime/host.h"
@@ -53,6 +55,21 @@ std::string PortsText(const Config& config) {
 
 size_t BytesOrZero(int64_t bytes) { return bytes > 0 ? static_cast<size_t>(bytes) : 0; }
 
+// A ring takes frames of up to half its size. Better said now than by the first large operation.
+Status RingHoldsChunks(const Config& config) {
+  constexpr uint64_t kWidening = 8;  // of a partial sum, at most
+  const uint64_t ring = BytesOrZero(config.bytes(KnobId::kShmRing));
+  const uint64_t chunk = BytesOrZero(config.bytes(KnobId::kChunk));
+  const uint64_t frame =
+      chunk == 0 ? plan::kChunkBytesMax : std::min(plan::kChunkBytesMax, kWidening * chunk);
+  const uint64_t needed = 2 * (frame + wire::kExtBytesMax + sizeof(wire::FrameHeader));
+  if (ring == 0 || std::bit_ceil(ring) >= needed) return Status::Ok();
+  return Status(Code::kConfig, "shm_ring",
+                "a ring of " + std::to_string(ring) + " bytes does not hold the chunks of up to " +
+                    std::to_string(frame) + " bytes (knob chunk): it takes at least " +
+                    std::to_string(needed));
+}
+
 std::string ShownAddress(const Place& place) {
   const bool v6 = place.coordinator_host.find(':') != std::string::npos;
   return (v6 ? "[" + place.coordinator_host + "]" : place.coordinator_host) + ":" +
@@ -90,6 +107,7 @@ Status Job::Impl::Configure(const JobOptions& options) {
   self_ = *id;
   host_ = config_.text(KnobId::kHost);
   if (host_.empty()) host_ = HostName();
+  FTAR_RETURN_IF_ERROR(RingHoldsChunks(config_));
   FTAR_RETURN_IF_ERROR(reduce::SetIsa(config_.text(KnobId::kIsa)));
   timeout_ns_ = config_.duration_ns(KnobId::kTimeout);
   cores_ = UsableCores();

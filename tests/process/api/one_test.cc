@@ -303,6 +303,18 @@ TEST(Environment, UnknownVariablesAndBadValuesAreNamed) {
   EXPECT_EQ(job, nullptr);
 }
 
+TEST(Environment, ARingThatHoldsNoChunkIsRefused) {
+  ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+  ftarJob_t job = nullptr;
+  EXPECT_EQ(Join(config, {{"shm_ring", "256K"}}, &job), FTAR_ERR_CONFIG);
+  EXPECT_NE(std::string(LastError().text).find("ring of 262144"), std::string::npos)
+      << LastError().text;
+  EXPECT_EQ(job, nullptr);
+  EXPECT_EQ(Join(config, {{"shm_ring", "512K"}, {"chunk", "16K"}}, &job), FTAR_OK)
+      << LastError().text;
+  EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+}
+
 TEST(Abort, EndsTheMemberAndNothingElse) {
   ftarJob_t job = nullptr, other = nullptr;
   ftarGroup_t group = nullptr;
