@@ -114,9 +114,11 @@ void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
 }
 
 // Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
-// Unless their links are lost, too.
+// Unless their links are lost, too. And whom this coordinator left without a word, since it was
+// stopped itself, had reason to look for another connection.
 TimeNs CoordinatorMachine::PatienceWith(const Peer& peer) const {
-  const bool dead = peer.roster.empty() || CutOff(peer) || FTAR_MUTANT(kRelayLossIsDeath);
+  const bool dead = (peer.roster.empty() && !detector_.JustWoke()) || CutOff(peer) ||
+                    FTAR_MUTANT(kRelayLossIsDeath);
   return dead ? config_.cluster_ns : std::max(timeout_ns_ / 4, config_.cluster_ns);
 }
 

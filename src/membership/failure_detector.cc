@@ -63,7 +63,10 @@ void FailureDetector::Advance(TimeNs now) {
   }
   TimeNs gap = std::max<TimeNs>(now - last_now_, 0);
   last_now_ = std::max(now, last_now_);
-  if (gap > tick_ns() + timeout_ns_ / 4) gap = tick_ns();  // slept through: see the header
+  if (gap > tick_ns() + timeout_ns_ / 4) {  // slept through: see the header
+    gap = tick_ns();
+    woke_at_ = now;
+  }
   quiet_ += gap;
   if (!Deaf()) awake_ += gap;
 }

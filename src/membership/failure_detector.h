@@ -57,6 +57,8 @@ class FailureDetector {
   // means that this process was stopped or the clock jumped: the gap is not counted. A clock that
   // goes back stands still.
   void Advance(TimeNs now);
+  // That it has just slept through such a gap: who gave it up meanwhile is on the way back.
+  bool JustWoke() const { return woke_at_ <= last_now_ && last_now_ - woke_at_ <= tick_ns(); }
   void Heard(MemberId member);  // any message
   void Beat(MemberId member, const wire::Heartbeat& beat);
 
@@ -100,6 +102,7 @@ class FailureDetector {
   bool enabled_ = true;
   bool advanced_ = false;
   TimeNs last_now_ = 0;
+  TimeNs woke_at_ = kNever;
   TimeNs awake_ = 0;  // time this process was awake and heard somebody
   TimeNs quiet_ = 0;  // since anybody was heard
   TimeNs next_check_ = 0;
