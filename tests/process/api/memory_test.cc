@@ -38,25 +38,36 @@ size_t Rounded(size_t bytes, std::align_val_t alignment) {
 
 }  // namespace
 
-// The library's and its own: a program's operator new is everybody's.
-void* operator new(size_t bytes) { return GiveOrThrow(bytes, 0); }
-void* operator new[](size_t bytes) { return GiveOrThrow(bytes, 0); }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return Give(bytes, 0); }
-void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return Give(bytes, 0); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
+// The library's and its own: a program's operator new is everybody's. None is inlined, since a
+// compiler that sees only half of a pair takes it for mismatched.
+[[gnu::noinline]] void* operator new(size_t bytes) { return GiveOrThrow(bytes, 0); }
+[[gnu::noinline]] void* operator new[](size_t bytes) { return GiveOrThrow(bytes, 0); }
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return Give(bytes, 0);
+}
+[[gnu::noinline]] void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return Give(bytes, 0);
+}
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
   return GiveOrThrow(Rounded(bytes, alignment), static_cast<size_t>(alignment));
 }
-void* operator new[](size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new[](size_t bytes, std::align_val_t alignment) {
   return GiveOrThrow(Rounded(bytes, alignment), static_cast<size_t>(alignment));
 }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete[](void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
-void operator delete[](void* block, size_t) noexcept { std::free(block); }
-void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
-void operator delete[](void* block, std::align_val_t) noexcept { std::free(block); }
-void operator delete(void* block, size_t, std::align_val_t) noexcept { std::free(block); }
-void operator delete[](void* block, size_t, std::align_val_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete[](void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete[](void* block, size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete[](void* block, std::align_val_t) noexcept {
+  std::free(block);
+}
+[[gnu::noinline]] void operator delete(void* block, size_t, std::align_val_t) noexcept {
+  std::free(block);
+}
+[[gnu::noinline]] void operator delete[](void* block, size_t, std::align_val_t) noexcept {
+  std::free(block);
+}
 
 namespace process {
 namespace {
