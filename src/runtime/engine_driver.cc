@@ -202,11 +202,11 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
 }
 
 void EngineDriver::Allocate(TimeNs now, GroupKey group, uint64_t id, uint64_t bytes) {
-  const StagingBlock block = pool_.Take(bytes);
-  if (block.data == nullptr) {
-    return Fail(now, Code::kMemory, "no memory for " + std::to_string(bytes) + " bytes of staging");
-  }
-  staging_[{group, id}] = {block, bytes, 0, false};
+  Staging& staging = staging_[{group, id}];  // first: nobody would own a block without a place
+  staging = {pool_.Take(bytes), bytes, 0, false};
+  if (staging.block.data != nullptr) return;
+  staging_.erase({group, id});
+  Fail(now, Code::kMemory, "no memory for " + std::to_string(bytes) + " bytes of staging");
 }
 
 bool EngineDriver::GatherSources(GroupKey group, const Work& work) {
