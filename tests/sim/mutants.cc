@@ -76,6 +76,11 @@ constexpr Where kWhere[] = {
     {Mutant::kAnyProofCounts, "hosted=1"},
     {Mutant::kOvertakenGoesOn, "hosted=1"},
     {Mutant::kReportsNotAwaited, "hosted=1"},
+    {Mutant::kLatestSurvives, "replicas=1,joins=3,kills=3,ambushes=4,hosted=0,leaves=0,eager=0"},
+    {Mutant::kOldEraRead,
+     "acks_pass=1,skew=1,kills=3,ambushes=4,stops=2,hosted=0,window=1,leaves=0"},
+    {Mutant::kKeptFailureUntold,
+     "mismatch=2,kills=3,ambushes=4,skew=1,replicas=4,hosted=0,leaves=0,joins=0"},
     {Mutant::kVerdictUntold,
      "mismatch=2,kills=2,ambushes=4,replicas=3,hosted=0,coordinator_restarts=2,leaves=0,joins=0,"
      "cuts=0"},
