@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/mutant.h"
 #include "collective/group_machine.h"
@@ -257,11 +258,12 @@ wire::FrameHeader GroupMachine::HeaderFor(const Op& op, wire::FrameKind kind,
 
 void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header,
                              std::vector<std::byte> ext, BufferRef payload) {
-  assert(!frozen_ && ready_.contains(to));
+  assert(!frozen_ && Ready(to));
   header.ext_bytes = static_cast<uint32_t>(ext.size());
   header.payload_bytes = static_cast<uint32_t>(payload.bytes);
   if (op.attempts > 1 || op.salvage) op.bytes_resent += payload.bytes;
-  acks_sent_[to] = std::max(acks_sent_[to], Seq{header.complete_end});
+  Seq& told = PeerOf(to).ack_sent;
+  told = std::max(told, Seq{header.complete_end});
   ++progress_;
   SendFrame& frame = Push(Todo::Kind::kSend).frame;
   frame.to = to;
@@ -284,8 +286,7 @@ bool Keeps(const wire::KeptOp* kept, uint32_t chunk) {
 }  // namespace
 
 void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
-  if (position == op.me || op.raws_sent[position] || op.salvage ||
-      !ready_.contains(op.members[position]))
+  if (position == op.me || op.raws_sent[position] || op.salvage || !Ready(op.members[position]))
     return;
   op.raws_sent[position] = true;
   if (op.spec.kind == plan::Kind::kBroadcast) {
@@ -317,8 +318,8 @@ void GroupMachine::SendOwnInputs(Op& op) {
   for (int i = 1; i < members; ++i) {
     const int position = (op.me + i) % members;
     const wire::KeptOp* kept = nullptr;
-    if (const auto found = kept_.find(op.members[position]); found != kept_.end()) {
-      for (const wire::KeptOp& candidate : found->second) {
+    if (const Peer* const peer = FindPeer(op.members[position])) {
+      for (const wire::KeptOp& candidate : peer->kept) {
         if (candidate.group == config_.key && candidate.seq == op.seq) kept = &candidate;
       }
     }
@@ -327,7 +328,7 @@ void GroupMachine::SendOwnInputs(Op& op) {
 }
 
 void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
-  if (!ready_.contains(to)) return;  // OnCredit sends what is final by then
+  if (!Ready(to)) return;  // OnCredit sends what is final by then
   wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kFinal, chunk);
   BufferRef payload = FinalOf(op, chunk);
   if (op.chunks[chunk].empty) {
@@ -340,7 +341,7 @@ void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
 void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
   ChunkState& state = op.chunks[chunk];
   const MemberId to = op.members[state.role.partial_to];
-  if (!ready_.contains(to)) return;
+  if (!Ready(to)) return;
   wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kPartial, chunk);
   BufferRef payload{BufferRef::Kind::kStaging, state.staging, 0,
                     state.geometry.count * op.spec.accumulator_bytes};
@@ -355,14 +356,17 @@ void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
 // what it has kept (F5).
 void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept) {
   (void)now;
-  if (frozen_ || !ready_.insert(from).second) return;
-  kept_[from].assign(kept.begin(), kept.end());
+  if (frozen_) return;
+  Peer& peer = PeerOf(from);
+  if (std::exchange(peer.ready, true)) return;
+  peer.kept.assign(kept.begin(), kept.end());
+  acks_told_ = 0;
   for (Op& op : ops_) {
     const auto found = std::find(op.members.begin(), op.members.end(), from);
     if (found == op.members.end() || op.salvage || op.fail_code != Code::kOk) continue;
     const int position = static_cast<int>(found - op.members.begin());
     const wire::KeptOp* kept_op = nullptr;
-    for (const wire::KeptOp& candidate : kept_[from]) {
+    for (const wire::KeptOp& candidate : peer.kept) {
       if (candidate.group == config_.key && candidate.seq == op.seq) kept_op = &candidate;
     }
     SendRawsTo(op, position, kept_op);

@@ -33,6 +33,23 @@ const GroupMachine::Op* GroupMachine::Find(Seq seq) const {
   return const_cast<GroupMachine*>(this)->Find(seq);
 }
 
+GroupMachine::Peer* GroupMachine::FindPeer(MemberId id) {
+  const auto found = std::ranges::lower_bound(peers_, id, {}, &Peer::id);
+  return found != peers_.end() && found->id == id ? &*found : nullptr;
+}
+
+const GroupMachine::Peer* GroupMachine::FindPeer(MemberId id) const {
+  return const_cast<GroupMachine*>(this)->FindPeer(id);
+}
+
+GroupMachine::Peer& GroupMachine::PeerOf(MemberId id) {
+  const auto found = std::ranges::lower_bound(peers_, id, {}, &Peer::id);
+  if (found != peers_.end() && found->id == id) return *found;
+  Peer fresh;
+  fresh.id = id;
+  return *peers_.insert(found, std::move(fresh));
+}
+
 const wire::ViewEntry* GroupMachine::SelfIn(const wire::View& view) const {
   return view.Find(config_.self);
 }
@@ -281,8 +298,8 @@ wire::GroupProgress GroupMachine::Progress() const {
     if (static_cast<int>(i) == op.me) continue;
     bool waits = false;
     if (op.complete) {
-      const auto ack = acks_.find(op.members[i]);
-      waits = ack == acks_.end() || ack->second <= op.seq;
+      const Peer* const peer = FindPeer(op.members[i]);
+      waits = !peer || peer->ack <= op.seq;
     } else {
       waits = i < op.unheard.size() && op.unheard[i];
       for (const ChunkState& chunk : op.chunks) {

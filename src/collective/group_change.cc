@@ -15,6 +15,7 @@ void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
   base_ = std::move(base);
   if (base_) old_views_[base_->epoch] = base_;
   era_ = current_->era;
+  acks_told_ = 0;
   EnterAtBound(now);
   LiftHold(now);
   ReplayHeldFrames(now);
@@ -124,10 +125,14 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
 // What was said and granted in the era before counts no more (F2).
 void GroupMachine::ForgetEra() {
   frozen_ = false;
-  if (!FTAR_MUTANT(kAckOutlivesEra)) acks_.clear();
-  acks_sent_.clear();
-  if (!FTAR_MUTANT(kCreditOutlivesEra)) ready_.clear();
-  kept_.clear();
+  for (Peer& peer : peers_) {
+    peer.ack_sent = 0;
+    peer.kept.clear();
+    if (!FTAR_MUTANT(kAckOutlivesEra)) peer.ack = 0;
+    if (!FTAR_MUTANT(kCreditOutlivesEra)) peer.ready = false;
+  }
+  std::erase_if(peers_, [this](const Peer& peer) { return !current_->Find(peer.id); });
+  acks_told_ = 0;
   if (!FTAR_MUTANT(kVerdictOutlivesEra)) verdicts_.clear();
   complete_end_ = delivered_end_;
   for (auto& [seq, frames] : early_) {
@@ -161,7 +166,7 @@ void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts
 // Without fault tolerance what runs goes on with the members it began with; without one of them it
 // never ends, so it fails here and now.
 void GroupMachine::CarryOn(TimeNs now) {
-  std::erase_if(ready_, [this](MemberId id) { return !current_->Find(id); });
+  std::erase_if(peers_, [this](const Peer& peer) { return !current_->Find(peer.id); });
   for (Op& op : ops_) {
     const auto lost = std::find_if(op.members.begin(), op.members.end(),
                                    [this](MemberId id) { return !current_->Find(id); });
@@ -310,7 +315,7 @@ void GroupMachine::OnWant(TimeNs now, MemberId from, const wire::Want& want) {
   (void)now;
   Op* op = Find(want.seq);
   if (frozen_ || want.era != era_ || !op || !op->salvage || op->view->epoch != want.attempt) return;
-  if (!ready_.contains(from)) return;  // the asker grants credit before it asks
+  if (!Ready(from)) return;  // the asker grants credit before it asks
   for (uint32_t chunk : want.chunks) {
     if (chunk < op->chunks.size() && op->chunks[chunk].is_final) SendFinal(*op, chunk, from);
   }

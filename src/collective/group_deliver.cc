@@ -37,12 +37,15 @@ void GroupMachine::AdvanceComplete() {
 void GroupMachine::SendAcks() {
   if (frozen_ || !current_ || !config_.fault_tolerant || FTAR_MUTANT(kAckOnlyRides)) return;
   const Seq published = std::min(complete_end_, ack_cap_);
+  if (published <= acks_told_ && !FTAR_MUTANT(kAckRepeated)) return;
+  acks_told_ = published;
   for (const wire::ViewEntry& entry : current_->entries) {
     const MemberId to = entry.card.id;
-    if (to == config_.self || entry.card.shard != config_.shard || !ready_.contains(to)) continue;
-    Seq& sent = acks_sent_[to];
-    if (sent >= published && !FTAR_MUTANT(kAckRepeated)) continue;
-    sent = published;
+    if (to == config_.self || entry.card.shard != config_.shard) continue;
+    Peer* const peer = FindPeer(to);
+    if (!peer || !peer->ready) continue;
+    if (peer->ack_sent >= published && !FTAR_MUTANT(kAckRepeated)) continue;
+    peer->ack_sent = published;
     wire::FrameHeader header;
     header.kind = wire::FrameKind::kAck;
     header.group = config_.key;
@@ -64,8 +67,8 @@ bool GroupMachine::IsStable(const Op& op) const {
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i] == config_.self) continue;
     if (FTAR_MUTANT(kWeightlessNotAwaited) && !anew && op.weights[i] == 0) continue;
-    const auto ack = acks_.find(members[i]);
-    if (ack == acks_.end() || ack->second + FTAR_MUTANT(kAckOffByOne) <= op.seq) return false;
+    const Peer* const peer = FindPeer(members[i]);
+    if (!peer || peer->ack + FTAR_MUTANT(kAckOffByOne) <= op.seq) return false;
   }
   return true;
 }

@@ -19,7 +19,6 @@
 #include <set>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "collective/types.h"
@@ -168,6 +167,13 @@ class GroupMachine {
     Seq seq = kNoSeq;
     TimeNs called_ns = 0;
   };
+  // What holds between this member and another one in era_.
+  struct Peer {
+    MemberId id;
+    Seq ack = 0, ack_sent = 0;  // complete_end, said by it and to it
+    bool ready = false;         // it granted us credit (F2)
+    std::vector<wire::KeptOp> kept;
+  };
   struct WorkRef {
     Seq seq = 0;
     uint32_t chunk = 0;
@@ -258,6 +264,13 @@ class GroupMachine {
   void Deliver(TimeNs now, Op& op);
   Outcome OutcomeOf(const Op& op, TimeNs now) const;
 
+  Peer& PeerOf(MemberId id);
+  Peer* FindPeer(MemberId id);
+  const Peer* FindPeer(MemberId id) const;
+  bool Ready(MemberId id) const {
+    const Peer* const peer = FindPeer(id);
+    return peer && peer->ready;
+  }
   Op* Find(Seq seq);
   const Op* Find(Seq seq) const;
   Todo& Push(Todo::Kind kind);
@@ -284,13 +297,12 @@ class GroupMachine {
   std::deque<Op> ops_;          // called, undelivered; front has seq delivered_end_
   Op spent_;                    // the last one that was delivered, for its memory
   std::deque<Queued> queue_;
-  std::map<Seq, wire::Verdict> verdicts_;           // rule V6
-  std::map<Seq, wire::Verdict> failed_;             // rule V5: recent failures, delivered or not
-  std::map<Seq, std::vector<InboundFrame>> early_;  // of ops not called here yet
-  std::vector<InboundFrame> future_;                // of eras not installed here yet
-  std::unordered_map<MemberId, Seq> acks_, acks_sent_;  // in era_
-  std::unordered_set<MemberId> ready_;                  // granted us credit for era_ (F2)
-  std::unordered_map<MemberId, std::vector<wire::KeptOp>> kept_;
+  std::map<Seq, wire::Verdict> verdicts_;            // rule V6
+  std::map<Seq, wire::Verdict> failed_;              // rule V5: recent failures, delivered or not
+  std::map<Seq, std::vector<InboundFrame>> early_;   // of ops not called here yet
+  std::vector<InboundFrame> future_;                 // of eras not installed here yet
+  std::vector<Peer> peers_;                          // by id
+  Seq acks_told_ = 0;                                // all who may be told have heard that much
   std::vector<std::pair<uint64_t, WorkRef>> works_;  // by number; few, and done about in order
   std::unordered_map<uint64_t, uint64_t>
       abandoned_;                            // work that a freeze ended -> its inbound frame

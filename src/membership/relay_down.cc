@@ -23,21 +23,49 @@ std::vector<wire::MemberCard> RelayMachine::CardsFor(
   return cards;
 }
 
+std::vector<wire::ViewEntry> RelayMachine::Own(const std::vector<wire::ViewEntry>& entries) const {
+  std::vector<wire::ViewEntry> own;
+  for (const wire::ViewEntry& entry : entries) {
+    if (entry.card.shard == block_ && units_.contains(entry.card.id)) own.push_back(entry);
+  }
+  return own;
+}
+
+std::vector<wire::Loss> RelayMachine::Own(const std::vector<wire::Loss>& lost) const {
+  std::vector<wire::Loss> own;
+  for (const wire::Loss& loss : lost) {
+    if (loss.shard == block_) own.push_back(loss);
+  }
+  return own;
+}
+
+wire::View RelayMachine::Own(const wire::View& view) const {
+  return {view.epoch, view.era, view.base, view.planned, view.boundary, Own(view.entries), {}};
+}
+
+wire::Prepare RelayMachine::Own(const wire::Prepare& message) const {
+  wire::Prepare own{message.epoch,        message.base,        {},
+                    Own(message.members), message.leader_turn, Own(message.lost)};
+  for (const MemberId id : message.survivors) {
+    if (units_.contains(id)) own.survivors.push_back(id);
+  }
+  return own;
+}
+
 std::vector<wire::ViewEntry> RelayMachine::EntriesFor(
-    size_t index, const std::vector<wire::ViewEntry>& units) const {
+    size_t index, const std::vector<wire::ViewEntry>& own) const {
   std::vector<wire::ViewEntry> entries;
-  for (const wire::ViewEntry& entry : units) {
-    const auto unit = units_.find(entry.card.id);
-    if (entry.card.shard != block_ || unit == units_.end()) continue;
-    entries.push_back(
-        {unit->second.behind.cards[index], entry.joined_epoch, entry.first, entry.last});
+  entries.reserve(own.size());
+  for (const wire::ViewEntry& entry : own) {
+    entries.push_back({units_.at(entry.card.id).behind.cards[index], entry.joined_epoch,
+                       entry.first, entry.last});
   }
   return entries;
 }
 
-wire::View RelayMachine::ViewFor(size_t index, const wire::View& view) const {
-  return {view.epoch,   view.era,      view.base,
-          view.planned, view.boundary, EntriesFor(index, view.entries), {}};
+wire::View RelayMachine::ViewFor(size_t index, const wire::View& own) const {
+  return {own.epoch, own.era, own.base, own.planned, own.boundary, EntriesFor(index, own.entries),
+          {}};
 }
 
 wire::Loss RelayMachine::LossFor(size_t index, wire::Loss loss) const {
@@ -50,25 +78,21 @@ wire::Loss RelayMachine::LossFor(size_t index, wire::Loss loss) const {
 }
 
 std::vector<wire::Loss> RelayMachine::LossesFor(size_t index,
-                                                const std::vector<wire::Loss>& lost) const {
+                                                const std::vector<wire::Loss>& own) const {
   std::vector<wire::Loss> out;
-  for (const wire::Loss& loss : lost) {
-    if (loss.shard == block_) out.push_back(LossFor(index, loss));
-  }
+  for (const wire::Loss& loss : own) out.push_back(LossFor(index, loss));
   return out;
 }
 
-wire::Prepare RelayMachine::PrepareFor(size_t index) const {
-  wire::Prepare out;
-  out.epoch = prepare_->epoch;
-  out.base = prepare_->base;
-  out.leader_turn = prepare_->leader_turn;
-  out.members = EntriesFor(index, prepare_->members);
-  out.lost = LossesFor(index, prepare_->lost);
-  for (const MemberId id : prepare_->survivors) {
-    if (const auto unit = units_.find(id); unit != units_.end())
-      out.survivors.push_back(unit->second.behind.cards[index].id);
-  }
+wire::Prepare RelayMachine::PrepareFor(size_t index, const wire::Prepare& own) const {
+  wire::Prepare out{own.epoch,
+                    own.base,
+                    {},
+                    EntriesFor(index, own.members),
+                    own.leader_turn,
+                    LossesFor(index, own.lost)};
+  for (const MemberId id : own.survivors)
+    out.survivors.push_back(units_.at(id).behind.cards[index].id);
   return out;
 }
 
@@ -155,15 +179,18 @@ void RelayMachine::Tell(const wire::Prepare& message) {
     proposed_ = confirming_ = announcing_ = 0;
     reserved_.clear();
   }
-  for (size_t i = 0; i < children_.size(); ++i) Send(children_[i], PrepareFor(i));
+  const wire::Prepare own = Own(message);
+  for (size_t i = 0; i < children_.size(); ++i) Send(children_[i], PrepareFor(i, own));
   if (again) TellDecided();
 }
 
 void RelayMachine::Tell(const wire::Install& message) {
   if (!KnowsAll(message.view.entries)) return;
   pending_ = message;
+  const wire::View own = Own(message.view);
+  const std::vector<wire::Loss> lost = Own(message.lost);
   for (size_t i = 0; i < children_.size(); ++i) {
-    Send(children_[i], wire::Install{ViewFor(i, message.view), LossesFor(i, message.lost)});
+    Send(children_[i], wire::Install{ViewFor(i, own), LossesFor(i, lost)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
   ForgetUnits();
@@ -173,8 +200,8 @@ void RelayMachine::Tell(const wire::Propose& message) {
   if (!KnowsAll(message.view.entries)) return;
   proposed_ = message.view.epoch;
   reserved_.clear();
-  for (size_t i = 0; i < children_.size(); ++i)
-    Send(children_[i], wire::Propose{ViewFor(i, message.view)});
+  const wire::View own = Own(message.view);
+  for (size_t i = 0; i < children_.size(); ++i) Send(children_[i], wire::Propose{ViewFor(i, own)});
 }
 
 void RelayMachine::Tell(const wire::Confirm& message) {
@@ -182,8 +209,8 @@ void RelayMachine::Tell(const wire::Confirm& message) {
   confirming_ = message.view.epoch;
   confirmed_.clear();
   pending_ = wire::Install{message.view, {}};
-  for (size_t i = 0; i < children_.size(); ++i)
-    Send(children_[i], wire::Confirm{ViewFor(i, message.view)});
+  const wire::View own = Own(message.view);
+  for (size_t i = 0; i < children_.size(); ++i) Send(children_[i], wire::Confirm{ViewFor(i, own)});
 }
 
 // To those whose members are roots an order, to the others a word: their members hear of it on
@@ -193,8 +220,9 @@ void RelayMachine::Tell(const wire::Announce& message) {
   announcing_ = message.view.epoch;
   announced_.clear();
   pending_ = wire::Install{message.view, {}};
+  const wire::View own = Own(message.view);
   for (size_t i = 0; i < children_.size(); ++i) {
-    Send(children_[i], wire::Announce{ViewFor(i, message.view)});
+    Send(children_[i], wire::Announce{ViewFor(i, own)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
 }

@@ -1,6 +1,7 @@
 #include "membership/relay_machine.h"
 
 #include <algorithm>
+#include <ranges>
 #include <span>
 
 #include "base/mutant.h"
@@ -134,13 +135,15 @@ void RelayMachine::CatchUp(Child& child) {
   }
   if (prepare_ && prepare_->epoch >= child.report.promised &&
       prepare_->epoch > child.report.installed && KnowsAll(prepare_->members))
-    Send(child, PrepareFor(index));
+    Send(child, PrepareFor(index, Own(*prepare_)));
   if (pending_ && pending_->view.epoch > child.report.installed && KnowsAll(pending_->view.entries))
-    Send(child, wire::Install{ViewFor(index, pending_->view), LossesFor(index, pending_->lost)});
+    Send(child,
+         wire::Install{ViewFor(index, Own(pending_->view)), LossesFor(index, Own(pending_->lost))});
 }
 
 void RelayMachine::CompleteIfAll() {
-  for (const Child& child : children_) {
+  // Who came first tends to stand in front.
+  for (const Child& child : std::views::reverse(children_)) {
     if (!child.here || child.conn == 0) return;
   }
   complete_ = true;
@@ -203,6 +206,7 @@ void RelayMachine::On(const Disconnected& event) {
   // Behind a relay that is lost others may live (Q7).
   const TimeNs patience = child.roster.empty() ? config_.cluster_ns : timeout_ns_ / 4;
   child.lost_at = now_ + patience;
+  next_loss_ = std::min(next_loss_, child.lost_at);
 }
 
 // The unit goes with any of those behind it. Who is in is told by the coordinator, which hears of
@@ -337,11 +341,7 @@ void RelayMachine::Introduce() {
 
 void RelayMachine::RunTimers() {
   if (!reference_) return;
-  for (size_t i = 0; i < children_.size() && !over_; ++i) {
-    if (children_[i].lost_at > now_) continue;
-    children_[i].lost_at = kNever;
-    LoseChild(i, Code::kPeer, "its connection to its relay closed");
-  }
+  LoseDisconnected();
   if (now_ >= gather_until_) return GiveUpGathering();
   if (now_ >= scatter_at_) Scatter();
   RunDetector();
@@ -349,6 +349,19 @@ void RelayMachine::RunTimers() {
   next_beat_ = now_ + timeout_ns_ / 10;
   if (!complete_) return SendAll(wire::CoordinatorBeat{});  // nobody else is there to
   if (above_ && AnyIn()) ready_.up.push_back(Progress());
+}
+
+void RelayMachine::LoseDisconnected() {
+  if (now_ < next_loss_) return;
+  next_loss_ = kNever;
+  for (size_t i = 0; i < children_.size() && !over_; ++i) {
+    if (children_[i].lost_at > now_) {
+      next_loss_ = std::min(next_loss_, children_[i].lost_at);
+      continue;
+    }
+    children_[i].lost_at = kNever;
+    LoseChild(i, Code::kPeer, "its connection to its relay closed");
+  }
 }
 
 // Who is late shows only between columns, at the coordinator; who is silent or stuck shows here.
@@ -370,9 +383,7 @@ void RelayMachine::RunDetector() {
 
 TimeNs RelayMachine::NextDeadline() const {
   if (over_ || !reference_) return kNever;
-  TimeNs next = std::min({next_beat_, gather_until_, scatter_at_, detector_.NextCheck()});
-  for (const Child& child : children_) next = std::min(next, child.lost_at);
-  return next;
+  return std::min({next_beat_, gather_until_, scatter_at_, next_loss_, detector_.NextCheck()});
 }
 
 // ---- events ----

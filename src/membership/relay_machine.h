@@ -109,6 +109,7 @@ class RelayMachine {
   void On(const AboveDown&);
   void On(const FromAbove& event);
   void RunTimers();
+  void LoseDisconnected();
   void RunDetector();
   TimeNs NextDeadline() const;
   void Adopt(const wire::Hello& hello);
@@ -172,12 +173,18 @@ class RelayMachine {
   void Tell(const wire::Release& message);
   std::vector<wire::MemberCard> CardsFor(size_t index,
                                          const std::vector<wire::MemberCard>& units) const;
+  // What of it is of this column of units: looked for once, not for every member.
+  wire::Prepare Own(const wire::Prepare& message) const;
+  wire::View Own(const wire::View& view) const;
+  std::vector<wire::Loss> Own(const std::vector<wire::Loss>& lost) const;
+  std::vector<wire::ViewEntry> Own(const std::vector<wire::ViewEntry>& entries) const;
+  // Of that.
   std::vector<wire::ViewEntry> EntriesFor(size_t index,
-                                          const std::vector<wire::ViewEntry>& units) const;
-  wire::View ViewFor(size_t index, const wire::View& view) const;
-  std::vector<wire::Loss> LossesFor(size_t index, const std::vector<wire::Loss>& lost) const;
+                                          const std::vector<wire::ViewEntry>& own) const;
+  wire::View ViewFor(size_t index, const wire::View& own) const;
+  std::vector<wire::Loss> LossesFor(size_t index, const std::vector<wire::Loss>& own) const;
   wire::Loss LossFor(size_t index, wire::Loss loss) const;
-  wire::Prepare PrepareFor(size_t index) const;
+  wire::Prepare PrepareFor(size_t index, const wire::Prepare& own) const;
   bool KnowsAll(const std::vector<wire::ViewEntry>& units) const;
   void ForgetUnits();
 
@@ -190,6 +197,7 @@ class RelayMachine {
   std::unordered_map<ConnId, size_t> conns_;
   FailureDetector detector_;
   TimeNs next_beat_ = kNever, gather_until_ = kNever, scatter_at_ = kNever;
+  TimeNs next_loss_ = kNever;  // no child's lost_at is earlier
 
   bool complete_ = false, over_ = false, above_ = false;
   MemberId unit_;

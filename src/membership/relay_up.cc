@@ -1,6 +1,7 @@
 // What all behind a relay say, as one word: it goes up when the last of them has said it, and what
 // belongs to an older change goes nowhere.
 #include <algorithm>
+#include <ranges>
 
 #include "base/mutant.h"
 #include "membership/bounds.h"
@@ -190,11 +191,13 @@ void RelayMachine::Hear(Child& child, const wire::Installed& message) {
     asked_.clear();
     detector_.Restart();
   }
-  const Epoch least = LeastInstalled();
-  if (least > installed_told_ && above_) {
-    installed_told_ = least;
-    ready_.up.push_back(wire::Installed{least});
-  }
+  // Who came first tends to stand in front, so the last to install are found soon.
+  const auto behind = [this](const Child& one) {
+    return !one.gone && one.installed <= installed_told_;
+  };
+  if (!above_ || std::ranges::any_of(std::views::reverse(children_), behind)) return;
+  installed_told_ = LeastInstalled();
+  ready_.up.push_back(wire::Installed{installed_told_});
 }
 
 void RelayMachine::Hear(Child& child, const wire::AskPrepare& message) {

@@ -65,33 +65,64 @@ void SetAlarm(int seconds) {
   setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-// The weather to look for it in: some mistakes are made only where there are relays, or where
-// members coordinate by turns.
+// The weather to look in for mistakes that are made only where there are relays, or where members
+// coordinate by turns, or that need more of something than is drawn. Without it those seeds are
+// clean (FailsAnyway).
+struct Where {
+  Mutant mistake;
+  const char* weather;
+};
+constexpr Where kWhere[] = {
+    {Mutant::kAnyProofCounts, "hosted=1"},
+    {Mutant::kOvertakenGoesOn, "hosted=1"},
+    {Mutant::kReportsNotAwaited, "hosted=1"},
+    {Mutant::kLatestSurvives, "replicas=1,joins=3,kills=3,ambushes=4,hosted=0,leaves=0,eager=0"},
+    {Mutant::kOldEraRead,
+     "acks_pass=1,skew=1,kills=3,ambushes=4,stops=2,hosted=0,window=1,leaves=0"},
+    {Mutant::kKeptFailureUntold,
+     "mismatch=2,kills=3,ambushes=4,skew=1,replicas=4,hosted=0,leaves=0,joins=0"},
+    {Mutant::kVerdictUntold,
+     "mismatch=2,kills=2,ambushes=4,replicas=3,hosted=0,coordinator_restarts=2,leaves=0,joins=0,"
+     "cuts=0"},
+    {Mutant::kDeadVote,
+     "hosted=1,replicas=3,partitions=3,kills=2,coordinator_restarts=2,cuts=0,leaves=0,joins=0"},
+    {Mutant::kInstalledBaseAlone,
+     "hosted=1,replicas=2,partitions=3,joins=3,coordinator_restarts=2,cuts=0,leaves=0"},
+};
+
 const char* WeatherFor(const PlantedMistake& mistake) {
-  constexpr Mutant kOfHosts[] = {Mutant::kAnyProofCounts, Mutant::kOvertakenGoesOn,
-                                 Mutant::kReportsNotAwaited};
   if (std::string_view(mistake.name).starts_with("kRelay")) return "behind";
-  const bool hosted =
-      std::find(std::begin(kOfHosts), std::end(kOfHosts), mistake.mutant) != std::end(kOfHosts);
-  return hosted ? "hosted=1" : "";
+  const auto* const found = std::ranges::find(kWhere, mistake.mutant, &Where::mistake);
+  return found == std::end(kWhere) ? "" : found->weather;
 }
 
-// In the child: seeds one after the other, until one fails.
-[[noreturn]] void Search(const PlantedMistake& mistake, uint64_t from, uint64_t seeds,
-                         Trail* trail) {
+std::string RunSeed(const PlantedMistake& mistake, uint64_t seed) {
+  SetAlarm(kSeedSeconds);
+  Weather weather;
+  WeatherOf(seed, WeatherFor(mistake), &weather);
+  return World(seed, weather, /*trace=*/false).Run();
+}
+
+// A seed that fails without the mistake, too, does not show it.
+bool FailsAnyway(const PlantedMistake& mistake, uint64_t seed) {
+  const Mutant before = std::exchange(mutant_in_force, Mutant::kNone);
+  const bool fails = !RunSeed(mistake, seed).empty();
+  SetAlarm(0);
+  mutant_in_force = before;
+  return fails;
+}
+
+// In the child: seeds one after the other, from trail->seed on, until one fails by it.
+[[noreturn]] void Search(const PlantedMistake& mistake, uint64_t seeds, Trail* trail) {
   LimitChild();
   mutant_in_force = mistake.mutant;
-  for (uint64_t i = 0; i < seeds && !trail->failed; ++i) {
-    trail->seed = from + i;
-    trail->tried = i + 1;
-    SetAlarm(kSeedSeconds);
-    Weather weather;
-    WeatherOf(trail->seed, WeatherFor(mistake), &weather);
-    World world(trail->seed, weather, /*trace=*/false);
-    const std::string failure = world.Run();
-    if (failure.empty()) continue;
+  for (; trail->tried < seeds; ++trail->seed) {
+    ++trail->tried;
+    const std::string failure = RunSeed(mistake, trail->seed);
+    if (failure.empty() || FailsAnyway(mistake, trail->seed)) continue;
     std::strncpy(trail->failure, failure.c_str(), sizeof trail->failure - 1);
     trail->failed = true;
+    break;
   }
   trail->ended = true;
   _exit(0);
@@ -188,6 +219,7 @@ class Hunt {
     const bool known = std::find(open.begin(), open.end(), targets_[index]->name) != open.end();
     if (!telling_ && (known || search_.seeds == 0)) return true;
     trails_[index] = Trail{};
+    trails_[index].seed = search_.from;
     return Fork(index);
   }
 
@@ -195,7 +227,7 @@ class Hunt {
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0 && telling_) Tell(*targets_[index], stories_, &trails_[index]);
-    if (child == 0) Search(*targets_[index], search_.from, search_.seeds, &trails_[index]);
+    if (child == 0) Search(*targets_[index], search_.seeds, &trails_[index]);
     if (child > 0) running_[child] = index;
     return child > 0;
   }
@@ -210,6 +242,10 @@ class Hunt {
     Trail& trail = trails_[index];
     Found& found = found_[index];
     if (!telling_) {
+      if (!trail.ended && FailsAnyway(*targets_[index], trail.seed)) {
+        ++trail.seed;
+        return Fork(index);
+      }
       found = Judge(trail, status);
       return true;
     }

@@ -40,7 +40,8 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
     const uint64_t draw = own.Below(5);
     spec.weight = draw == 0 ? 0 : draw == 1 ? 2 : 1;
   }
-  if (weather_.mismatch && seq == 5 && node.card.replica == 1) spec.count += 1;
+  const bool differs = weather_.mismatch > 1 ? seq % 4 == 1 : weather_.mismatch > 0 && seq == 5;
+  if (differs && node.card.replica == 1) spec.count += 1;
   return spec;
 }
 

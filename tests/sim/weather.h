@@ -23,7 +23,7 @@ struct Weather {
   int delay_max_us = 1000;
   int work_delay_max_us = 0;
   int in_place = 0;
-  int mismatch = 0;  // somebody calls something else once
+  int mismatch = 0;  // somebody calls something else once; 2: every fourth time
   int weights = 0;
   int acks_pass = 0;
   int skew = 0;   // some links are much slower than others
@@ -45,9 +45,9 @@ struct Weather {
   int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
   int relays = 0;    // so many shards of a replica stand behind one; 0: there are none
   int relay_losses = 0;  // a relay is lost, its members live (rule Q7)
-  int hosted = 0;    // members coordinate by turns (rule Q5)
-  int partitions = 0;  // hosted: some do not reach the others for a while
-  int echoes = 0;      // its Prepares and Installs may arrive again, much later (rules Q2, V10)
+  int hosted = 0;        // members coordinate by turns (rule Q5)
+  int partitions = 0;    // hosted: some do not reach the others for a while
+  int echoes = 0;        // its Prepares and Installs may arrive again, much later (rules Q2, V10)
 };
 
 Weather DrawWeather(uint64_t seed);

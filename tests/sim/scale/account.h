@@ -16,6 +16,7 @@ struct Account {
   int64_t cpu_ns = 0;
 };
 Account& AccountOf(Role role);
+int64_t CpuNow();  // of the process: what others do on this machine does not count
 
 // While it lives new memory is `role`'s.
 class Owner {

@@ -1,6 +1,7 @@
 #include "scale/job.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "wire/codec.h"
@@ -123,8 +124,8 @@ void ScaleJob::KillReplica(int32_t replica, bool with_relays) {
 void ScaleJob::KillRelay(int32_t replica) {
   Relay& relay = relays_[static_cast<size_t>(RelayAt(0, replica, 0))];
   for (const auto& [line, conn] : relay.conns) Next(UpperSees{conn});
-  for (auto& [id, conn] : conns_) {
-    if (conn.open && conn.upper == &relay - &relays_[0]) Next(LowerSees{id});
+  for (uint64_t id = 1; id < conns_.size(); ++id) {
+    if (conns_[id].open && conns_[id].upper == &relay - &relays_[0]) Next(LowerSees{id});
   }
   relay.conns.clear();
   const AtWork work(Role::kRelay);
@@ -150,20 +151,70 @@ bool ScaleJob::RunUntil(const std::function<bool()>& done, TimeNs limit) {
   while (!done()) {
     if (queue_.empty() || queue_.begin()->first > until) return false;
     now_ = queue_.begin()->first;
-    std::vector<Event> events = std::move(queue_.begin()->second);
-    queue_.begin()->second.clear();
-    for (Event& event : events) std::visit([this](auto& concrete) { On(concrete); }, event);
+    std::deque<Event> events = std::exchange(queue_.begin()->second, {});
+    RunTick(&events);
     if (queue_.begin()->second.empty()) queue_.erase(queue_.begin());
   }
   return true;
 }
 
+// What happens in one moment at different places happens in any order, so a column's events are
+// taken together, in theirs: what its members touch is still in the processor's caches then.
+void ScaleJob::RunTick(std::deque<Event>* events) {
+  begin_.assign(static_cast<size_t>(shape_.shards) + relays_.size() + 2, 0);
+  for (const Event& event : *events) ++begin_[PlaceOf(event) + 1];
+  std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+  order_.resize(events->size());
+  for (uint32_t i = 0; i < events->size(); ++i) order_[begin_[PlaceOf((*events)[i])]++] = i;
+  uint32_t i = 0;
+  for (size_t place = 0; place + 1 < begin_.size(); ++place) {
+    if (i == begin_[place]) continue;
+    const AtWork work(RoleAt(place));
+    for (; i < begin_[place]; ++i)
+      std::visit([this](auto& concrete) { On(concrete); }, (*events)[order_[i]]);
+  }
+}
+
+Role ScaleJob::RoleAt(size_t place) const {
+  const auto relays = static_cast<size_t>(shape_.shards);
+  if (place < relays) return Role::kMember;
+  return place < relays + relays_.size() ? Role::kRelay : Role::kCoordinator;
+}
+
+// Columns, relays, and the coordinator.
+size_t ScaleJob::PlaceOf(const Event& event) const {
+  const auto above = [this](int64_t relay) {
+    return static_cast<size_t>(shape_.shards) + (relay < 0 ? relays_.size() : relay);
+  };
+  const auto place = [&](int64_t member, int64_t relay) {
+    return member < 0 ? above(relay) : static_cast<size_t>(members_[member].shard);
+  };
+  const auto lower = [&](uint64_t conn) { return place(conns_[conn].member, conns_[conn].relay); };
+  return std::visit(
+      [&](const auto& concrete) {
+        using T = std::decay_t<decltype(concrete)>;
+        if constexpr (std::is_same_v<T, Up> || std::is_same_v<T, UpperSees>) {
+          return above(conns_[concrete.conn].upper);
+        } else if constexpr (std::is_same_v<T, Down> || std::is_same_v<T, LowerSees>) {
+          return lower(concrete.conn);
+        } else if constexpr (std::is_same_v<T, Dial> || std::is_same_v<T, Wake>) {
+          return place(concrete.member, concrete.relay);
+        } else if constexpr (std::is_same_v<T, LinkUp>) {
+          return place(concrete.a, -1);
+        } else if constexpr (std::is_same_v<T, LinkLost>) {
+          return place(concrete.at, -1);
+        } else {
+          return place(concrete.to, -1);
+        }
+      },
+      event);
+}
+
 // ---- wires up and down ----
 
 void ScaleJob::SendUp(uint64_t conn, wire::Message message, Traffic* traffic) {
-  const auto found = conns_.find(conn);
-  if (found == conns_.end() || !found->second.open) return;
-  const bool top = found->second.upper < 0;
+  if (!conns_[conn].open) return;
+  const bool top = conns_[conn].upper < 0;
   std::vector<std::byte> bytes;
   if (top || traffic) bytes = wire::Encode(message);
   if (traffic) Count(traffic, bytes.size());
@@ -176,10 +227,8 @@ void ScaleJob::SendUp(uint64_t conn, wire::Message message, Traffic* traffic) {
 }
 
 void ScaleJob::On(Up& event) {
-  const auto found = conns_.find(event.conn);
-  if (found == conns_.end()) return;
-  if (found->second.upper < 0) {
-    const AtWork work(Role::kCoordinator);
+  const int64_t upper = conns_[event.conn].upper;
+  if (upper < 0) {
     Expected<wire::Message> message = wire::Decode(event.bytes);
     if (!message.ok()) return;
     if (auto* hello = std::get_if<wire::Hello>(&*message)) {
@@ -187,7 +236,7 @@ void ScaleJob::On(Up& event) {
     }
     return FeedCoordinator(membership::Received{event.conn, std::move(*message)});
   }
-  Relay& relay = relays_[static_cast<size_t>(found->second.upper)];
+  Relay& relay = relays_[static_cast<size_t>(upper)];
   if (!relay.lines) return;
   if (auto* hello = std::get_if<wire::Hello>(event.words.get())) {
     FeedRelay(relay, membership::Connected{event.conn, std::move(*hello)});
@@ -210,9 +259,8 @@ wire::Message Take(std::shared_ptr<wire::Message>& words) {
 }  // namespace
 
 void ScaleJob::On(Down& event) {
-  const auto found = conns_.find(event.conn);
-  if (found == conns_.end() || !found->second.open) return;
-  const Conn& conn = found->second;
+  const Conn conn = conns_[event.conn];
+  if (!conn.open) return;
   if (conn.member >= 0)
     return Feed(members_[static_cast<size_t>(conn.member)],
                 engine::FromCoordinator{Take(event.words)});
@@ -224,9 +272,8 @@ void ScaleJob::On(Down& event) {
 void ScaleJob::CloseDown(uint64_t conn) { Next(LowerSees{conn}); }
 
 void ScaleJob::On(const LowerSees& event) {
-  const auto found = conns_.find(event.conn);
-  if (found == conns_.end() || !std::exchange(found->second.open, false)) return;
-  const Conn conn = found->second;
+  if (!std::exchange(conns_[event.conn].open, false)) return;
+  const Conn conn = conns_[event.conn];
   if (conn.member >= 0) {
     Member& member = members_[static_cast<size_t>(conn.member)];
     if (member.conn != event.conn) return;
@@ -242,15 +289,14 @@ void ScaleJob::On(const LowerSees& event) {
 }
 
 void ScaleJob::On(const UpperSees& event) {
-  const auto found = conns_.find(event.conn);
-  if (found == conns_.end() || !std::exchange(found->second.open, false)) return;
-  if (found->second.upper < 0) return FeedCoordinator(membership::Disconnected{event.conn, ""});
-  FeedRelay(relays_[static_cast<size_t>(found->second.upper)],
-            membership::Disconnected{event.conn, ""});
+  if (!std::exchange(conns_[event.conn].open, false)) return;
+  const int64_t upper = conns_[event.conn].upper;
+  if (upper < 0) return FeedCoordinator(membership::Disconnected{event.conn, ""});
+  FeedRelay(relays_[static_cast<size_t>(upper)], membership::Disconnected{event.conn, ""});
 }
 
 void ScaleJob::On(const Dial& event) {
-  const uint64_t id = ++next_conn_;
+  const uint64_t id = conns_.size();
   Conn conn;
   conn.member = event.member;
   conn.relay = event.relay;
@@ -260,7 +306,7 @@ void ScaleJob::On(const Dial& event) {
     if (!member.engine || member.conn != 0) return;
     conn.upper = AboveMember(member);
     if (conn.upper < 0) return Next(Dial{event.member, -1, 0});
-    conns_[id] = conn;
+    conns_.push_back(conn);
     member.conn = id;
     return Feed(member, engine::CoordinatorUp{});
   }
@@ -269,7 +315,7 @@ void ScaleJob::On(const Dial& event) {
   const size_t above = static_cast<size_t>(relay.level) + 1;
   if (above < shape_.levels.size())
     conn.upper = RelayAt(above, relay.replica, relay.block / shape_.levels[above]);
-  conns_[id] = conn;
+  conns_.push_back(conn);
   relay.conns[event.line] = id;
   FeedRelay(relay, membership::LineUp{event.line});
 }
@@ -278,7 +324,6 @@ void ScaleJob::On(const Dial& event) {
 
 void ScaleJob::FeedRelay(Relay& relay, const membership::RelayLinesEvent& event) {
   if (!relay.lines) return;
-  const AtWork work(Role::kRelay);
   relay.lines->Step(now_, event);
   membership::RelayLinesReady ready = relay.lines->TakeReady();
   const auto self = static_cast<int64_t>(&relay - &relays_[0]);
@@ -304,7 +349,6 @@ void ScaleJob::FeedRelay(Relay& relay, const membership::RelayLinesEvent& event)
 }
 
 void ScaleJob::FeedCoordinator(const membership::CoordinatorEvent& event) {
-  const AtWork work(Role::kCoordinator);
   coordinator_->Step(now_, event);
   membership::CoordinatorReady ready = coordinator_->TakeReady();
   for (membership::Outgoing& outgoing : ready.messages) {

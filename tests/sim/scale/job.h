@@ -8,11 +8,11 @@
 #define FTAR_TESTS_SIM_SCALE_JOB_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -135,6 +135,9 @@ class ScaleJob {
                              LinkLost, Wake>;
 
   void At(TimeNs at, Event event) { queue_[at].push_back(std::move(event)); }
+  void RunTick(std::deque<Event>* events);
+  size_t PlaceOf(const Event& event) const;
+  Role RoleAt(size_t place) const;
   void Next(Event event) { At(now_ + kHop, std::move(event)); }
   void On(Up& event);
   void On(Down& event);
@@ -164,15 +167,15 @@ class ScaleJob {
 
   const ScaleShape shape_;
   TimeNs now_ = 0;
-  std::map<TimeNs, std::vector<Event>> queue_;
+  std::map<TimeNs, std::deque<Event>> queue_;
+  std::vector<uint32_t> order_, begin_;  // of a moment's events, by place
   std::vector<Member> members_;
   std::vector<Relay> relays_;
   std::vector<size_t> level_begin_;  // of relays_, by level
   std::vector<int32_t> blocks_;      // by level, of a replica
   std::unique_ptr<membership::CoordinatorMachine> coordinator_;
   TimeNs coordinator_wake_ = kNever;
-  std::unordered_map<uint64_t, Conn> conns_;
-  uint64_t next_conn_ = 0;
+  std::vector<Conn> conns_ = std::vector<Conn>(1);  // by id; 0 is none
   Counts counts_;
 
   size_t living_ = 0, living_in_ = 0;

@@ -22,6 +22,7 @@ struct Asked {
 };
 
 double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 double Mb(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 ScaleShape ShapeOf(const Asked& asked, int32_t members) {
@@ -42,7 +43,7 @@ class Measured {
 
   bool Run(const char* name, const std::function<void()>& deed, const std::function<bool()>& done) {
     const auto before = job_.counts();
-    const int64_t cpu = AccountOf(Role::kCoordinator).cpu_ns;
+    const int64_t all_cpu = CpuNow(), cpu = AccountOf(Role::kCoordinator).cpu_ns;
     const int64_t relay_cpu = AccountOf(Role::kRelay).cpu_ns;
     const auto began = std::chrono::steady_clock::now();
     began_at_ = job_.now();
@@ -63,12 +64,12 @@ class Measured {
     const Traffic member = each(after.members, before.members, 12);
     std::printf(
         "| %-30s | %5.0f | %5llu / %5llu | %6.2f / %6.2f | %4llu / %5llu | %5llu / %6llu | "
-        "%4llu | %5llu | %6.1f | %6.2f | %6.1f |%s\n",
+        "%4llu | %5llu | %6.1f | %6.2f | %6.1f | %6.1f |%s\n",
         name, Ms(job_.now() - began_at_), Ull(in.messages), Ull(out.messages), Mb(in.bytes),
         Mb(out.bytes), Ull(up.messages), Ull(down.messages), Ull(up.bytes / 1000),
         Ull(down.bytes / 1000), Ull(member.messages), Ull(member.bytes / 1000), coordinator_ms_,
-        Ms(AccountOf(Role::kRelay).cpu_ns - relay_cpu) / relays, real.count(),
-        ok ? "" : " DID NOT END");
+        Ms(AccountOf(Role::kRelay).cpu_ns - relay_cpu) / relays, Seconds(CpuNow() - all_cpu),
+        real.count(), ok ? "" : " DID NOT END");
     std::fflush(stdout);
     return ok;
   }
@@ -87,7 +88,9 @@ class Measured {
 
 struct Figures {
   uint64_t words = 0;  // to and from the coordinator, from the loss to the decision
-  double decided_ms = 0, installed_ms = 0, coordinator_ms = 0, real_s = 0;
+  double decided_ms = 0, installed_ms = 0, coordinator_ms = 0;
+  // Processor time from the start of the job to that decision, and of all lines; and real time.
+  double to_decision_s = 0, all_s = 0, real_s = 0;
   bool ok = true;
 };
 
@@ -99,8 +102,8 @@ void PrintHead(const ScaleJob& job, const ScaleShape& shape) {
       shape.levels.back());
   std::printf(
       "| | ms | coordinator in / out | MB in / out | a relay up / down | KB up / down | a "
-      "member sends | KB | coordinator CPU ms | relay CPU ms | real s |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "member sends | KB | coordinator CPU ms | relay CPU ms | all CPU s | real s |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 }
 
 // What a job of this shape lives through, line by line.
@@ -112,6 +115,7 @@ class Life {
 
   Figures Run() {
     const auto began = std::chrono::steady_clock::now();
+    began_cpu_ = CpuNow();
     Line(
         "start-up", [this] { StartAll(0); }, HeldBy(all_));
     job_.Expect(all_);
@@ -124,6 +128,7 @@ class Life {
     LoseTen();
     const std::chrono::duration<double> real = std::chrono::steady_clock::now() - began;
     figures_.real_s = real.count();
+    figures_.all_s = Seconds(CpuNow() - began_cpu_);
     PrintMemory();
     return figures_;
   }
@@ -165,6 +170,7 @@ class Life {
     figures_.decided_ms = Ms(job_.decided_at() - lost_at);
     figures_.coordinator_ms = measured_.coordinator_ms();
     figures_.words = measured_.words();
+    figures_.to_decision_s = Seconds(CpuNow() - began_cpu_);
     Line(
         "  and held by all", [] {}, HeldBy(all_ - 1));
     figures_.installed_ms = Ms(job_.now() - lost_at);
@@ -204,15 +210,16 @@ class Life {
     std::printf(
         "\nmemory: coordinator %.1f MB live, %.1f MB at most; relays %.1f MB, members %.0f MB; "
         "the process %.1f GB. Lost replica: decided in %.0f ms, held by all in %.0f ms. "
-        "Real %.1f s\n",
+        "CPU to that decision %.1f s, of all %.1f s; real %.1f s\n",
         live(Role::kCoordinator), Mb(AccountOf(Role::kCoordinator).peak_bytes), live(Role::kRelay),
         live(Role::kMember), static_cast<double>(usage.ru_maxrss) / 1e6, figures_.decided_ms,
-        figures_.installed_ms, figures_.real_s);
+        figures_.installed_ms, figures_.to_decision_s, figures_.all_s, figures_.real_s);
   }
 
   ScaleJob job_;
   Measured measured_;
   const int32_t all_;
+  int64_t began_cpu_ = 0;
   Figures figures_;
 };
 
@@ -243,9 +250,10 @@ int Main(int argc, char** argv) {
     ok = ok && figures.ok;
     std::printf(
         "figures: members %d ok %d decided_ms %.0f installed_ms %.0f words %llu "
-        "coordinator_ms %.2f real_s %.1f\n",
+        "coordinator_ms %.2f to_decision_s %.1f all_s %.1f real_s %.1f\n",
         members, figures.ok ? 1 : 0, figures.decided_ms, figures.installed_ms,
-        static_cast<unsigned long long>(figures.words), figures.coordinator_ms, figures.real_s);
+        static_cast<unsigned long long>(figures.words), figures.coordinator_ms,
+        figures.to_decision_s, figures.all_s, figures.real_s);
   }
   return ok ? 0 : 1;
 }
