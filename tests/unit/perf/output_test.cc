@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "perf/progress.h"
 
@@ -61,11 +60,13 @@ TEST(Output, ThePageStandsAlone) {
       markup.erase(at, end + name.size() + 3 - at);
     }
   }
-  const std::regex element("<(/?)([a-z0-9]+)[^>]*>");
-  for (std::sregex_iterator it(markup.begin(), markup.end(), element), end; it != end; ++it) {
-    const std::string name = (*it)[2];
-    if (name == "meta" || name == "br") continue;
-    if ((*it)[1].length() == 0) {
+  for (size_t at = markup.find('<'); at != std::string::npos; at = markup.find('<', at + 1)) {
+    const bool closes = markup[at + 1] == '/';
+    const size_t begin = at + (closes ? 2 : 1);
+    const size_t end = markup.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789", begin);
+    const std::string name = markup.substr(begin, end - begin);
+    if (name.empty() || name == "meta" || name == "br") continue;
+    if (!closes) {
       open.push_back(name);
     } else {
       ASSERT_FALSE(open.empty()) << name;
