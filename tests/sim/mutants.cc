@@ -335,7 +335,7 @@ constexpr char kIntroduction[] =
     "The rules are those of [protocol.md](protocol.md). Where there is a *weather*, it is the one "
     "to "
     "look in (`--weather`): it has\n"
-    "relays, or members that coordinate by turns.\n"
+    "what the mistake needs: relays, members that coordinate by turns, more failures of a kind.\n"
     "\n"
     "| mutant | rule | the mistake | weather | caught by | seeds | stories |\n"
     "|---|---|---|---|---|---|---|\n";
