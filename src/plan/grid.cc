@@ -5,6 +5,11 @@
 
 namespace ftar::plan {
 
+uint64_t PieceBytesMax(uint64_t chunk_bytes) {
+  if (chunk_bytes == 0) return kChunkBytesMax;
+  return std::min(kChunkBytesMax, kPartialWideningMax * chunk_bytes);
+}
+
 Grid::Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, int32_t segments,
            uint64_t chunk_bytes)
     : count_(count), segments_(segments) {

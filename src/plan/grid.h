@@ -11,9 +11,13 @@ namespace ftar::plan {
 // Of a chunk's elements and of its partial sums, which may be eight times as wide: transports need
 // room for whole ones.
 inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
+inline constexpr uint64_t kPartialWideningMax = 8;
 inline constexpr uint64_t kChunkBytesMin = 16 * 1024;  // a frame costs about as much as 8 KiB more
 inline constexpr uint32_t kChunksWanted =
     32;  // enough pieces for several owners to work side by side
+
+// The most bytes that a chunk, or its partial sum, may have. chunk_bytes 0: chosen from the size.
+uint64_t PieceBytesMax(uint64_t chunk_bytes);
 
 struct Chunk {
   uint32_t index = 0;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
@@ -15,6 +14,7 @@
 #include "runtime/host.h"
 #include "runtime/job_impl.h"
 #include "runtime/logger.h"
+#include "transport/shm/device.h"
 
 namespace ftar::runtime {
 namespace {
@@ -55,19 +55,14 @@ std::string PortsText(const Config& config) {
 
 size_t BytesOrZero(int64_t bytes) { return bytes > 0 ? static_cast<size_t>(bytes) : 0; }
 
-// A ring takes frames of up to half its size. Better said now than by the first large operation.
+// Better said now than by the first large operation.
 Status RingHoldsChunks(const Config& config) {
-  constexpr uint64_t kWidening = 8;  // of a partial sum, at most
-  const uint64_t ring = BytesOrZero(config.bytes(KnobId::kShmRing));
-  const uint64_t chunk = BytesOrZero(config.bytes(KnobId::kChunk));
-  const uint64_t frame =
-      chunk == 0 ? plan::kChunkBytesMax : std::min(plan::kChunkBytesMax, kWidening * chunk);
-  const uint64_t needed = 2 * (frame + wire::kExtBytesMax + sizeof(wire::FrameHeader));
-  if (ring == 0 || std::bit_ceil(ring) >= needed) return Status::Ok();
+  const size_t ring = BytesOrZero(config.bytes(KnobId::kShmRing));
+  const uint64_t piece = plan::PieceBytesMax(BytesOrZero(config.bytes(KnobId::kChunk)));
+  if (transport::shm::ShmDevice::RingHolds(ring, piece)) return Status::Ok();
   return Status(Code::kConfig, "shm_ring",
-                "a ring of " + std::to_string(ring) + " bytes does not hold the chunks of up to " +
-                    std::to_string(frame) + " bytes (knob chunk): it takes at least " +
-                    std::to_string(needed));
+                "a ring of " + std::to_string(ring) + " bytes does not hold frames of " +
+                    std::to_string(piece) + " bytes, which chunks may need (knob chunk)");
 }
 
 std::string ShownAddress(const Place& place) {

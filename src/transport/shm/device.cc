@@ -43,6 +43,11 @@ ShmDevice::ShmDevice(const DeviceConfig& config)
 
 ShmDevice::~ShmDevice() = default;
 
+bool ShmDevice::RingHolds(size_t shm_ring_bytes, size_t payload_bytes) {
+  return RecordBytes(wire::kExtBytesMax, payload_bytes) <=
+         RecordBytesMax(RingBytes(shm_ring_bytes));
+}
+
 Expected<std::unique_ptr<Device>> ShmDevice::Open(const DeviceConfig& config) {
   std::unique_ptr<ShmDevice> device(new ShmDevice(config));
   if (const Status status = device->Start(); !status.ok()) return status;

@@ -22,6 +22,8 @@ namespace ftar::transport::shm {
 class ShmDevice : public Device {
  public:
   static Expected<std::unique_ptr<Device>> Open(const DeviceConfig& config);
+  // Whether a ring of DeviceConfig::shm_ring_bytes takes any frame with so long a payload.
+  static bool RingHolds(size_t shm_ring_bytes, size_t payload_bytes);
   ~ShmDevice() override;
 
   const char* name() const override { return "shm"; }

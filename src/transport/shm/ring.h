@@ -48,6 +48,8 @@ inline constexpr size_t kRingBytesMax = size_t{16} << 30;
 
 // Bytes of a frame in the ring.
 size_t RecordBytes(size_t ext_bytes, size_t payload_bytes);
+// The longest record that always fits sooner or later.
+constexpr size_t RecordBytesMax(size_t ring_bytes) { return ring_bytes / 2; }
 
 class RingWriter {
  public:
@@ -55,8 +57,7 @@ class RingWriter {
   // `own` is written, `peer` only read. `ring_bytes` is the own ring's size.
   RingWriter(SegmentHeader* own, const SegmentHeader* peer, size_t ring_bytes);
 
-  // The longest record that always fits sooner or later.
-  size_t record_bytes_max() const { return ring_bytes_ / 2; }
+  size_t record_bytes_max() const { return RecordBytesMax(ring_bytes_); }
   // Copies the frame into the ring and publishes it.
   Result Write(const wire::FrameHeader& header, std::span<const std::byte> ext,
                std::span<const std::byte> payload);
