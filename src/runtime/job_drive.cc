@@ -181,10 +181,16 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
   TimeNs now = Now();
   TimeNs busy_ns = now;
   int idle_polls = 0;
+  bool parting = false;
   for (;; now = Now()) {
     const bool any = Pump(now);
     if (!callbacks_.empty()) RunCallbacks(lock);
-    if (done() || forked()) return;
+    if (forked()) return;
+    if (done()) {
+      // A peer may wait for what is not sent yet: it gets one turn more.
+      if (std::exchange(parting, true) || !driver_->sending()) return;
+      continue;
+    }
     if (any) {
       busy_ns = now;
       idle_polls = 0;
@@ -235,7 +241,6 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
     TakeWheel(Wheel::kUser);
     try {
       Drive(lock, done, deadline);
-      if (driver_->sending()) Pump(Now());
     } catch (...) {  // whatever it is, it is not this wait's alone
       if (!lock.owns_lock()) lock.lock();
       driver_->Break();
