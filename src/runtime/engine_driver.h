@@ -207,8 +207,6 @@ class EngineDriver {
   void EndFlightAt(TimeNs now, size_t slot);
   void CancelSends(TimeNs now, GroupKey group, Seq seq);
   void FinishSends(GroupKey group, Seq seq);
-  // Each once.
-  std::vector<transport::Link*> LinksOfFlights(GroupKey group, Seq seq) const;
   bool HasFlights(GroupKey group, Seq seq) const;
   void DeliverFinished(TimeNs now);
 

@@ -178,7 +178,9 @@ bool EngineDriver::HasFlights(GroupKey group, Seq seq) const {
 
 void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
   if (flights_used_ == 0) return;
-  for (transport::Link* link : LinksOfFlights(group, seq)) link->CancelOp(group, seq);
+  for (const auto& [id, peer] : peers_) {
+    if (peer.link != nullptr) peer.link->CancelOp(group, seq);
+  }
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     const Flight& flight = flights_[slot];
     if (flight.used && flight.group == group && flight.seq == seq) EndFlightAt(now, slot);
@@ -187,19 +189,9 @@ void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
 
 void EngineDriver::FinishSends(GroupKey group, Seq seq) {
   if (flights_used_ == 0) return;
-  for (transport::Link* link : LinksOfFlights(group, seq)) link->FinishOp(group, seq);
-}
-
-std::vector<transport::Link*> EngineDriver::LinksOfFlights(GroupKey group, Seq seq) const {
-  std::vector<transport::Link*> links;
-  for (const Flight& flight : flights_) {
-    if (!flight.used || flight.group != group || flight.seq != seq) continue;
-    const auto peer = peers_.find(flight.to);
-    transport::Link* link = peer != peers_.end() ? peer->second.link : nullptr;
-    if (link != nullptr && std::find(links.begin(), links.end(), link) == links.end())
-      links.push_back(link);
+  for (const auto& [id, peer] : peers_) {
+    if (peer.link != nullptr) peer.link->FinishOp(group, seq);
   }
-  return links;
 }
 
 // What the revoked peer has sent whole and checksummed may still be needed by what runs; its memory
