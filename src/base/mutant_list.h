@@ -94,6 +94,7 @@
   X(kLeaverNotTold, "J5", "tells leavers what is under way, not what is called later") \
   X(kAckOnlyRides, "J6", "waits for a later operation to carry an ack") \
   X(kAckRepeated, "J6", "says the same ack again and again") \
+  X(kSpoiledWorkCounts, "F1", "counts what was read while its owner took it back") \
   X(kOldEraRead, "F2", "reads frames of an older era") \
   X(kNewWordDropped, "F2", "drops words of an era that it has not installed yet") \
   X(kAckOutlivesEra, "F2", "lets acks of the old era count in the new one") \
@@ -107,6 +108,7 @@
   X(kNoShadow, "F3", "exchanges in place without moving the input out of the way") \
   X(kStagingKept, "F3", "does not give staging back") \
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \
+  X(kLentPieceKept, "F5", "keeps pieces for the retry that lie in the memory of who lent them") \
   X(kOwnInputFirst, "F6", "adds its own input first, the others in list order") \
   X(kNewcomersFirst, "F6", "puts newcomers in front of those who are in") \
   X(kLayoutOfToday, "F7", "lays segments out by today's members, not by the epoch named") \

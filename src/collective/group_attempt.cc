@@ -116,13 +116,14 @@ uint64_t GroupMachine::Allocate(Op& op, uint64_t bytes) {
 }
 
 // Raw pieces that lie here whole survive into the next attempt: they are the same bytes in every
-// attempt (rule F5).
+// attempt (rule F5). Those that lie in their sender's memory do not: it takes them back with the
+// attempt, and lends them again for the next one, which costs a header.
 std::vector<GroupMachine::KeptRaw> GroupMachine::DetachRaws(Op& op) {
   std::vector<KeptRaw> kept;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
     for (size_t i = 0; i < chunk.raws.size(); ++i) {
-      if (!chunk.raws[i].present) continue;
+      if (!chunk.raws[i].present || (chunk.raws[i].lent && !FTAR_MUTANT(kLentPieceKept))) continue;
       kept.push_back({c, op.members[i], chunk.raws[i], op.weights[i]});
       chunk.raws[i] = {};
     }

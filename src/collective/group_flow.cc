@@ -41,6 +41,7 @@ void GroupMachine::Drop(const InboundFrame& frame) { ReleaseInbound(frame.inboun
 void GroupMachine::Hold(const InboundFrame& frame, Piece* piece) {
   piece->present = true;
   piece->inbound = frame.inbound;
+  piece->lent = frame.lent;
   piece->bytes = frame.header.payload_bytes;
 }
 
@@ -354,6 +355,16 @@ void GroupMachine::OnWorkDone(TimeNs now, uint64_t work_id) {
   works_.erase(found);
   if (Op* op = Find(ref.seq)) FinishWork(now, *op, ref);
   DeliverReady(now);
+}
+
+// What it read was being taken back, so its result is nothing. Its chunk goes on counting as worked
+// on, and nothing is tried with it, until a change says who is in.
+void GroupMachine::OnWorkSpoiled(TimeNs now, uint64_t work_id) {
+  const auto found = std::find_if(works_.begin(), works_.end(),
+                                  [work_id](const auto& work) { return work.first == work_id; });
+  if (found == works_.end() || FTAR_MUTANT(kSpoiledWorkCounts)) return OnWorkDone(now, work_id);
+  ReleaseInbound(found->second.inbound);
+  works_.erase(found);
 }
 
 void GroupMachine::FinishWork(TimeNs now, Op& op, const WorkRef& ref) {

@@ -75,6 +75,7 @@ class GroupMachine {
   std::vector<wire::KeptOp> KeptFrom(MemberId peer) const;  // rule F5
   void OnWant(TimeNs now, MemberId from, const wire::Want& want);
   void OnWorkDone(TimeNs now, uint64_t work_id);
+  void OnWorkSpoiled(TimeNs now, uint64_t work_id);
 
   // ---- results
   // Both append.
@@ -112,6 +113,7 @@ class GroupMachine {
     bool present = false;
     uint64_t inbound = 0;
     bool empty = false;  // weight 0, or a partial sum of nothing
+    bool lent = false;   // lies in its sender's memory
     uint64_t bytes = 0;
   };
   struct ChunkState {

@@ -65,7 +65,8 @@ struct SendFrame {
 };
 
 // Work on bytes, done in the order given. The host answers WorkDone(id) for each; results count
-// only then.
+// only then. What has read a lent payload that was taken back meanwhile it answers with
+// WorkSpoiled(id).
 struct Work {
   enum class Kind : uint8_t {
     kReduceFinal,    // dst = round(scale * sum / divisor)
@@ -136,12 +137,15 @@ struct GroupTodo {
 
 // A data frame that arrived; the payload is in inbound buffer `inbound`, whole and checksummed, and
 // stays there until it is released, however long that takes: keeping links moving meanwhile is the
-// driver's (engine_driver.h). A frame without payload has inbound 0.
+// driver's (engine_driver.h). A frame without payload has inbound 0. A lent payload lies in its
+// sender's memory until that one cancels what it has sent; a work that has read it later comes back
+// as spoiled.
 struct InboundFrame {
   MemberId from;
   wire::FrameHeader header;
   std::vector<std::byte> ext;
   uint64_t inbound = 0;
+  bool lent = false;
 };
 
 // The verdict-relevant side of a view, for one column.

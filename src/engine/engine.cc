@@ -431,6 +431,11 @@ void Engine::Impl::On(const WorkDone& event) {
   if (found != groups_.end()) found->second->OnWorkDone(now_, event.id);
 }
 
+void Engine::Impl::On(const WorkSpoiled& event) {
+  const auto found = groups_.find(event.group);
+  if (found != groups_.end()) found->second->OnWorkSpoiled(now_, event.id);
+}
+
 void Engine::Impl::On(const Tick&) {}
 
 // Everything the groups have to say since last time, in order.

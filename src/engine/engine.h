@@ -67,6 +67,10 @@ struct WorkDone {
   GroupKey group;
   uint64_t id;
 };
+struct WorkSpoiled {
+  GroupKey group;
+  uint64_t id;
+};  // it has read lent payload that was taken back
 struct OpenGroup {
   GroupKey group;
   Seq window = 0;
@@ -95,8 +99,9 @@ struct EvictPeer {
 };
 struct Tick {};
 using Event = std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, FromPeer, FrameArrived,
-                           LinkIsUp, LinkIsDown, PeerExited, WorkDone, OpenGroup, StartOp,
-                           BeginStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
+                           LinkIsUp, LinkIsDown, PeerExited, WorkDone, WorkSpoiled, OpenGroup,
+                           StartOp, BeginStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer,
+                           Tick>;
 
 // ---- results
 using collective::GroupTodo;

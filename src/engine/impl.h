@@ -36,6 +36,7 @@ class Engine::Impl {
   void On(const LinkIsDown& event);
   void On(const PeerExited& event);
   void On(const WorkDone& event);
+  void On(const WorkSpoiled& event);
   void On(const OpenGroup& event);
   void On(const StartOp& event);
   void On(const BeginStep& event);

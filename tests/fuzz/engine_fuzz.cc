@@ -132,7 +132,7 @@ class Member {
     if (header.payload_bytes > 0) {
       frame.inbound =
           memory_.AddInbound(ftar::sim::Buffer(header.payload_bytes / ftar::sim::kElementBytes),
-                             {header.kind, header.era, header.seq});
+                             {header.kind, header.era, header.seq, frame.from, nullptr});
     }
     Feed(FrameArrived{std::move(frame)});
   }
@@ -171,6 +171,7 @@ class Member {
 
   void Carry(Todo& todo) {
     ftar::sim::Buffer payload;
+    bool spoiled = false;
     switch (todo.kind) {
       case Todo::Kind::kAllocate: return memory_.Allocate(todo.id, todo.bytes);
       case Todo::Kind::kFree: return memory_.Free(todo.id);
@@ -179,7 +180,7 @@ class Member {
       case Todo::Kind::kCancelSends:
       case Todo::Kind::kFinishSends: return;
       case Todo::Kind::kWork:
-        Require(memory_.Run(todo.work, engine().view()->era).empty());
+        Require(memory_.Run(todo.work, engine().view()->era, &spoiled).empty());
         if (todo.work.id != 0) works_.insert(todo.work.id);
         return;
       case Todo::Kind::kSend:

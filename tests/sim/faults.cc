@@ -118,6 +118,7 @@ void World::CutLink(Node& a, Node& b) {
     const bool hears = cut_.contains({to->index, from->index});
     const TimeNs later = hears ? 0 : 5 * kMillisecond;
     After(later + rng_.Between(1, 5) * kMillisecond, [this, self, peer] {
+      self->memory.RecallFrom(peer);
       if (!self->revoked.contains(peer))
         Feed(*self, engine::LinkIsDown{peer, Code::kLink, "reset"});
     });

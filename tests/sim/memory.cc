@@ -7,6 +7,9 @@ namespace {
 
 constexpr uint64_t kChainBase = 0x9e3779b97f4a7c15ull;
 
+// What somebody else has written where a payload was.
+constexpr Element kAnything{0x0102010201020102ull, 0x5a5a, 0xa5a5};
+
 uint64_t Mix(uint64_t tag) {
   tag ^= tag >> 29;
   tag *= 0x94d049bb133111ebull;
@@ -41,8 +44,31 @@ void Memory::Allocate(uint64_t id, uint64_t bytes) {
 }
 
 uint64_t Memory::AddInbound(Buffer payload, InboundTag tag) {
-  inbound_[next_inbound_] = {std::move(payload), tag, 0};
+  inbound_[next_inbound_] = {std::move(payload), std::move(tag), 0, false};
   return next_inbound_++;
+}
+
+void Memory::LoseLender(MemberId from) {
+  for (auto& [id, inbound] : inbound_) {
+    if (inbound.tag.loan && inbound.tag.from == from) inbound.lender_lost = true;
+  }
+}
+
+std::shared_ptr<const Loan> Memory::Lend(MemberId to, Seq seq) {
+  loans_.push_back(std::make_shared<Loan>(Loan{to, seq, false}));
+  return loans_.back();
+}
+
+void Memory::RecallOf(Seq seq) {
+  std::erase_if(loans_, [seq](const std::shared_ptr<Loan>& loan) {
+    return loan->seq == seq && (loan->recalled = true);
+  });
+}
+
+void Memory::RecallFrom(MemberId to) {
+  std::erase_if(loans_, [to](const std::shared_ptr<Loan>& loan) {
+    return loan->to == to && (loan->recalled = true);
+  });
 }
 
 std::string Memory::ReleaseInbound(uint64_t id) {
@@ -83,7 +109,7 @@ std::string Memory::Read(const collective::BufferRef& ref, Buffer* out) {
   return "";
 }
 
-std::string Memory::Run(const collective::Work& work, Epoch era) {
+std::string Memory::Run(const collective::Work& work, Epoch era, bool* spoiled) {
   if (work.dst.bytes == 0) return "";
   const auto wrong = [&work](const char* what) {
     return "memory: a work of op " + std::to_string(work.seq) + what;
@@ -105,6 +131,10 @@ std::string Memory::Run(const collective::Work& work, Epoch era) {
     }
     if (source.buffer.kind != collective::BufferRef::Kind::kInbound) continue;
     Inbound& inbound = inbound_.at(source.buffer.id);
+    if (inbound.lender_lost || (inbound.tag.loan && inbound.tag.loan->recalled)) {
+      *spoiled = true;
+      sum.assign(count, kAnything);
+    }
     // Raw pieces are the same bytes in every attempt (rule F5); nothing else survives its era.
     if (inbound.tag.era < era && inbound.tag.kind != wire::FrameKind::kRaw)
       return "epoch: a work of op " + std::to_string(work.seq) + " reads a piece of an older era";

@@ -5,6 +5,7 @@
 #define FTAR_TESTS_SIM_MEMORY_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,11 +30,20 @@ Element Contribution(int replica, GroupKey group, Seq seq, uint64_t position);
 
 using Buffer = std::vector<Element>;
 
+// Payload that stays with its sender until it is read. Once recalled, what is read is anything.
+struct Loan {
+  MemberId to;
+  Seq seq = 0;
+  bool recalled = false;
+};
+
 // What an inbound buffer came with.
 struct InboundTag {
   wire::FrameKind kind = wire::FrameKind::kRaw;
   Epoch era = 0;
   Seq seq = 0;
+  MemberId from;
+  std::shared_ptr<const Loan> loan;  // null: the bytes came themselves
 };
 
 // Functions that return a text return what is wrong, empty if nothing is: a mistake of the machine
@@ -54,8 +64,15 @@ class Memory {
   std::string ReleaseInbound(uint64_t id);
 
   // Runs one work of a member whose era is `era`. What it reads must stay until WorkIsDone.
-  std::string Run(const collective::Work& work, Epoch era);
+  // `spoiled`: it has read something that was recalled.
+  std::string Run(const collective::Work& work, Epoch era, bool* spoiled);
   void WorkIsDone(uint64_t work_id);
+  // The link to `from` is closed here: nothing says any more whether what it has lent is good.
+  void LoseLender(MemberId from);
+  // For the sender: a loan of an operation's bytes, and the end of those that fit.
+  std::shared_ptr<const Loan> Lend(MemberId to, Seq seq);
+  void RecallOf(Seq seq);
+  void RecallFrom(MemberId to);
   // Copies the bytes that a frame carries.
   std::string Read(const collective::BufferRef& ref, Buffer* out);
 
@@ -67,6 +84,7 @@ class Memory {
     Buffer payload;
     InboundTag tag;
     int readers = 0;  // works under way
+    bool lender_lost = false;
   };
   Element* Resolve(const collective::BufferRef& ref, uint64_t* count);
 
@@ -74,6 +92,7 @@ class Memory {
   std::unordered_map<uint64_t, Buffer> staging_;
   std::unordered_map<uint64_t, Inbound> inbound_;
   std::unordered_map<uint64_t, std::vector<uint64_t>> reading_;  // work -> inbound buffers
+  std::vector<std::shared_ptr<Loan>> loans_;                     // that are out
   uint64_t next_inbound_ = 1;
 };
 

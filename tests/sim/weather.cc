@@ -30,6 +30,7 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->strandings = one_in(4) && weather->record ? 1 : 0;
   weather->hosted = one_in(5) ? 1 : 0;
   weather->partitions = one_in(2) ? static_cast<int>(dice->Between(1, 3)) : 0;
+  weather->lends = one_in(2) ? 1 : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -108,6 +109,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"hosted", &Weather::hosted, 0},
       {"partitions", &Weather::partitions, 0},
       {"echoes", &Weather::echoes, 0},
+      {"lends", &Weather::lends, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
   };

@@ -48,6 +48,7 @@ struct Weather {
   int hosted = 0;        // members coordinate by turns (rule Q5)
   int partitions = 0;    // hosted: some do not reach the others for a while
   int echoes = 0;        // its Prepares and Installs may arrive again, much later (rules Q2, V10)
+  int lends = 0;         // payload stays in its sender's memory until it is read (rule F1)
 };
 
 Weather DrawWeather(uint64_t seed);

@@ -295,6 +295,8 @@ void World::CarryOut(Node& node, engine::Ready ready) {
   for (MemberId id : ready.revoke) {
     FailIf(node.conduct.Revokes(id));
     node.revoked.insert(id);
+    node.memory.LoseLender(id);
+    node.memory.RecallFrom(id);
     if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
   if (weather_.hosted && ready.decides()) NoteSuccessors(node);
@@ -394,18 +396,20 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
     case Kind::kAllocate: return node.memory.Allocate(todo.id, todo.bytes);
     case Kind::kFree: return node.memory.Free(todo.id);
     case Kind::kReleaseInbound: return FailIf(node.memory.ReleaseInbound(todo.id));
-    case Kind::kCancelSends:
+    case Kind::kCancelSends: return node.memory.RecallOf(todo.id);
     case Kind::kFinishSends: return;
     case Kind::kSend: return SendFrame(node, todo.frame);
     case Kind::kDeliver: return OnDelivered(node, todo.outcome);
     case Kind::kWork: break;
   }
-  FailIf(node.memory.Run(todo.work, node.engine->view()->era));
+  bool spoiled = false;
+  FailIf(node.memory.Run(todo.work, node.engine->view()->era, &spoiled));
   if (todo.work.id == 0) return;
   const uint64_t id = todo.work.id;
-  AtNode(node, OfWork(node, now_ + WorkTime()), [this, &node, group, id] {
+  AtNode(node, OfWork(node, now_ + WorkTime()), [this, &node, group, id, spoiled] {
     node.memory.WorkIsDone(id);
-    Feed(node, engine::WorkDone{group, id});
+    if (!spoiled) return Feed(node, engine::WorkDone{group, id});
+    Feed(node, engine::WorkSpoiled{group, id});
   });
 }
 
@@ -425,14 +429,18 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
   if (!target || !node.Holds(*target)) return;
   const Carries carries = ack ? Carries::kAck : Carries::kData;
   const When arrival = WireTime(node.index, target->index, carries);
-  collective::InboundFrame inbound{node.card.id, frame.header, frame.ext, 0};
+  const bool lent = weather_.lends && !payload.empty();
+  std::shared_ptr<const Loan> loan = lent ? node.memory.Lend(frame.to, frame.header.seq) : nullptr;
+  collective::InboundFrame inbound{node.card.id, frame.header, frame.ext, 0, lent};
   Schedule(arrival, target, node.index,
-           [this, target, inbound = std::move(inbound), payload = std::move(payload)]() mutable {
+           [this, target, inbound = std::move(inbound), payload = std::move(payload),
+            loan = std::move(loan)]() mutable {
              if (!Reaches(*target, inbound.from)) return;
              const wire::FrameHeader& header = inbound.header;
              if (!payload.empty())
-               inbound.inbound = target->memory.AddInbound(std::move(payload),
-                                                           {header.kind, header.era, header.seq});
+               inbound.inbound = target->memory.AddInbound(
+                   std::move(payload),
+                   {header.kind, header.era, header.seq, inbound.from, std::move(loan)});
              const MemberId from = inbound.from;
              const wire::FrameHeader heard = header;
              Feed(*target, engine::FrameArrived{std::move(inbound)});

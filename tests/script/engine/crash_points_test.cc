@@ -14,9 +14,21 @@ namespace {
 struct Point {
   plan::PlanKind plan;
   bool in_place;
+  bool lends;
 };
 
-class CrashPoints : public testing::TestWithParam<Point> {};
+class CrashPoints : public testing::TestWithParam<Point> {
+ protected:
+  static LabOptions Options(int members, uint64_t count) {
+    LabOptions options;
+    options.members = members;
+    options.count = count;
+    options.plan = GetParam().plan;
+    options.in_place = GetParam().in_place;
+    options.lends = GetParam().lends;
+    return options;
+  }
+};
 
 std::vector<int> AllBut(int members, std::vector<int> gone) {
   std::vector<int> left;
@@ -56,7 +68,7 @@ TEST_P(CrashPoints, OneDiesAnywhere) {
   for (int victim = 1; victim <= 3; ++victim) {
     for (bool silent : {false, true}) {
       for (int point = 0;; ++point) {
-        Lab lab({3, 4, GetParam().plan, GetParam().in_place, 12});
+        Lab lab(Options(3, 12));
         if (!RunToPoint(lab, 3, victim, point, silent)) break;
         const std::vector<int> survivors = AllBut(3, {victim});
         lab.Recover(survivors);
@@ -74,7 +86,7 @@ TEST_P(CrashPoints, ASecondDiesInsideTheChange) {
     for (int point = 0;; point += 3) {
       bool reached = true;
       for (int later = 0; reached; ++later) {
-        Lab lab({4, 4, GetParam().plan, GetParam().in_place, 8});
+        Lab lab(Options(4, 8));
         if (!RunToPoint(lab, 4, victim, point, false)) {
           reached = false;
           point = -1000;
@@ -106,7 +118,7 @@ TEST_P(CrashPoints, FalseSuspicionAnywhere) {
   // the survivors do.
   for (int victim = 1; victim <= 3; ++victim) {
     for (int point = 0;; ++point) {
-      Lab lab({3, 4, GetParam().plan, GetParam().in_place, 12});
+      Lab lab(Options(3, 12));
       lab.Form();
       for (int name = 1; name <= 3; ++name) lab.Call(name);
       bool reached = true;
@@ -116,18 +128,29 @@ TEST_P(CrashPoints, FalseSuspicionAnywhere) {
       lab.Recover(survivors);
       ASSERT_EQ(lab.failure(), "") << "victim " << victim << " after " << point;
       for (int name : survivors) ASSERT_EQ(lab.outcomes(name).size(), 1u);
+      // What was on its way to the victim arrives when the others have long taken back what they
+      // had lent.
+      lab.DeliverAll();
+      ASSERT_EQ(lab.failure(), "") << "victim " << victim << " after " << point << ", later";
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Plans, CrashPoints,
-    testing::Values(Point{plan::PlanKind::kOneShot, false}, Point{plan::PlanKind::kDirect, false},
-                    Point{plan::PlanKind::kDirect, true}, Point{plan::PlanKind::kRing, false},
-                    Point{plan::PlanKind::kRing, true}),
-    [](const auto& info) {
-      return std::string(plan::PlanName(info.param.plan)) + (info.param.in_place ? "InPlace" : "");
-    });
+INSTANTIATE_TEST_SUITE_P(Plans, CrashPoints,
+                         testing::Values(Point{plan::PlanKind::kOneShot, false, false},
+                                         Point{plan::PlanKind::kDirect, false, false},
+                                         Point{plan::PlanKind::kDirect, true, false},
+                                         Point{plan::PlanKind::kRing, false, false},
+                                         Point{plan::PlanKind::kRing, true, false},
+                                         Point{plan::PlanKind::kOneShot, false, true},
+                                         Point{plan::PlanKind::kDirect, false, true},
+                                         Point{plan::PlanKind::kDirect, true, true},
+                                         Point{plan::PlanKind::kRing, true, true}),
+                         [](const auto& info) {
+                           return std::string(plan::PlanName(info.param.plan)) +
+                                  (info.param.in_place ? "InPlace" : "") +
+                                  (info.param.lends ? "Lent" : "");
+                         });
 
 }  // namespace
 }  // namespace ftar::lab

@@ -38,6 +38,7 @@ LabOptions ParseMembers(std::istringstream& words) {
     if (word == "oneshot") options.plan = ftar::plan::PlanKind::kOneShot;
     if (word == "ring") options.plan = ftar::plan::PlanKind::kRing;
     if (word == "inplace") options.in_place = true;
+    if (word == "lends") options.lends = true;
     if (word == "ft=off") options.fault_tolerant = false;
     if (word.rfind("window=", 0) == 0) options.window = std::stoul(word.substr(7));
   }

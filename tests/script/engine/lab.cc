@@ -95,12 +95,14 @@ void Lab::CarryOut(Member& member, engine::Ready ready) {
     auto& buffers = member.memory.Open(started.seq);
     buffers.in_place = spec.in_place;
     buffers.send = sim::MakeInput(kGroup, spec, member.card.replica, started.seq);
-    buffers.recv = spec.in_place ? buffers.send
-                                 : sim::Buffer(sim::OutputElements(spec), sim::kUntouched);
+    buffers.recv =
+        spec.in_place ? buffers.send : sim::Buffer(sim::OutputElements(spec), sim::kUntouched);
     member.specs[started.seq] = spec;
   }
   for (MemberId id : ready.revoke) {
     member.revoked.push_back(id);
+    member.memory.LoseLender(id);
+    member.memory.RecallFrom(id);
     wires_.erase({NameOf(id), member.name});
   }
   for (const wire::Message& message : ready.to_coordinator) ToCoordinator(member, message);
@@ -130,38 +132,49 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kFree: return member.memory.Free(todo.id);
     case Kind::kReleaseInbound: return FailIf(member.memory.ReleaseInbound(todo.id));
     case Kind::kDeliver: return Check(member, todo.outcome);
-    case Kind::kCancelSends:
+    case Kind::kCancelSends: return member.memory.RecallOf(todo.id);
     case Kind::kFinishSends: return;
-    case Kind::kWork:
-      FailIf(member.memory.Run(todo.work, member.engine->view()->era));
-      if (todo.work.id == 0) return;
-      if (!options_.post) {
-        member.memory.WorkIsDone(todo.work.id);
-        return member.engine->Step(now_, engine::WorkDone{kGroup, todo.work.id});
-      }
-      wires_[{member.name, member.name}].push_back(
-          {"work done", [this, id = todo.work.id](Member& self) {
-             self.memory.WorkIsDone(id);
-             Feed(self, engine::WorkDone{kGroup, id});
-           }});
-      return;
-    case Kind::kSend: break;
+    case Kind::kWork: return CarryWork(member, todo.work);
+    case Kind::kSend: return CarrySend(member, todo.frame);
   }
+}
+
+void Lab::CarryWork(Member& member, const collective::Work& work) {
+  bool spoiled = false;
+  FailIf(member.memory.Run(work, member.engine->view()->era, &spoiled));
+  if (work.id == 0) return;
+  if (spoiled) Log(std::to_string(member.name) + " has read what was being taken back");
+  const auto ended = [id = work.id, spoiled]() -> engine::Event {
+    if (spoiled) return engine::WorkSpoiled{kGroup, id};
+    return engine::WorkDone{kGroup, id};
+  };
+  if (!options_.post) {
+    member.memory.WorkIsDone(work.id);
+    return member.engine->Step(now_, ended());
+  }
+  wires_[{member.name, member.name}].push_back(
+      {"work done", [this, ended, id = work.id](Member& self) {
+         self.memory.WorkIsDone(id);
+         Feed(self, ended());
+       }});
+}
+
+void Lab::CarrySend(Member& member, const collective::SendFrame& sent) {
   static constexpr const char* kKinds[] = {"?", "control", "ack", "raw", "partial", "final"};
   sim::Buffer payload;
-  FailIf(member.memory.Read(todo.frame.payload, &payload));
-  const wire::FrameHeader header = todo.frame.header;
-  collective::InboundFrame frame{member.card.id, header, todo.frame.ext, 0};
+  FailIf(member.memory.Read(sent.payload, &payload));
+  const wire::FrameHeader header = sent.header;
+  const bool lent = options_.lends && !payload.empty();
+  const sim::InboundTag tag{header.kind, header.era, header.seq, member.card.id,
+                            lent ? member.memory.Lend(sent.to, header.seq) : nullptr};
+  collective::InboundFrame frame{member.card.id, header, sent.ext, 0, lent};
   std::string text = kKinds[static_cast<int>(header.kind)];
   if (header.kind != wire::FrameKind::kAck)
     text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);
   text += " complete<" + std::to_string(header.complete_end);
-  wires_[{member.name, NameOf(todo.frame.to)}].push_back(
-      {text, [this, frame, payload](Member& to) mutable {
-         const wire::FrameHeader& header = frame.header;
-         if (!payload.empty())
-           frame.inbound =
-               to.memory.AddInbound(payload, {header.kind, header.era, header.seq});
+  wires_[{member.name, NameOf(sent.to)}].push_back(
+      {text, [this, frame, payload, tag](Member& to) mutable {
+         if (!payload.empty()) frame.inbound = to.memory.AddInbound(payload, tag);
          Feed(to, engine::FrameArrived{frame});
        }});
 }

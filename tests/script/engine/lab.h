@@ -31,7 +31,8 @@ struct LabOptions {
   // What the coordinator says waits on a wire from 0, too, and the end of a work on one to itself.
   bool post = false;
   bool fault_tolerant = true;
-  bool open = true;  // false: a member opens the group by its first call
+  bool open = true;    // false: a member opens the group by its first call
+  bool lends = false;  // payload stays with its sender until it is read
 };
 
 class Lab {
@@ -81,6 +82,8 @@ class Lab {
     if (!wrong.empty() && failure_.empty()) failure_ = wrong;
   }
   void CarryTodo(Member& member, collective::Todo& todo);
+  void CarryWork(Member& member, const collective::Work& work);
+  void CarrySend(Member& member, const collective::SendFrame& sent);
   void FromCoordinator(Member& member, const wire::Message& message);
   void ToCoordinator(Member& member, const wire::Message& message);
   void Log(const std::string& line) { log_.push_back(line); }
