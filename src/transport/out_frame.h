@@ -22,6 +22,7 @@ enum class Transit : uint16_t {
   kDeliver = 0,
   kLinkAck = 1,    // nothing but link_ack; has no number of its own and is not delivered
   kTombstone = 2,  // stands for a numbered frame that was cancelled; not delivered
+  kReference = 3,  // shm: what follows says where the payload lies
 };
 
 struct OutFrame {

@@ -32,14 +32,14 @@ void ShareMappingsForTest(bool on) { Shared().on = on; }
 
 MappedMemory::~MappedMemory() { ::munmap(data_, bytes_); }
 
-Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes) {
+Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes, Pages pages) {
   SealedMemory sealed;
   sealed.fd = UniqueFd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!sealed.fd.valid()) return Status::System("memfd_create", errno);
   const int fd = sealed.fd.get();
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
     return Status::System("memfd: ftruncate", errno);
-  if (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0) {
+  if (pages == Pages::kNow && ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0) {
     return Status(
         Code::kMemory,
         Status::System("shared memory of " + std::to_string(bytes) + " bytes", errno).text());

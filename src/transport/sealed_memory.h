@@ -32,8 +32,10 @@ struct SealedMemory {
   std::shared_ptr<MappedMemory> memory;
 };
 
-// Zeroed, all pages present: running out of memory is an error here and not a signal later.
-Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes);
+// Zeroed. kNow: running out of memory is an error here. kOnTouch: as with any large allocation, the
+// system finds the pages when somebody touches them, the reader included.
+enum class Pages { kNow, kOnTouch };
+Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes, Pages pages);
 
 // Maps a peer's memory read-only, at least `bytes_min` and at most `bytes_max` bytes of it. Refused
 // (Code::kPeer) unless it is sealed as above.

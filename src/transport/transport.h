@@ -2,7 +2,8 @@
 // poll returns.
 //
 // A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up, except
-// that an ack passes data frames that wait to be sent. It survives the loss of a path (a reset
+// that an ack passes data frames that wait to be sent, and that lent inputs (Completion::lent) are
+// passed by whatever comes behind them. It survives the loss of a path (a reset
 // socket is dialled again and unacknowledged frames are sent again, design 7), and says kDown only
 // when all paths are gone for good or the peer's process is. What a frame means is nobody's
 // business here: epochs, credits and verdicts live above.
@@ -31,6 +32,7 @@
 
 namespace ftar::transport {
 
+class ExportedMemory;
 class Link;
 
 struct Completion {
@@ -52,6 +54,9 @@ struct Completion {
   wire::FrameHeader header;
   std::span<const std::byte> ext;  // valid until Release, as is payload
   std::span<const std::byte> payload;
+  // The payload lies in the sender's own memory. Whoever has read it asks Link::Intact. It stays
+  // mapped as long as somebody holds this; null: the payload is the transport's.
+  std::shared_ptr<const void> lent;
   uint64_t token = 0;
   uint64_t cookie = 0;
   Status status;
@@ -70,8 +75,8 @@ class Link {
                     std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) = 0;
 
   // Data frames (not kControl, not kAck) of (group, seq) that are queued or kept for sending again
-  // need not arrive any more: after return their payload is not read. One that is half sent is
-  // finished from a private copy. Their kSent never comes.
+  // need not arrive any more: after return their payload is not read, or what is read of it is not
+  // used (Intact). One that is half sent is finished from a private copy. Their kSent never comes.
   virtual void CancelOp(uint32_t group, uint64_t seq) = 0;
 
   // The frames must arrive, but their memory is wanted back: each kSent comes when its frame is
@@ -84,11 +89,15 @@ class Link {
 
   // Moves a received frame's ext and payload to memory of their own and frees the transport's (the
   // token stays valid and must still be released). Returns the new payload span. For frames that
-  // must wait long, so that a link never stalls.
+  // must wait long, so that a link never stalls. A lent payload stays where it is.
   struct Detached {
     std::span<const std::byte> ext, payload;
   };
   virtual Detached Detach(uint64_t token) = 0;
+
+  // Asked after a lent payload was read: false if its owner has taken the memory back meanwhile,
+  // and what was read may be anything. Of other payloads true.
+  virtual bool Intact(uint64_t /*token*/) { return true; }
 
   // Bytes of received, unreleased, undetached payload that this link can bear before it stalls its
   // sender.
@@ -119,6 +128,8 @@ struct DeviceConfig {
   bool allow_wildcard = false;
   size_t credit_bytes = 64u << 20;  // tcp: on the way to one peer and not acknowledged
   size_t shm_ring_bytes = 0;        // 0: chosen from the group's size
+  // Payload that lies there, peers of this host read where it is. Null: everything is copied.
+  std::shared_ptr<const ExportedMemory> exports;
   int64_t path_silence_ns = 0;  // a path that swallows what is sent for so long is lost; 0: never
   int64_t path_retry_ns = 0;    // how long a lost path is dialled again before the link is dead
   int64_t handshake_timeout_ns = 5 * kSecond;

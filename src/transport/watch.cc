@@ -70,7 +70,7 @@ Expected<std::unique_ptr<ProcessWatch>> ProcessWatch::Create() {
 }
 
 Status ProcessWatch::Start() {
-  auto sealed = CreateSealedMemory("ftar-watch", sizeof(Segment));
+  auto sealed = CreateSealedMemory("ftar-watch", sizeof(Segment), Pages::kNow);
   if (!sealed.ok()) return sealed.status();
   segment_fd_ = std::move(sealed->fd);
   own_ = std::make_shared<Mapping>();

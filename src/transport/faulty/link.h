@@ -25,6 +25,7 @@ class FaultyLink : public Link {
   void FinishOp(uint32_t group, uint64_t seq) override;
   void Release(uint64_t token) override { inner_->Release(token); }
   Detached Detach(uint64_t token) override { return inner_->Detach(token); }
+  bool Intact(uint64_t token) override { return inner_->Intact(token); }
   size_t hold_bytes_max() const override { return inner_->hold_bytes_max(); }
   bool busy() const override { return !waiting_.empty() || inner_->busy(); }
   std::string Describe() const override;

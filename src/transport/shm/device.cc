@@ -128,6 +128,7 @@ bool ShmDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
     budget_bytes -= std::min(budget_bytes, bytes);
     any = any || bytes > 0;
     if (link->busy() && link->Flush()) any = true;
+    if (link->CollectLoans()) any = true;
     if (up_.size() != links) break;  // one failed; the others have their turn at the next call
   }
   // Another link begins next time, so that one busy peer cannot use up every budget.
@@ -296,7 +297,7 @@ void ShmDevice::OnDialFailed(ShmLink* link, const LocalExchange::Result& result,
 Status ShmDevice::Join(ShmLink* link, std::shared_ptr<Channel> channel, const Channel::Offer& offer,
                        LocalExchange::Message* message, UniqueFd socket) {
   const bool accepted = !socket.valid();
-  FTAR_RETURN_IF_ERROR(channel->Attach(offer, message, std::move(socket)));
+  FTAR_RETURN_IF_ERROR(channel->Attach(offer, message, std::move(socket), config_.exports));
   FTAR_RETURN_IF_ERROR(watch_->Add(link->peer(), std::move(message->fds[2]), offer.watch_index));
   if (accepted) {
     if (link->ticket != 0) exchange_->Abandon(std::exchange(link->ticket, 0));
@@ -315,6 +316,7 @@ void ShmDevice::ListenTo(ShmLink* link) {
   if (link->state() != ShmLink::State::kUp) return;
   sources_[link->socket_key] = Source{link, false};
   EpollAdd(link->channel()->socket(), link->socket_key);
+  link->BeginToBorrow();
 }
 
 void ShmDevice::Detach(ShmLink* link) {
@@ -355,8 +357,13 @@ void ShmDevice::CheckDescriptors(TimeNs now) {
       link->channel()->ClearDoorbell();
       continue;
     }
-    // The socket carries nothing; readable means closed. If the process is dead its lock word says
-    // so by now.
+    const Borrower::Socket socket = link->ListenForBlocks();
+    if (socket == Borrower::Socket::kOpen) continue;
+    if (socket == Borrower::Socket::kCorrupt) {
+      link->Fail({Code::kCorrupt, "the peer's word about its memory makes no sense"});
+      continue;
+    }
+    // Closed. If the process is dead its lock word says so by now.
     CheckWatch();
     if (sources_.contains(key)) link->OnPeerGone(false, {Code::kPeer, "the peer closed the link"});
   }

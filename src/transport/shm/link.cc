@@ -7,6 +7,16 @@
 
 namespace ftar::transport::shm {
 
+namespace {
+// A reference costs the reader cold cache lines in another's memory and the bookkeeping of a loan;
+// below this the copy is cheaper.
+constexpr size_t kLentBytesMin = 4096;
+}  // namespace
+
+ShmLink::~ShmLink() {
+  if (channel_ != nullptr && channel_->attached()) channel_->lender().RecallAll();
+}
+
 void ShmLink::Tell(Completion::Kind kind, Status status) {
   Completion completion;
   completion.kind = kind;
@@ -54,7 +64,10 @@ void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
     return Fail({Code::kInternal, "a frame of " + std::to_string(payload.size()) +
                                       " bytes is too long for any link"});
   }
-  if (state_ == State::kUp && queue_.empty() && WriteToRing(stamped, ext, payload, cookie)) return;
+  if (state_ == State::kUp && queue_.empty() &&
+      WriteToRing(stamped, ext, payload, !copy_payload, cookie)) {
+    return;
+  }
   if (state_ == State::kDead) return;
   auto frame = std::make_unique<OutFrame>();
   frame->header = stamped;
@@ -69,7 +82,28 @@ void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
 }
 
 bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext,
-                          std::span<const std::byte> payload, uint64_t cookie) {
+                          std::span<const std::byte> payload, bool lendable, uint64_t cookie) {
+  Reference reference;
+  if (lendable && payload.size() >= kLentBytesMin &&
+      channel_->lender().Lend(payload, channel_->socket(), &reference)) {
+    wire::FrameHeader referring = header;
+    referring.reserved = static_cast<uint16_t>(Transit::kReference);
+    referring.payload_bytes = sizeof reference;
+    if (!Publish(referring, ext, std::as_bytes(std::span(&reference, 1)))) {
+      channel_->lender().Unsent(reference);
+      return false;
+    }
+    channel_->lender().Lent(reference, header, cookie);
+    device_->counting().bytes_sent += payload.size() - sizeof reference;
+    return true;
+  }
+  if (!Publish(header, ext, payload)) return false;
+  TellSent(header, cookie);
+  return true;
+}
+
+bool ShmLink::Publish(const wire::FrameHeader& header, std::span<const std::byte> ext,
+                      std::span<const std::byte> payload) {
   RingWriter& writer = channel_->writer();
   if (RecordBytes(ext.size(), payload.size()) > writer.record_bytes_max()) {
     Fail({Code::kConfig, "shm_ring",
@@ -89,23 +123,36 @@ bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::
   Device::Counters& counters = device_->counting();
   ++counters.frames_sent;
   counters.bytes_sent += ext.size() + payload.size();
-  if (cookie != 0) {
-    Completion sent;
-    sent.kind = Completion::Kind::kSent;
-    sent.link = this;
-    sent.peer = peer_;
-    sent.cookie = cookie;
-    sent.header = header;
-    device_->Emit(std::move(sent));
-  }
   return true;
+}
+
+void ShmLink::TellSent(const wire::FrameHeader& header, uint64_t cookie) {
+  if (cookie == 0) return;
+  Completion sent;
+  sent.kind = Completion::Kind::kSent;
+  sent.link = this;
+  sent.peer = peer_;
+  sent.cookie = cookie;
+  sent.header = header;
+  device_->Emit(std::move(sent));
+}
+
+bool ShmLink::CollectLoans() {
+  if (state_ != State::kUp) return false;
+  channel_->lender().ForgetFreed(channel_->socket());
+  bool any = false;
+  for (Lender::Returned returned; channel_->lender().TakeReturned(&returned); any = true)
+    TellSent(returned.header, returned.cookie);
+  if (channel_->lender().idle()) loans_awaited_ = false;
+  return any;
 }
 
 bool ShmLink::Flush() {
   bool any = false;
   while (state_ == State::kUp && !queue_.empty()) {
     const OutFrame& frame = *queue_.front();
-    if (!WriteToRing(frame.header, frame.ext, frame.payload, frame.cookie)) return any;
+    if (!WriteToRing(frame.header, frame.ext, frame.payload, frame.copy.empty(), frame.cookie))
+      return any;
     queue_.pop_front();
     any = true;
   }
@@ -113,14 +160,29 @@ bool ShmLink::Flush() {
 }
 
 void ShmLink::CancelOp(uint32_t group, uint64_t seq) {
-  // What is in the ring is a copy already.
+  // What is in the ring is a copy already, or lent.
   std::erase_if(queue_, [&](const auto& frame) { return frame->belongs_to(group, seq); });
+  if (state_ == State::kUp) channel_->lender().Recall(group, seq);
   device_->DropSent(this, group, seq);
+}
+
+// kSent comes with the copy into the ring, or with the loan's return.
+void ShmLink::FinishOp(uint32_t, uint64_t) {
+  loans_awaited_ = state_ == State::kUp && !channel_->lender().idle();
 }
 
 // ---- in
 
 size_t ShmLink::Receive(size_t budget_bytes) {
+  size_t bytes = TakeFromRing(budget_bytes);
+  for (; bytes < budget_bytes && !lent_inputs_.empty(); lent_inputs_.pop_front()) {
+    bytes += lent_inputs_.front().payload.size();
+    device_->Emit(std::move(lent_inputs_.front()));
+  }
+  return bytes;
+}
+
+size_t ShmLink::TakeFromRing(size_t budget_bytes) {
   size_t bytes = 0;
   while (state_ == State::kUp && bytes < budget_bytes) {
     RingReader::Record record;
@@ -131,16 +193,12 @@ size_t ShmLink::Receive(size_t budget_bytes) {
       break;
     }
     if (!*more) break;
-    bytes += std::max<size_t>(1, record.payload.size());
-    Deliver(record);
+    bytes += std::max<size_t>(1, Deliver(record));
   }
   return bytes;
 }
 
-void ShmLink::Deliver(const RingReader::Record& record) {
-  Device::Counters& counters = device_->counting();
-  ++counters.frames_received;
-  counters.bytes_received += record.ext.size() + record.payload.size();
+size_t ShmLink::Deliver(const RingReader::Record& record) {
   Completion completion;
   completion.kind = Completion::Kind::kReceived;
   completion.link = this;
@@ -148,16 +206,62 @@ void ShmLink::Deliver(const RingReader::Record& record) {
   completion.header = record.header;
   completion.ext = record.ext;
   completion.payload = record.payload;
-  completion.token =
-      held_.Add(Held{channel_, channel_->PushRecord(record.end), record.ext, record.payload, {}});
+  Held held{channel_, channel_->PushRecord(record.end), record.ext, record.payload, {}, {}};
+  if (static_cast<Transit>(record.header.reserved) == Transit::kReference &&
+      !FollowReference(&completion, &held))
+    return 0;
+  Device::Counters& counters = device_->counting();
+  ++counters.frames_received;
+  counters.bytes_received += completion.ext.size() + completion.payload.size();
+  const bool lent_input = held.loan && completion.header.kind == wire::FrameKind::kRaw;
+  completion.token = held_.Add(std::move(held));
+  const size_t bytes = completion.payload.size();
+  if (lent_input) {
+    lent_inputs_.push_back(std::move(completion));
+    return 0;
+  }
   device_->Emit(std::move(completion));
+  return bytes;
+}
+
+bool ShmLink::FollowReference(Completion* completion, Held* held) {
+  Reference reference;
+  Expected<Borrower::Borrowed> borrowed =
+      Status(Code::kCorrupt, "the peer's ring holds a reference of the wrong size");
+  if (completion->payload.size() == sizeof reference) {
+    std::memcpy(&reference, completion->payload.data(), sizeof reference);
+    borrowed = channel_->borrower().Take(reference);
+  }
+  if (!borrowed.ok()) {
+    ++device_->counting().frames_corrupt;
+    Fail(borrowed.status());
+    return false;
+  }
+  completion->header.reserved = static_cast<uint16_t>(Transit::kDeliver);
+  completion->header.payload_bytes = reference.bytes;
+  completion->payload = held->payload = borrowed->payload;
+  completion->lent = std::move(borrowed->memory);
+  held->loan = reference;
+  if (completion->payload.empty()) {
+    // Recalled, and its memory unmapped: what is left of it is what it says of its sender.
+    completion->header.kind = wire::FrameKind::kAck;
+    completion->header.payload_bytes = 0;
+  }
+  return true;
 }
 
 void ShmLink::Release(uint64_t token) {
   Held* held = held_.Find(token);
   if (held == nullptr) return;
+  if (held->loan) held->channel->borrower().GiveBack(*held->loan);
   if (held->copy.empty()) held->channel->RecordDone(held->record);
+  if (held->loan) held->channel->RingIfOpen(kWakeOnTail);
   held_.Remove(token);
+}
+
+bool ShmLink::Intact(uint64_t token) {
+  const Held* held = held_.Find(token);
+  return held != nullptr && (!held->loan || held->channel->borrower().Intact(*held->loan));
 }
 
 Link::Detached ShmLink::Detach(uint64_t token) {
@@ -166,13 +270,13 @@ Link::Detached ShmLink::Detach(uint64_t token) {
   Held& held = *found;
   if (held.copy.empty()) {
     const size_t payload_at = (held.ext.size() + 63) & ~size_t{63};
-    BufferPool::Buffer copy = device_->pool()->Get(payload_at + held.payload.size());
+    const size_t moved = held.loan ? 0 : held.payload.size();
+    BufferPool::Buffer copy = device_->pool()->Get(payload_at + moved);
     if (copy.empty()) return {held.ext, held.payload};  // no memory: it stays where it is
     if (!held.ext.empty()) std::memcpy(copy.data(), held.ext.data(), held.ext.size());
-    if (!held.payload.empty())
-      std::memcpy(copy.data() + payload_at, held.payload.data(), held.payload.size());
+    if (moved > 0) std::memcpy(copy.data() + payload_at, held.payload.data(), moved);
     held.ext = {copy.data(), held.ext.size()};
-    held.payload = {copy.data() + payload_at, held.payload.size()};
+    if (!held.loan) held.payload = {copy.data() + payload_at, moved};
     held.copy = std::move(copy);
     held.channel->RecordDone(held.record);
   }
@@ -189,11 +293,19 @@ size_t ShmLink::hold_bytes_max() const {
 
 bool ShmLink::HasWork() const {
   if (state_ != State::kUp) return false;
-  return channel_->reader().HasMore() || (!queue_.empty() && channel_->writer().RoomMayHaveCome());
+  return !lent_inputs_.empty() || channel_->reader().HasMore() ||
+         (!queue_.empty() && channel_->writer().RoomMayHaveCome());
 }
 
 void ShmLink::Nap() {
-  channel_->Nap(kWakeOnHead | (queue_.empty() ? 0u : static_cast<uint32_t>(kWakeOnTail)));
+  const bool tail = !queue_.empty() || loans_awaited_;
+  channel_->Nap(kWakeOnHead | (tail ? static_cast<uint32_t>(kWakeOnTail) : 0u));
+}
+
+void ShmLink::BeginToBorrow() { channel_->borrower().Begin(); }
+
+Borrower::Socket ShmLink::ListenForBlocks() {
+  return channel_->borrower().Listen(channel_->socket());
 }
 
 // ---- the end
@@ -210,8 +322,10 @@ void ShmLink::Fail(Status status) {
   if (state_ == State::kUp) ++device_->counting().links_closed;
   state_ = State::kDead;
   device_->Detach(this);
+  if (channel_ != nullptr && channel_->attached()) channel_->lender().RecallAll();
   if (channel_ != nullptr) channel_->CloseDescriptors();
   queue_.clear();
+  lent_inputs_.clear();
   offered.reset();
   dial_at = give_up_at = kNever;
   Tell(Completion::Kind::kDown, std::move(status));

@@ -1,10 +1,11 @@
 // A shared-memory link: frames are copied once, into a ring that the peer reads in place (ring.h).
+// Payload in exported memory is not even copied: the frame says where it lies (loans.h).
 //
-// A frame is sent when it is in the ring, so kSent comes at once unless the ring is full; what does
-// not fit waits as a descriptor in a queue. There is one path and no repetition: memory does not
-// lose bytes. The link dies with the peer's process (lock word: kExited) or when the peer closes
-// it. One thread at a time; owned by the device. Received frames lie in the peer's memory until
-// Release or Detach.
+// A frame is sent when it is in the ring, so kSent comes at once unless the ring is full, or when
+// the peer gives back what it was lent; what does not fit waits as a descriptor in a queue. There
+// is one path and no repetition: memory does not lose bytes. The link dies with the peer's process
+// (lock word: kExited) or when the peer closes it. One thread at a time; owned by the device.
+// Received frames lie in the peer's memory until Release or Detach.
 #ifndef FTAR_TRANSPORT_SHM_LINK_H_
 #define FTAR_TRANSPORT_SHM_LINK_H_
 
@@ -25,14 +26,16 @@ class ShmLink : public Link {
   enum class State { kIdle, kOpening, kUp, kDead };
 
   ShmLink(ShmDevice* device, MemberId peer) : device_(device), peer_(peer) {}
+  ~ShmLink() override;
 
   MemberId peer() const override { return peer_; }
   void Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
             std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) override;
   void CancelOp(uint32_t group, uint64_t seq) override;
-  void FinishOp(uint32_t, uint64_t) override {}  // kSent comes with the copy into the ring
+  void FinishOp(uint32_t group, uint64_t seq) override;
   void Release(uint64_t token) override;
   Detached Detach(uint64_t token) override;
+  bool Intact(uint64_t token) override;
   size_t hold_bytes_max() const override;
   bool busy() const override { return !queue_.empty(); }
   std::string Describe() const override;
@@ -48,6 +51,11 @@ class ShmLink : public Link {
   size_t Receive(size_t budget_bytes);
   // Writes what waits and fits. True if something was written.
   bool Flush();
+  // Says kSent for what the peer has given back. True if there was any.
+  bool CollectLoans();
+  // The link's socket is here, or has something.
+  void BeginToBorrow();
+  Borrower::Socket ListenForBlocks();
   bool HasWork() const;
   void Nap();
   void Fail(Status status);
@@ -71,11 +79,20 @@ class ShmLink : public Link {
     uint64_t record = 0;
     std::span<const std::byte> ext, payload;
     BufferPool::Buffer copy;
+    std::optional<Reference> loan;  // the payload is lent; copy holds the ext if it has moved
   };
 
+  // `lendable`: the payload is the caller's until kSent.
   bool WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext,
-                   std::span<const std::byte> payload, uint64_t cookie);
-  void Deliver(const RingReader::Record& record);
+                   std::span<const std::byte> payload, bool lendable, uint64_t cookie);
+  bool Publish(const wire::FrameHeader& header, std::span<const std::byte> ext,
+               std::span<const std::byte> payload);
+  void TellSent(const wire::FrameHeader& header, uint64_t cookie);
+  size_t TakeFromRing(size_t budget_bytes);
+  // Returns the bytes of payload that were given out.
+  size_t Deliver(const RingReader::Record& record);
+  // Puts the payload that a record refers to in the reference's place. False if it makes no sense.
+  bool FollowReference(Completion* completion, Held* held);
   void Tell(Completion::Kind kind, Status status = {});
 
   ShmDevice* const device_;
@@ -84,6 +101,10 @@ class ShmLink : public Link {
   std::shared_ptr<Channel> channel_;
   OutQueue queue_;
   SlotTable<Held> held_;
+  // They wait nowhere but here, so that what comes behind them need not wait for the reductions
+  // that they will cause: a result that the peer has just made is still in the caches.
+  std::deque<Completion> lent_inputs_;
+  bool loans_awaited_ = false;  // FinishOp: somebody waits for what is lent
 };
 
 }  // namespace ftar::transport::shm

@@ -27,22 +27,31 @@
 
 namespace ftar::transport::shm {
 
-// The first page of a segment.
+inline constexpr uint32_t kLoansMax = 2048;
+
+// The first pages of a segment.
 struct SegmentHeader {
-  static constexpr uint64_t kMagic = 0x31676573'74667461;
+  static constexpr uint64_t kMagic = 0x32676573'74667461;
   uint64_t magic = kMagic;
   uint64_t ring_bytes = 0;                    // power of two
   alignas(64) std::atomic<uint64_t> head{0};  // bytes the owner has published
   alignas(64) std::atomic<uint64_t> tail{
       0};  // bytes of the peer's ring that the owner is done with
   alignas(64) std::atomic<uint32_t> sleeping{0};  // see WakeBits
+  // Loans (loans.h): whether the owner takes any, how many of the peer's blocks it has mapped, the
+  // ages of what it lends, and one more than the ages of what it has given back.
+  alignas(64) std::atomic<uint32_t> borrows{0};
+  std::atomic<uint64_t> blocks_mapped{0};
+  alignas(64) std::atomic<uint32_t> loan_ages[kLoansMax] = {};
+  alignas(64) std::atomic<uint32_t> loans_returned[kLoansMax] = {};
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
 };
 // What the owner wants to be woken for; the bits above count its naps, so that a waker rings once a
 // nap.
 enum WakeBits : uint32_t { kWakeOnHead = 1, kWakeOnTail = 2, kNapUnit = 4 };
 
-inline constexpr size_t kRingOffset = 4096;
+inline constexpr size_t kRingOffset = 20480;
+static_assert(sizeof(SegmentHeader) <= kRingOffset);
 inline constexpr size_t kRingBytesMin = 4096;
 inline constexpr size_t kRingBytesMax = size_t{16} << 30;
 

@@ -32,7 +32,7 @@ bool IsEventFd(int fd) {
 Expected<std::shared_ptr<Channel>> Channel::Create(size_t ring_bytes) {
   auto channel = std::make_shared<Channel>();
   channel->ring_bytes_ = ring_bytes;
-  auto sealed = CreateSealedMemory("ftar-link", kRingOffset + ring_bytes);
+  auto sealed = CreateSealedMemory("ftar-link", kRingOffset + ring_bytes, Pages::kNow);
   if (!sealed.ok()) return sealed.status();
   channel->segment_fd_ = std::move(sealed->fd);
   channel->own_memory_ = std::move(sealed->memory);
@@ -81,7 +81,8 @@ Expected<Channel::Offer> Channel::ParseOffer(const LocalExchange::Message& messa
   return offer;
 }
 
-Status Channel::Attach(const Offer& offer, LocalExchange::Message* message, UniqueFd socket) {
+Status Channel::Attach(const Offer& offer, LocalExchange::Message* message, UniqueFd socket,
+                       std::shared_ptr<const ExportedMemory> exports) {
   const size_t bytes = kRingOffset + offer.ring_bytes;
   auto memory = MapSealedMemory(message->fds[0], bytes, bytes);
   if (!memory.ok()) return memory.status();
@@ -96,6 +97,8 @@ Status Channel::Attach(const Offer& offer, LocalExchange::Message* message, Uniq
   peer_ring_bytes_ = offer.ring_bytes;
   writer_.emplace(own(), peer(), ring_bytes_);
   reader_.emplace(own(), peer(), peer_ring_bytes_);
+  lender_.emplace(own(), peer(), std::move(exports));
+  borrower_.emplace(own(), peer());
   segment_fd_.Reset();  // passed on by now; nobody else shall have it
   return {};
 }
@@ -142,7 +145,7 @@ void Channel::RecordDone(uint64_t number) {
     ++first_record_;
   }
   reader_->Done(end);
-  if (peer_doorbell_.valid()) Ring(kWakeOnTail);
+  RingIfOpen(kWakeOnTail);
 }
 
 }  // namespace ftar::transport::shm

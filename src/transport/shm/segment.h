@@ -12,6 +12,7 @@
 #include "transport/fd.h"
 #include "transport/local_exchange.h"
 #include "transport/sealed_memory.h"
+#include "transport/shm/loans.h"
 #include "transport/shm/ring.h"
 
 namespace ftar::transport::shm {
@@ -37,14 +38,17 @@ class Channel {
   // Reads a peer's message; kPeer if it is malformed.
   static Expected<Offer> ParseOffer(const LocalExchange::Message& message);
   // Takes the peer's segment and doorbell, after checking both. The watch descriptor stays in the
-  // message.
-  Status Attach(const Offer& offer, LocalExchange::Message* message, UniqueFd socket);
+  // message. `exports` may be null.
+  Status Attach(const Offer& offer, LocalExchange::Message* message, UniqueFd socket,
+                std::shared_ptr<const ExportedMemory> exports);
   void set_socket(UniqueFd socket) { socket_ = std::move(socket); }
   // Closes descriptors; mappings stay as long as the object.
   void CloseDescriptors();
 
   RingWriter& writer() { return *writer_; }
   RingReader& reader() { return *reader_; }
+  Lender& lender() { return *lender_; }
+  Borrower& borrower() { return *borrower_; }
   bool attached() const { return reader_.has_value(); }
   int doorbell() const { return own_doorbell_.get(); }
   int socket() const { return socket_.get(); }
@@ -53,6 +57,9 @@ class Channel {
 
   // Wakes the peer if it sleeps and wants to know (WakeBits).
   void Ring(uint32_t bit);
+  void RingIfOpen(uint32_t bit) {
+    if (peer_doorbell_.valid()) Ring(bit);
+  }
   void Nap(uint32_t bits);
   void Awake();
   void ClearDoorbell();
@@ -77,6 +84,8 @@ class Channel {
   UniqueFd segment_fd_, own_doorbell_, peer_doorbell_, socket_;
   std::optional<RingWriter> writer_;
   std::optional<RingReader> reader_;
+  std::optional<Lender> lender_;
+  std::optional<Borrower> borrower_;
   std::deque<RecordState> records_;
   uint64_t first_record_ = 0;
   uint32_t nap_ = 0, last_rung_ = 0;

@@ -45,7 +45,7 @@ TEST(BufferPool, ReusesAndOutlivesItself) {
 }
 
 TEST(SealedMemory, NobodyElseWritesOrResizes) {
-  const auto sealed = CreateSealedMemory("test", 8192);
+  const auto sealed = CreateSealedMemory("test", 8192, Pages::kNow);
   ASSERT_TRUE(sealed.ok());
   std::memset(sealed->memory->data(), 7, 8192);
   EXPECT_NE(::ftruncate(sealed->fd.get(), 100), 0);

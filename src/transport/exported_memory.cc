@@ -1,0 +1,48 @@
+#include "transport/exported_memory.h"
+
+#include <string>
+#include <utility>
+
+namespace ftar::transport {
+
+Expected<std::byte*> ExportedMemory::Allocate(size_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (blocks_.size() >= kBlocksMax) {
+      return Status(Code::kMemory, "there are " + std::to_string(kBlocksMax) +
+                                       " blocks of exported memory already");
+    }
+  }
+  auto sealed = CreateSealedMemory("ftar-user", bytes, Pages::kOnTouch);
+  if (!sealed.ok()) return sealed.status();
+  std::byte* const data = sealed->memory->data();
+  const std::lock_guard lock(mutex_);
+  blocks_[data] =
+      std::make_shared<const ExportedBlock>(ExportedBlock{next_id_++, std::move(*sealed)});
+  return data;
+}
+
+bool ExportedMemory::Free(const void* memory) {
+  std::shared_ptr<const ExportedBlock> block;  // unmapped without the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(static_cast<const std::byte*>(memory));
+  if (found == blocks_.end()) return false;
+  block = std::move(found->second);
+  blocks_.erase(found);
+  frees_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+std::shared_ptr<const ExportedBlock> ExportedMemory::Find(const void* data, size_t bytes) const {
+  const auto* const first = static_cast<const std::byte*>(data);
+  const std::lock_guard lock(mutex_);
+  auto found = blocks_.upper_bound(first);
+  if (found == blocks_.begin()) return nullptr;
+  --found;
+  const MappedMemory& memory = *found->second->sealed.memory;
+  const auto offset = static_cast<size_t>(first - memory.data());
+  if (offset > memory.bytes() || bytes > memory.bytes() - offset) return nullptr;
+  return found->second;
+}
+
+}  // namespace ftar::transport

@@ -1,0 +1,55 @@
+// Memory of this process that its host-mates may map read-only and read where it lies (rule F1):
+// sealed memfds with one writer. The registry knows which address belongs to which of them, so that
+// a link can say where a payload is instead of copying it.
+//
+// Any thread. A block lives until it is freed here and nobody holds it any more; its pages live as
+// long as a peer has them mapped.
+#ifndef FTAR_TRANSPORT_EXPORTED_MEMORY_H_
+#define FTAR_TRANSPORT_EXPORTED_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/status.h"
+#include "transport/fd.h"
+#include "transport/sealed_memory.h"
+
+namespace ftar::transport {
+
+struct ExportedBlock {
+  uint64_t id = 0;  // never used twice in a process's registry
+  SealedMemory sealed;
+};
+
+class ExportedMemory {
+ public:
+  ExportedMemory() = default;
+  ExportedMemory(const ExportedMemory&) = delete;
+  ExportedMemory& operator=(const ExportedMemory&) = delete;
+
+  // Whole pages, zeroed, present when touched. A block keeps a descriptor open, so their number is
+  // bounded.
+  Expected<std::byte*> Allocate(size_t bytes);
+  // False if no block begins there.
+  bool Free(const void* memory);
+  // The block that holds all of the range; null if none does.
+  std::shared_ptr<const ExportedBlock> Find(const void* data, size_t bytes) const;
+  // Grows with every Free.
+  uint64_t frees() const { return frees_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kBlocksMax = 256;
+
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, std::shared_ptr<const ExportedBlock>> blocks_;
+  uint64_t next_id_ = 1;
+  std::atomic<uint64_t> frees_{0};
+};
+
+}  // namespace ftar::transport
+
+#endif  // FTAR_TRANSPORT_EXPORTED_MEMORY_H_

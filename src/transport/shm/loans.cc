@@ -1,0 +1,218 @@
+#include "transport/shm/loans.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace ftar::transport::shm {
+namespace {
+
+// What goes over the socket about a block; kShow comes with its descriptor.
+struct BlockNotice {
+  enum class Kind : uint32_t { kShow = 1, kGone = 2 };
+  uint32_t magic = kMagic;
+  Kind kind = Kind::kShow;
+  uint64_t block = 0;
+  uint64_t bytes = 0;
+  static constexpr uint32_t kMagic = 0x6b6c6266;
+};
+static_assert(sizeof(BlockNotice) == 24);
+
+constexpr size_t kBlocksMax = 4096;  // of one peer
+
+bool Tell(int socket, const BlockNotice& notice, int fd) {
+  iovec bytes{const_cast<BlockNotice*>(&notice), sizeof notice};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const attached = CMSG_FIRSTHDR(&message);
+    attached->cmsg_level = SOL_SOCKET;
+    attached->cmsg_type = SCM_RIGHTS;
+    attached->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(attached), &fd, sizeof fd);
+  }
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(sizeof notice);
+}
+
+UniqueFd AttachedFd(msghdr* message) {
+  UniqueFd found;
+  for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= part->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<char*>(part) + at, sizeof fd);
+      found.Reset(fd);  // more than one is not ours; the last one stays and is closed with it
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+// ---- the side whose memory it is
+
+Lender::Lender(SegmentHeader* own, const SegmentHeader* peer,
+               std::shared_ptr<const ExportedMemory> exports)
+    : own_(own), peer_(peer), exports_(std::move(exports)) {
+  if (exports_ == nullptr) return;
+  free_.reserve(kLoansMax);
+  for (uint32_t slot = kLoansMax; slot > 0; --slot) free_.push_back(slot - 1);
+}
+
+bool Lender::PeerHas(const std::shared_ptr<const ExportedBlock>& block, int socket) {
+  const auto found = shown_.find(block->id);
+  if (found != shown_.end())
+    return peer_->blocks_mapped.load(std::memory_order_acquire) >= found->second.number;
+  const BlockNotice notice{.block = block->id, .bytes = block->sealed.memory->bytes()};
+  if (Tell(socket, notice, block->sealed.fd.get())) shown_[block->id] = {block, ++shown_count_};
+  return false;
+}
+
+bool Lender::Lend(std::span<const std::byte> payload, int socket, Reference* reference) {
+  if (free_.empty() || socket < 0 || peer_->borrows.load(std::memory_order_acquire) == 0)
+    return false;
+  const auto block = exports_->Find(payload.data(), payload.size());
+  if (block == nullptr || !PeerHas(block, socket)) return false;
+  reference->block = block->id;
+  reference->offset = static_cast<uint64_t>(payload.data() - block->sealed.memory->data());
+  reference->bytes = static_cast<uint32_t>(payload.size());
+  reference->slot = free_.back();
+  reference->age = own_->loan_ages[reference->slot].load(std::memory_order_relaxed);
+  free_.pop_back();
+  return true;
+}
+
+void Lender::Lent(const Reference& reference, const wire::FrameHeader& header, uint64_t cookie) {
+  loans_.push_back({reference, header, cookie, false});
+}
+
+void Lender::Recall(Loan& loan) {
+  if (std::exchange(loan.recalled, true)) return;
+  // What the memory's next owner writes is seen after this: nothing passes such an operation.
+  own_->loan_ages[loan.reference.slot].fetch_add(1, std::memory_order_seq_cst);
+  free_.push_back(loan.reference.slot);
+}
+
+void Lender::Recall(uint32_t group, uint64_t seq) {
+  for (Loan& loan : loans_) {
+    if (loan.header.group == group && loan.header.seq == seq) Recall(loan);
+  }
+}
+
+void Lender::RecallAll() {
+  for (Loan& loan : loans_) Recall(loan);
+}
+
+bool Lender::TakeReturned(Returned* returned) {
+  while (!loans_.empty()) {
+    const Loan& loan = loans_.front();
+    const bool recalled = loan.recalled;
+    if (!recalled) {
+      const uint32_t slot = loan.reference.slot;
+      // The word holds the age of the last loan of that slot that came back, plus one.
+      if (peer_->loans_returned[slot].load(std::memory_order_acquire) != loan.reference.age + 1)
+        return false;
+      own_->loan_ages[slot].fetch_add(1, std::memory_order_relaxed);
+      free_.push_back(slot);
+      *returned = {loan.header, loan.cookie};
+    }
+    loans_.pop_front();
+    if (!recalled) return true;
+  }
+  return false;
+}
+
+void Lender::ForgetFreed(int socket) {
+  if (exports_ == nullptr || exports_->frees() == frees_seen_) return;
+  frees_seen_ = exports_->frees();
+  std::erase_if(shown_, [socket](const auto& entry) {
+    if (!entry.second.block.expired()) return false;
+    const BlockNotice notice{.kind = BlockNotice::Kind::kGone, .block = entry.first, .bytes = 0};
+    // Untold, the peer keeps the pages mapped until the link ends.
+    if (socket >= 0) Tell(socket, notice, -1);
+    return true;
+  });
+}
+
+// ---- the side that reads
+
+Expected<Borrower::Borrowed> Borrower::Take(const Reference& reference) const {
+  if (reference.slot >= kLoansMax)
+    return Status(Code::kCorrupt, "the peer lends what cannot be lent");
+  const auto found = blocks_.find(reference.block);
+  if (found == blocks_.end()) {
+    if (!Intact(reference)) return Borrowed{};
+    return Status(Code::kCorrupt, "the peer lends memory that is not mapped here");
+  }
+  const MappedMemory& memory = *found->second;
+  if (reference.offset > memory.bytes() || reference.bytes > memory.bytes() - reference.offset)
+    return Status(Code::kCorrupt, "the peer lends more memory than it has shown");
+  return Borrowed{{memory.data() + reference.offset, reference.bytes}, found->second};
+}
+
+bool Borrower::Intact(const Reference& reference) const {
+  fence_.fetch_add(1, std::memory_order_seq_cst);  // the bytes were read before
+  return peer_->loan_ages[reference.slot].load(std::memory_order_acquire) == reference.age;
+}
+
+void Borrower::GiveBack(const Reference& reference) {
+  // A recalled slot may have been lent anew, and that loan is not over.
+  if (!Intact(reference)) return;
+  own_->loans_returned[reference.slot].store(reference.age + 1, std::memory_order_seq_cst);
+}
+
+Borrower::Socket Borrower::TakeOne(int socket, bool* any) {
+  BlockNotice notice;
+  iovec bytes{&notice, sizeof notice};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  *any = got > 0;
+  if (got < 0) {
+    const bool nothing = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    return nothing ? Socket::kOpen : Socket::kClosed;
+  }
+  if (got == 0) return Socket::kClosed;
+  const UniqueFd fd = AttachedFd(&message);
+  // A notice is sent by one call and fits any buffer, so that it comes whole or not at all.
+  if (got != static_cast<ssize_t>(sizeof notice) || notice.magic != BlockNotice::kMagic)
+    return Socket::kCorrupt;
+  if (notice.kind == BlockNotice::Kind::kGone) {
+    blocks_.erase(notice.block);
+    return Socket::kOpen;
+  }
+  if (notice.kind != BlockNotice::Kind::kShow || blocks_.size() >= kBlocksMax)
+    return Socket::kCorrupt;
+  Map(notice.block, notice.bytes, fd);
+  return Socket::kOpen;
+}
+
+void Borrower::Map(uint64_t block, uint64_t bytes, const UniqueFd& fd) {
+  if (full_) return;
+  auto memory = MapSealedMemory(fd, bytes, bytes);
+  full_ = !memory.ok();
+  if (full_) return;
+  blocks_[block] = std::move(*memory);
+  own_->blocks_mapped.fetch_add(1, std::memory_order_release);
+}
+
+Borrower::Socket Borrower::Listen(int socket) {
+  for (bool any = true; any;) {
+    const Socket state = TakeOne(socket, &any);
+    if (state != Socket::kOpen) return state;
+  }
+  return Socket::kOpen;
+}
+
+}  // namespace ftar::transport::shm
