@@ -1,5 +1,7 @@
 #include "runtime/engine_driver.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -19,6 +21,15 @@ constexpr size_t kCopyBytesMax = 1024;
 constexpr size_t kStagingCachedMax = 256u << 20;
 constexpr TimeNs kRetryNs = 10 * kMillisecond;  // giving up without memory
 
+uint64_t LargestCacheBytes() {
+  long bytes = 0;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  bytes = std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), sysconf(_SC_LEVEL3_CACHE_SIZE));
+#endif
+  constexpr uint64_t kUsual = 32u << 20;
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : kUsual;
+}
+
 }  // namespace
 
 EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* host,
@@ -27,6 +38,7 @@ EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* h
       devices_(std::move(devices)),
       host_(host),
       log_(log),
+      cached_bytes_max_(LargestCacheBytes() / 4),
       pool_(kStagingCachedMax) {}
 
 EngineDriver::~EngineDriver() {
@@ -224,6 +236,25 @@ bool EngineDriver::GatherSources(GroupKey group, const Work& work) {
 }
 
 // For the report of a defect: which of a work's buffers is not there.
+// What lands in a user's large buffer, or is saved from it, is not read again while it is in the
+// caches.
+void EngineDriver::CopyBytes(GroupKey group, const Work& work, const std::byte* src,
+                             std::byte* dst) {
+  const BufferRef& from = work.sources[0].buffer;
+  const bool lands =
+      from.kind == BufferRef::Kind::kInbound && work.dst.kind == BufferRef::Kind::kRecv;
+  const bool saves =
+      from.kind == BufferRef::Kind::kRecv && work.dst.kind == BufferRef::Kind::kStaging;
+  if (!lands && !saves) {
+    std::memmove(dst, src, from.bytes);  // of a user's own buffers, which may overlap
+    return;
+  }
+  const Op* const op = host_->FindOp(group, work.seq);
+  const bool past_caches = op != nullptr && op->recv_bytes > cached_bytes_max_;
+  reduce::Copy(dst, src, from.bytes,
+               past_caches ? reduce::CopyMode::kStream : reduce::CopyMode::kCached);
+}
+
 std::string EngineDriver::OutsideText(GroupKey group, const Work& work) {
   const auto describe = [&](const BufferRef& ref, bool write) {
     static constexpr const char* kNames[] = {"none", "send", "recv", "staging", "inbound"};
@@ -265,14 +296,27 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     const std::byte* src = Resolve(group, from, false);
     good = src != nullptr && from.bytes == work.dst.bytes;
     if (good) NoteSaved(group, from, work.dst);
-    if (good && src != dst) std::memmove(dst, src, from.bytes);
+    if (good && src != dst) CopyBytes(group, work, src, dst);
   } else if (good) {
     std::memset(dst, 0, work.dst.bytes);
   }
   if (!good && failed_) return;
   if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
-  if (work.id != 0) Step(now, engine::WorkDone{group, work.id});
+  if (work.id == 0) return;
+  if (const std::optional<MemberId> spoiler = Spoiler(work)) {
+    return Spoil(now, group, work.id, *spoiler);
+  }
+  Step(now, engine::WorkDone{group, work.id});
+}
+
+// A living peer takes back only what it has no operation for any more: it is out, and will be told
+// or has been. Should it be wrong about that, the coordinator hears of it from here.
+void EngineDriver::Spoil(TimeNs now, GroupKey group, uint64_t work, MemberId by) {
+  Step(now, engine::WorkSpoiled{group, work});
+  const auto peer = peers_.find(by);
+  if (peer == peers_.end() || peer->second.faulted) return;
+  LinkFault(now, by, Code::kLink, "it took memory back that was still being read");
 }
 
 void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outcome) {

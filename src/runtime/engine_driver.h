@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -122,6 +123,7 @@ class EngineDriver {
     transport::Link* link = nullptr;  // null: revoked, the bytes are in `own`
     uint64_t token = 0;
     std::span<const std::byte> payload;
+    std::shared_ptr<const void> lent;  // the payload lies in its sender's memory, kept mapped
     StagingBlock own;
     uint32_t flights = 0;   // sends that read it
     bool released = false;  // by the engine
@@ -182,7 +184,10 @@ class EngineDriver {
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   std::string OutsideText(GroupKey group, const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
+  void Spoil(TimeNs now, GroupKey group, uint64_t work, MemberId by);
   bool GatherSources(GroupKey group, const collective::Work& work);
+  void CopyBytes(GroupKey group, const collective::Work& work, const std::byte* src,
+                 std::byte* dst);
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
   void Allocate(TimeNs now, GroupKey group, uint64_t id, uint64_t bytes);
   void Fail(TimeNs now, Code code, const std::string& text);
@@ -193,6 +198,8 @@ class EngineDriver {
   // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are
   // refused.
   std::byte* Resolve(GroupKey group, const collective::BufferRef& ref, bool write);
+  // Whose lent memory the work has read while it was being taken back.
+  std::optional<MemberId> Spoiler(const collective::Work& work);
   void NoteSaved(GroupKey group, const collective::BufferRef& from,
                  const collective::BufferRef& to);
   void RestoreInputs();
@@ -214,6 +221,9 @@ class EngineDriver {
   Devices devices_;
   DriverHost* const host_;
   const Logger* const log_;
+  // Of an operation larger than this no result is in the caches when the last one is there: its
+  // members' inputs and outputs together are four times as large, at least.
+  const uint64_t cached_bytes_max_;
   TestHook hook_;
   StagingPool pool_;
   std::unordered_map<MemberId, Peer> peers_;

@@ -51,6 +51,16 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
   return nullptr;
 }
 
+std::optional<MemberId> EngineDriver::Spoiler(const collective::Work& work) {
+  for (const collective::SourceRef& source : work.sources) {
+    if (source.buffer.kind != BufferRef::Kind::kInbound) continue;
+    const Inbound* inbound = inbound_.Find(source.buffer.id);
+    if (inbound == nullptr || inbound->lent == nullptr) continue;
+    if (inbound->link == nullptr || !inbound->link->Intact(inbound->token)) return inbound->from;
+  }
+  return {};
+}
+
 // Before the copy is made: whatever lands there later, this can be given back.
 void EngineDriver::NoteSaved(GroupKey group, const BufferRef& from, const BufferRef& to) {
   const bool of_user = from.kind == BufferRef::Kind::kSend || from.kind == BufferRef::Kind::kRecv;
@@ -203,6 +213,11 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
   }
   inbound_.ForEach([&](Inbound& inbound) {
     if (inbound.from != peer || inbound.link == nullptr) return;
+    if (inbound.lent != nullptr) {
+      // Its era is over with its sender; should something read it still, that does not count.
+      inbound.link = nullptr;
+      return;
+    }
     inbound.own = pool_.Take(inbound.payload.size());
     inbound.link = nullptr;
     if (inbound.own.data == nullptr) {

@@ -11,7 +11,7 @@ using transport::Device;
 
 namespace {
 
-constexpr size_t kPollBytes = 1 << 20;  // bounds how long the lock is held
+constexpr size_t kPollBytes = 256 * 1024;  // bounds how long the lock is held
 
 bool Ended(engine::Phase phase) {
   return phase != engine::Phase::kJoining && phase != engine::Phase::kMember &&
@@ -75,12 +75,14 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
   }
   constexpr uint64_t kFrameOverhead = 128;  // a ring's slots and the header, about
   Peer& sender = peer->second;
-  sender.received_bytes += kFrameOverhead + header.ext_bytes + header.payload_bytes;
+  const bool lent = completion.lent != nullptr;  // and takes no room in the link
+  sender.received_bytes += kFrameOverhead + header.ext_bytes + (lent ? 0 : header.payload_bytes);
   KeepLinkMoving(sender);
   if (header.kind == wire::FrameKind::kControl) return OnControlFrame(now, completion);
   collective::InboundFrame frame;
   frame.from = completion.peer;
   frame.header = header;
+  frame.lent = lent;
   frame.ext.assign(completion.ext.begin(), completion.ext.end());
   if (completion.payload.empty()) {
     completion.link->Release(completion.token);
@@ -90,6 +92,7 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
     inbound.link = completion.link;
     inbound.token = completion.token;
     inbound.payload = completion.payload;
+    inbound.lent = completion.lent;
     frame.inbound = inbound_.Add(inbound);
     sender.resting.push_back({frame.inbound, sender.received_bytes});
   }

@@ -125,6 +125,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.allow_wildcard = config_.on(KnobId::kAllowWildcard);
   if (const size_t credit = BytesOrZero(config_.bytes(KnobId::kCredit)); credit > 0)
     device.credit_bytes = credit;
+  device.exports = exports_;
   device.shm_ring_bytes = BytesOrZero(config_.bytes(KnobId::kShmRing));
   // Together less than the time after which silence evicts: the link's verdict should come before
   // that of the clock.

@@ -215,7 +215,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   EventQueue events_;
   BoundedQueue<JobEvent> recent_events_{256};  // the flight recorder; fetching does not empty it
-  UserMemory memory_;
+  const std::shared_ptr<transport::ExportedMemory> exports_ =
+      std::make_shared<transport::ExportedMemory>();
+  UserMemory memory_{exports_};
   std::thread thread_;
 };
 

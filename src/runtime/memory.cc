@@ -10,6 +10,12 @@
 #include <new>
 
 namespace ftar::runtime {
+namespace {
+
+// A descriptor here and one mapping at every host-mate are too much for less.
+constexpr size_t kExportedBytesMin = 64 * 1024;
+
+}  // namespace
 
 StagingPool::~StagingPool() {
   for (const std::vector<Cached>& list : free_) {
@@ -82,19 +88,12 @@ Expected<void*> UserMemory::Allocate(size_t bytes) {
   const size_t page = 4096;
   if (bytes > SIZE_MAX - page) return Status(Code::kArg, "bytes", "bytes overflows");
   const size_t rounded = std::max(page, (bytes + page - 1) / page * page);
-  void* memory = MAP_FAILED;
-  const int fd = memfd_create("ftar-user", MFD_CLOEXEC);
-  if (fd >= 0) {
-    if (ftruncate(fd, static_cast<off_t>(rounded)) == 0) {
-      memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    close(fd);
+  if (rounded >= kExportedBytesMin) {
+    if (const auto exported = exports_->Allocate(rounded); exported.ok()) return *exported;
   }
-  // A container may forbid memfds or be out of descriptors; plain memory serves as well, only not
-  // without a copy.
-  if (memory == MAP_FAILED) {
-    memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  }
+  // A container may forbid memfds or be out of descriptors.
+  void* const memory =
+      mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return Status(Code::kMemory, "bytes", "no memory for " + std::to_string(bytes) + " bytes");
   }
@@ -104,7 +103,7 @@ Expected<void*> UserMemory::Allocate(size_t bytes) {
 }
 
 Status UserMemory::Free(void* memory) {
-  if (memory == nullptr) return Status::Ok();
+  if (memory == nullptr || exports_->Free(memory)) return Status::Ok();
   size_t bytes = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

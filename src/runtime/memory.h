@@ -9,11 +9,14 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "transport/exported_memory.h"
 
 namespace ftar::runtime {
 
@@ -59,10 +62,12 @@ class StagingPool {
   std::array<std::vector<Cached>, kClasses> free_;
 };
 
-// ftarMemAlloc: page-aligned, in a memfd where the system has them, so that host-mates may map it.
+// ftarMemAlloc: page-aligned. Blocks that are worth it are exported, so that host-mates may read
+// them where they lie; where that is not possible, plain memory serves as well.
 class UserMemory {
  public:
-  UserMemory() = default;
+  explicit UserMemory(std::shared_ptr<transport::ExportedMemory> exports)
+      : exports_(std::move(exports)) {}
   ~UserMemory();
   UserMemory(const UserMemory&) = delete;
   UserMemory& operator=(const UserMemory&) = delete;
@@ -71,8 +76,9 @@ class UserMemory {
   Status Free(void* memory);  // kArg if it is not one of ours; null is legal
 
  private:
+  const std::shared_ptr<transport::ExportedMemory> exports_;
   std::mutex mutex_;
-  std::map<void*, size_t> blocks_;
+  std::map<void*, size_t> blocks_;  // those that are not exported
 };
 
 }  // namespace ftar::runtime

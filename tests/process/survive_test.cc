@@ -32,12 +32,13 @@ struct Cell {
   int second = -1;  // a second victim at the same point
   int window = 1;
   bool in_place = false;
+  bool lent = false;  // buffers that host-mates read where they lie
 
   std::string Name() const {
     std::string out = stage + "_" + kind + "_" + std::to_string(victim);
     if (second >= 0) out += "and" + std::to_string(second);
     return out + "_" + transport + "_" + plan + "_w" + std::to_string(window) +
-           (in_place ? "_inplace" : "");
+           (in_place ? "_inplace" : "") + (lent ? "_lent" : "");
   }
 };
 
@@ -54,10 +55,12 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
                                  {"FTAR_TIMEOUT", silent ? "1s" : "20s"},
                                  {"FTAR_LOG", "info"}};
     const int count = cell.plan == "oneshot" ? 5000 : 100000;
-    const std::vector<std::string> arguments = {
-        "ops=" + std::to_string(kOps), "count=" + std::to_string(count),
-        "window=" + std::to_string(cell.window), "inplace=" + std::to_string(cell.in_place ? 1 : 0),
-        "deadline_s=15"};
+    const std::vector<std::string> arguments = {"ops=" + std::to_string(kOps),
+                                                "count=" + std::to_string(count),
+                                                "window=" + std::to_string(cell.window),
+                                                "inplace=" + std::to_string(cell.in_place ? 1 : 0),
+                                                "library=" + std::to_string(cell.lent ? 1 : 0),
+                                                "deadline_s=15"};
     coordinator_ = std::make_unique<Coordinator>();
     ASSERT_NE(coordinator_->address(), "");
     team_ = std::make_unique<Team>(coordinator_->address(), kReplicas, variables, arguments);
@@ -199,9 +202,35 @@ std::vector<Cell> PairCells() {
   return cells;
 }
 
+// Each member's memory is read by the others when one is struck, and overwritten by its user as
+// soon as an operation is over for it.
+std::vector<Cell> LentCells() {
+  std::vector<Cell> cells;
+  int turn = 0;
+  for (const char* stage : kStages) {
+    for (const char* kind : kKinds) {
+      Cell cell;
+      cell.stage = stage;
+      cell.kind = kind;
+      cell.victim = turn % 3;
+      cell.transport = "shm";
+      cell.plan = turn % 3 == 1 ? "oneshot" : "direct";
+      if (cell.stage == "gathering") cell.plan = "direct";
+      cell.window = turn % 5 == 4 ? 3 : 1;
+      cell.in_place = turn % 2 == 1;
+      cell.lent = true;
+      cells.push_back(cell);
+      ++turn;
+    }
+    ++turn;
+  }
+  return cells;
+}
+
 std::string NameOf(const testing::TestParamInfo<Cell>& info) { return info.param.Name(); }
 
 INSTANTIATE_TEST_SUITE_P(One, Survive, testing::ValuesIn(SingleCells()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Lent, Survive, testing::ValuesIn(LentCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Two, Survive, testing::ValuesIn(PairCells()), NameOf);
 
 }  // namespace

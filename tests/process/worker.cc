@@ -5,6 +5,7 @@
 //     ops=N count=N window=N  allreduces, elements of each, how many are started before the first
 //                             is waited for
 //     inplace=0|1 steps=0|1   in place; a step mark before each batch
+//     library=0|1             buffers of ftarMemAlloc, which host-mates read where they lie
 //     pause_ms=N              between batches
 //     linger=0|1              wait for a line on standard input before leaving
 //     leave=0|1               leave as planned at the end; else destroy
@@ -21,6 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -84,9 +86,16 @@ uint64_t Digest(const float* data, size_t count) {
   return hash;
 }
 
+// An operation's buffers. They are used again, and overwritten as soon as the library has given
+// them back.
+struct Buffers {
+  float* send = nullptr;
+  float* recv = nullptr;
+};
+
 struct Started {
   uint64_t seq = 0;
-  std::vector<float> send, recv;
+  Buffers buffers;
   bool in_place = false;
   ftar::Op op{nullptr};
 };
@@ -96,6 +105,7 @@ class Runner {
   Runner(const Arguments& arguments, ftar::Job& job, ftar::Group& group)
       : arguments_(arguments), job_(job), group_(group) {
     replica_ = MyReplica();
+    count_ = static_cast<size_t>(arguments_.Number("count", 1000));
   }
 
   // False: this member is out.
@@ -115,21 +125,43 @@ class Runner {
     return view->Member(view->Info().my_rank).replica;
   }
 
+  float* Allocate() {
+    if (arguments_.Number("library", 0) != 0) {
+      void* memory = nullptr;
+      ftar::Status(ftarMemAlloc(job_.get(), count_ * sizeof(float), nullptr, &memory)).OrThrow();
+      return static_cast<float*>(memory);
+    }
+    plain_.emplace_back(count_);
+    return plain_.back().data();
+  }
+
+  Buffers TakeBuffers() {
+    if (free_.empty()) free_.push_back({Allocate(), Allocate()});
+    const Buffers out = free_.back();
+    free_.pop_back();
+    return out;
+  }
+
+  void GiveBuffers(const Buffers& buffers) {
+    std::fill_n(buffers.send, count_, -3.0f);
+    std::fill_n(buffers.recv, count_, -2.0f);
+    free_.push_back(buffers);
+  }
+
   Started StartOne() {
     Started out;
     out.seq = group_.Info().next_seq;
-    const auto count = static_cast<size_t>(arguments_.Number("count", 1000));
     out.in_place = arguments_.Number("inplace", 0) != 0;
-    out.send.resize(count);
-    out.recv.assign(out.in_place ? 0 : count, -1.0f);
-    for (size_t i = 0; i < count; ++i) out.send[i] = Input(replica_, out.seq, i);
+    out.buffers = TakeBuffers();
+    std::fill_n(out.buffers.recv, count_, -1.0f);
+    for (size_t i = 0; i < count_; ++i) out.buffers.send[i] = Input(replica_, out.seq, i);
     ftar::OpDesc desc;
     desc.kind = FTAR_ALLREDUCE;
     desc.dtype = FTAR_F32;
     desc.redop = FTAR_SUM;
-    desc.count = count;
-    desc.send = out.send.data();
-    desc.recv = out.in_place ? out.send.data() : out.recv.data();
+    desc.count = count_;
+    desc.send = out.buffers.send;
+    desc.recv = out.in_place ? out.buffers.send : out.buffers.recv;
     out.op = group_.Start(desc);
     return out;
   }
@@ -137,7 +169,8 @@ class Runner {
   bool Finish(Started& one) {
     ftar::Outcome outcome = one.op.Wait();
     while (!outcome.final()) outcome = one.op.Wait();
-    const std::vector<float>& result = one.in_place ? one.send : one.recv;
+    const float* const send = one.buffers.send;
+    const float* const result = one.in_place ? send : one.buffers.recv;
     std::string participants;
     size_t wrong = 0;
     if (outcome.ok()) {
@@ -145,22 +178,21 @@ class Runner {
       for (const ftarMemberInfo& member : members) {
         participants += (participants.empty() ? "" : ",") + std::to_string(member.replica);
       }
-      for (size_t i = 0; i < result.size(); ++i) {
+      for (size_t i = 0; i < count_; ++i) {
         float sum = 0;
         for (const ftarMemberInfo& member : members) sum += Input(member.replica, one.seq, i);
         wrong += sum != result[i] ? 1 : 0;
       }
     } else {  // the input is as it was
-      for (size_t i = 0; i < one.send.size(); ++i)
-        wrong += one.send[i] != Input(replica_, one.seq, i) ? 1 : 0;
+      for (size_t i = 0; i < count_; ++i) wrong += send[i] != Input(replica_, one.seq, i) ? 1 : 0;
     }
     char tail[160];
     snprintf(tail, sizeof tail, " digest=%016" PRIx64 " wrong=%zu attempts=%d epoch=%" PRIx64,
-             outcome.ok() ? Digest(result.data(), result.size()) : 0, wrong, outcome.attempts,
-             outcome.epoch);
+             outcome.ok() ? Digest(result, count_) : 0, wrong, outcome.attempts, outcome.epoch);
     Say("op seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status) +
         " participants=" + participants + tail);
     if (!outcome.ok()) Say("why " + outcome.Text());
+    GiveBuffers(one.buffers);
     return outcome.ok() || outcome.status == FTAR_ERR_MISMATCH || outcome.status == FTAR_ERR_ABSENT;
   }
 
@@ -168,6 +200,9 @@ class Runner {
   ftar::Job& job_;
   ftar::Group& group_;
   int32_t replica_ = -1;
+  size_t count_ = 0;
+  std::vector<Buffers> free_;
+  std::deque<std::vector<float>> plain_;
 };
 
 // Waits for the end of the run; a run that takes longer is a hang, shown and ended.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -75,8 +76,12 @@ TEST(StagingPool, NoMemoryIsNoBlock) {
 
 bool Mapped(void* memory) { return msync(memory, 1, MS_ASYNC) == 0 || errno != ENOMEM; }
 
+std::shared_ptr<transport::ExportedMemory> Exports() {
+  return std::make_shared<transport::ExportedMemory>();
+}
+
 TEST(UserMemory, IsZeroedWritableAndPageAligned) {
-  UserMemory memory;
+  UserMemory memory(Exports());
   for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{4097}, size_t{1} << 20}) {
     const Expected<void*> block = memory.Allocate(bytes);
     ASSERT_TRUE(block.ok()) << block.status().ToString();
@@ -91,7 +96,7 @@ TEST(UserMemory, IsZeroedWritableAndPageAligned) {
 }
 
 TEST(UserMemory, ForeignAndFreedMemoryIsRefused) {
-  UserMemory memory, other;
+  UserMemory memory(Exports()), other(Exports());
   int mine = 0;
   EXPECT_TRUE(memory.Free(nullptr).ok());
   EXPECT_EQ(memory.Free(&mine).code(), Code::kArg);
@@ -104,13 +109,13 @@ TEST(UserMemory, ForeignAndFreedMemoryIsRefused) {
 }
 
 TEST(UserMemory, MoreThanThereIsIsAnError) {
-  UserMemory memory;
+  UserMemory memory(Exports());
   EXPECT_EQ(memory.Allocate(SIZE_MAX).status().code(), Code::kArg);
   EXPECT_EQ(memory.Allocate(SIZE_MAX / 4).status().code(), Code::kMemory);
 }
 
 TEST(UserMemory, GoesWithItsOwner) {
-  std::optional<UserMemory> memory(std::in_place);
+  std::optional<UserMemory> memory(std::in_place, Exports());
   const Expected<void*> block = memory->Allocate(100);
   ASSERT_TRUE(block.ok());
   EXPECT_TRUE(Mapped(*block));
@@ -119,7 +124,7 @@ TEST(UserMemory, GoesWithItsOwner) {
 }
 
 TEST(UserMemory, ManyThreadsAtOnce) {
-  UserMemory memory;
+  UserMemory memory(Exports());
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&memory, t] {
