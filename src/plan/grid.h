@@ -12,9 +12,9 @@ namespace ftar::plan {
 // room for whole ones.
 inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
 inline constexpr uint64_t kPartialWideningMax = 8;
-inline constexpr uint64_t kChunkBytesMin = 16 * 1024;  // a frame costs about as much as 8 KiB more
+inline constexpr uint64_t kChunkBytesMin = 64 * 1024;  // a frame costs 1 to 2 us at either end
 inline constexpr uint32_t kChunksWanted =
-    32;  // enough pieces for several owners to work side by side
+    8;  // enough pieces for several owners to work side by side
 
 // The most bytes that a chunk, or its partial sum, may have. chunk_bytes 0: chosen from the size.
 uint64_t PieceBytesMax(uint64_t chunk_bytes);
