@@ -2,6 +2,7 @@
 // nothing else, stops when it is told to, and leaves the context usable.
 //
 // A program of its own, without GoogleTest, so that a machine with a toolkit alone can build it.
+// --host runs the cases on the host grid instead, which shows what can be shown without a device.
 // Inputs are new in each run; the seed is printed, and --seed repeats a run. Exits with 77 where
 // there is no device, which is not a success.
 #include <chrono>
@@ -35,6 +36,7 @@ struct Options {
   double seconds = 20;  // Of random cases.
   size_t max_count = 200000;
   bool quick = false;  // For sanitizers, which slow a device a hundredfold.
+  bool host = false;
 };
 
 int failures = 0;
@@ -68,9 +70,26 @@ class Memory {
   void* data_ = nullptr;
 };
 
+bool on_host = false;
+
+void RunCaseOnHost(const Case& c, const std::string& name) {
+  reduce::HostSpace space;
+  const Expected<void*> place = space.Allocate(c.before().size());
+  ExpectOk(place.status(), "allocate");
+  if (!place.ok()) return;
+  auto* base = static_cast<unsigned char*>(place.value());
+  std::copy(c.before().begin(), c.before().end(), base);
+  const Expected<Plan> plan = c.PlanAt(base);
+  ExpectOk(plan.ok() ? RunOnHost(plan.value()) : plan.status(), name);
+  const std::string wrong = c.Compare(Image(base, base + c.before().size()));
+  Expect(wrong.empty(), wrong);
+  ExpectOk(space.Free(base), "free");
+}
+
 // Runs a case in memory of that kind; the result is the image afterwards.
 void RunCase(const CaseOptions& options, uint64_t seed, MemoryKind kind = MemoryKind::kDevice) {
   const Case c(options, seed);
+  if (on_host) return RunCaseOnHost(c, NameOf(options));
   Memory memory(c.before().size(), kind);
   if (memory.data() == nullptr) return;
   ExpectOk(memory.space().CopyIn(memory.data(), c.before().data(), c.before().size()), "copy in");
@@ -103,6 +122,7 @@ void TestEveryKernel(const Options& options) {
       o.placement = placement;
       RunCase(o, ++seed);
     }
+    if (on_host) continue;
     const Expected<Resources> resources = ResourcesOf(id);
     ExpectOk(resources.status(), "resources");
     if (resources.ok()) Expect(resources->local_bytes == 0, "a kernel has local memory");
@@ -291,42 +311,37 @@ bool Parse(int argc, char** argv, Options* options) {
       options->quick = true;
       options->seconds = 10;
       options->max_count = 5000;
+    } else if (word == "--host") {
+      options->host = true;
     } else if (word == "--seed" && i + 1 < argc) {
       options->seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--seconds" && i + 1 < argc) {
       options->seconds = std::strtod(argv[++i], nullptr);
     } else {
-      std::fprintf(stderr, "usage: ftar-gpu-test [--quick] [--seed N] [--seconds S]\n");
+      std::fprintf(stderr, "usage: ftar-gpu-test [--quick | --host] [--seed N] [--seconds S]\n");
       return false;
     }
   }
   return true;
 }
 
-int Run(int argc, char** argv) {
-  Options options;
-  if (!Parse(argc, argv, &options)) return 2;
-  const Expected<DeviceFacts> device = CurrentDevice();
-  if (!device.ok()) {
-    std::printf("SKIPPED, nothing is proved: no GPU here (%s)\n",
-                device.status().ToString().c_str());
-    return kSkipped;
-  }
-  std::printf("%s, compute capability %d.%d, %d multiprocessors; seed %llu\n", device->name.c_str(),
-              device->major, device->minor, device->multiprocessors,
-              static_cast<unsigned long long>(options.seed));
-  const struct {
-    const char* name;
-    void (*run)(const Options&);
-  } parts[] = {{"conversions", TestConversions},
-               {"every kernel", TestEveryKernel},
-               {"exact allocations", TestExactAllocations},
-               {"random cases", TestRandomCases},
-               {"repeats", TestRepeats},
-               {"large", TestLarge},
-               {"abort", TestAbort}};
+struct Part {
+  const char* name;
+  bool on_host;
+  void (*run)(const Options&);
+};
+constexpr Part kParts[] = {{"every kernel", true, TestEveryKernel},
+                           {"random cases", true, TestRandomCases},
+                           {"repeats", true, TestRepeats},
+                           {"conversions", false, TestConversions},
+                           {"exact allocations", false, TestExactAllocations},
+                           {"large", false, TestLarge},
+                           {"abort", false, TestAbort}};
+
+int RunParts(const Options& options) {
   int good = 0, bad = 0;
-  for (const auto& part : parts) {
+  for (const Part& part : kParts) {
+    if (on_host && !part.on_host) continue;
     const int before = failures;
     const auto start = Clock::now();
     part.run(options);
@@ -337,6 +352,26 @@ int Run(int argc, char** argv) {
   }
   std::printf("%d passed, %d failed\n", good, bad);
   return bad == 0 ? 0 : 1;
+}
+
+int Run(int argc, char** argv) {
+  Options options;
+  if (!Parse(argc, argv, &options)) return 2;
+  const auto seed = static_cast<unsigned long long>(options.seed);
+  if (options.host) {
+    on_host = true;
+    std::printf("the host grid; seed %llu\n", seed);
+    return RunParts(options);
+  }
+  const Expected<DeviceFacts> device = CurrentDevice();
+  if (!device.ok()) {
+    std::printf("SKIPPED, nothing is proved: no GPU here (%s)\n",
+                device.status().ToString().c_str());
+    return kSkipped;
+  }
+  std::printf("%s, compute capability %d.%d, %d multiprocessors; seed %llu\n", device->name.c_str(),
+              device->major, device->minor, device->multiprocessors, seed);
+  return RunParts(options);
 }
 
 }  // namespace
