@@ -2,7 +2,6 @@
 # it checks host code and tests the kernels' arithmetic on the host anyway. Sets FTAR_HAVE_CUDA.
 set(FTAR_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING "What the kernels are built for; the last one without -real adds PTX")
 set(FTAR_HAVE_CUDA OFF)
-set(FTAR_CCACHE_IF_ANY ${CMAKE_CXX_COMPILER_LAUNCHER})
 
 if(FTAR_CUDA STREQUAL "OFF")
   ftar_note("CUDA kernels" "off")
