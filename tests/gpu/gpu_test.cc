@@ -312,7 +312,8 @@ bool Parse(int argc, char** argv, Options* options) {
       options->seconds = 10;
       options->max_count = 5000;
     } else if (word == "--host") {
-      options->host = true;
+      options->host = options->quick = true;  // One thread plays all of the device's.
+      options->max_count = 20000;
     } else if (word == "--seed" && i + 1 < argc) {
       options->seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--seconds" && i + 1 < argc) {
