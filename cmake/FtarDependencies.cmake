@@ -1,12 +1,28 @@
 # What libftar builds on. Required: OpenSSL (HMAC), FlatBuffers (control messages), xxHash (digests), nlohmann-json (dumps);
 # for tools and tests CLI11 and fmt; for the tests GoogleTest. Optional: hwloc (topology), ISA-L (CRC32C), ccache. `scripts/deps`
-# installs all of them on Debian 12. CUDA, UCX and verbs modules are not part of this release: their options only report.
+# installs all of them on Debian 12. nvcc builds the GPU's kernels (FtarCuda.cmake). UCX and verbs modules are not part of this
+# release: their options only report.
 set(FTAR_SUMMARY "")
 
 # Adds one line "name: state" to the closing summary.
 function(ftar_note name text)
   set(FTAR_SUMMARY "${FTAR_SUMMARY}\n  ${name}: ${text}" PARENT_SCOPE)
 endfunction()
+
+# Prints what this configuration has, at the end so that it is the last thing on the screen.
+function(ftar_print_summary)
+  if(FTAR_SANITIZE)
+    set(sanitize "${FTAR_SANITIZE}")
+  else()
+    set(sanitize "none")
+  endif()
+  message(STATUS "libftar ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, sanitizers: ${sanitize}, "
+                 "test hooks: ${FTAR_TEST_HOOKS}${FTAR_SUMMARY}")
+endfunction()
+
+if(FTAR_KERNELS_ONLY)
+  return()
+endif()
 
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_program(FTAR_FLATC flatc)
@@ -76,17 +92,5 @@ function(ftar_report_module feature header)
   endif()
   set(FTAR_SUMMARY "${FTAR_SUMMARY}\n  ${feature}: ${text}" PARENT_SCOPE)
 endfunction()
-ftar_report_module(CUDA cuda_runtime_api.h)
 ftar_report_module(UCX ucp/api/ucp.h)
 ftar_report_module(VERBS infiniband/verbs.h)
-
-# Prints what this configuration has, at the end so that it is the last thing on the screen.
-function(ftar_print_summary)
-  if(FTAR_SANITIZE)
-    set(sanitize "${FTAR_SANITIZE}")
-  else()
-    set(sanitize "none")
-  endif()
-  message(STATUS "libftar ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, sanitizers: ${sanitize}, "
-                 "test hooks: ${FTAR_TEST_HOOKS}${FTAR_SUMMARY}")
-endfunction()

@@ -13,7 +13,7 @@ configure_file(cmake/ftar.pc.in ${PROJECT_BINARY_DIR}/ftar.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ftar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-foreach(tool ftar-perf ftar-coordinator ftar-sim)
+foreach(tool ftar-perf ftar-kernels ftar-coordinator ftar-sim)
   if(TARGET ${tool})
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()

@@ -4,6 +4,7 @@ option(FTAR_TEST_HOOKS "Build fault-injection hooks and accept FTAR_TEST_* varia
 option(FTAR_TOOLS "Build ftar-perf, ftar-coordinator and ftar-sim" ON)
 option(FTAR_EXAMPLES "Build the example trainer and its demo" ON)
 option(FTAR_TESTS "Build the tests" ON)
+option(FTAR_KERNELS_ONLY "Build only the GPU's kernels, their tests and measurements: a compiler and nvcc are enough" OFF)
 set(FTAR_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined) or thread")
 set_property(CACHE FTAR_SANITIZE PROPERTY STRINGS "" address thread)
 
@@ -47,12 +48,14 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g1")
 
 find_package(Threads REQUIRED)
-add_compile_options(-Wall -Wextra)
+# nvcc has options of its own, so these are for the host's compilers alone.
+set(ftar_host_language "$<COMPILE_LANGUAGE:C,CXX>")
+add_compile_options("$<${ftar_host_language}:-Wall;-Wextra>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  add_compile_options(-Wno-restrict)  # g++ 12 sees overlap in "literal" + std::string (its bug 105651)
+  add_compile_options("$<${ftar_host_language}:-Wno-restrict>")  # g++ 12 sees overlap in "literal" + std::string (its bug 105651)
 endif()
 if(FTAR_WERROR)
-  add_compile_options(-Werror)
+  add_compile_options("$<${ftar_host_language}:-Werror>")
 endif()
 
 # Sanitizers apply to everything, tests included: a mix of checked and unchecked code reports nonsense.

@@ -5,7 +5,10 @@
 add_library(ftar_flags INTERFACE)
 target_include_directories(ftar_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
                                                 ${PROJECT_BINARY_DIR}/generated)
-target_link_libraries(ftar_flags INTERFACE Threads::Threads OpenSSL::Crypto)
+target_link_libraries(ftar_flags INTERFACE Threads::Threads)
+if(NOT FTAR_KERNELS_ONLY)
+  target_link_libraries(ftar_flags INTERFACE OpenSSL::Crypto)
+endif()
 target_compile_definitions(ftar_flags INTERFACE FTAR_BUILDING FMT_HEADER_ONLY
                                                 $<$<BOOL:${FTAR_TEST_HOOKS}>:FTAR_TEST_HOOKS=1>)
 if(FTAR_HAVE_ISAL)

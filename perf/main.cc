@@ -1,12 +1,17 @@
 // ftar-perf: measures libftar's collectives and proves their results, with nccl-tests' flags and
 // table.
 #include <cstdio>
+#include <cstring>
 
+#include "perf/kernel_table.h"
 #include "perf/launcher.h"
 #include "perf/options.h"
 #include "perf/rank.h"
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "kernels") == 0) {
+    return ftar::perf::RunKernels(argc - 1, argv + 1);
+  }
   const ftar::perf::ParseResult parsed = ftar::perf::ParseOptions(argc, argv);
   if (!parsed.run) {
     std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);

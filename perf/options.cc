@@ -352,8 +352,10 @@ std::vector<uint64_t> SizeSeries(uint64_t begin, uint64_t end, uint64_t step, do
 ParseResult ParseOptions(int argc, const char* const* argv) {
   ParseResult result;
   Raw raw;
-  CLI::App app("ftar-perf: measures and checks libftar's collectives, with nccl-tests' table",
-               "ftar-perf");
+  CLI::App app(
+      "ftar-perf: measures and checks libftar's collectives, with nccl-tests' table; "
+      "`ftar-perf kernels` measures the reduction kernels alone",
+      "ftar-perf");
   // The last of several wins, as in most programs, but for the lists.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddSizeFlags(&app, &raw);

@@ -10,6 +10,7 @@ LAYERS = {
     "collective": "base topology wire plan membership",
     "engine": "base topology wire plan membership collective",
     "reduce": "base",
+    "kernels": "base reduce",
     "transport": "base wire",
     "coordinator": "base topology wire plan membership collective engine transport reduce",
     "runtime": "base topology wire plan membership collective engine transport reduce coordinator",
@@ -36,6 +37,7 @@ PURE_CALLS_BANNED = (
 
 # Header (or folder) -> where it may be included. Tests may include anything.
 THIRD_PARTY = {
+    "cuda": ("kernels/arith.h", "kernels/device.cc", "kernels/launch.cc"),
     "hwloc.h": ("src/topology/hwloc_source",),
     "openssl/": ("src/transport/", "src/coordinator/", "src/runtime/"),
     "flatbuffers/": ("src/wire/",),
@@ -50,6 +52,7 @@ THIRD_PARTY = {
 
 # What programs may include of ours beside include/ftar and their own folder: the rooms that they run.
 PROGRAM_ROOMS = {
+    "perf/kernel_bench/": "kernels reduce base",
     "perf/bench_": "reduce engine collective plan wire base",
     "perf/": "",
     "tools/": "base wire topology plan membership collective engine transport reduce coordinator runtime",
@@ -74,8 +77,8 @@ CODE_WORDS = [
     # The two exceptions: a forked child that has not become another program, and the test hook that plays a crash.
     (r"\b_exit\s*\(", r"^src/(?!runtime/(test_hook|coordinator_process)\.cc$)", "the library never ends the process"),
     (r"\bthrow\b", r"^src/", "the library does not throw"),
-    (r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\(", r"^(src|tests/(?!process/|conform/|chaos/))",
-     "sleeps only in tests/process, tests/conform and tests/chaos"),
+    (r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\(", r"^(src|tests/(?!process/|conform/|chaos/|gpu/))",
+     "sleeps only in tests/process, tests/conform, tests/chaos and tests/gpu"),
     (r"\bDISABLED_", r"^tests/", "a test that is switched off"),
     (r"\batomic_thread_fence\b", r"^(src|tests)/", "ThreadSanitizer does not see fences; order the atomics themselves"),
 ]

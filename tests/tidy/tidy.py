@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cxx_scan
 import rules
 
-CXX = (".cc", ".h", ".hpp", ".c")
+CXX = (".cc", ".h", ".hpp", ".c", ".cu")
 TEXT = CXX + (".py", ".sh", ".cmake", ".txt", ".md", ".json", ".fbs", ".in", ".map", "")
 
 
@@ -62,7 +62,7 @@ def includes(text):
 
 
 def room_of(path):
-    match = re.match(r"src/(\w+)/", path)
+    match = re.match(r"(?:src/)?(\w+)/", path) if path.startswith(("src/", "kernels/")) else None
     return match.group(1) if match else None
 
 
@@ -135,19 +135,19 @@ def check_words(path, text):
 
 def check_guard(path, text):
     """Headers open with a comment that says what they are, and guard themselves by path."""
-    if not path.startswith(("src/", "include/")) or not path.endswith(".h"):
+    if not path.startswith(("src/", "include/", "kernels/")) or not path.endswith(".h"):
         return
     if not text.startswith(("//", "/*")):
         yield 1, "a header opens with a paragraph: purpose, thread rule, ownership"
-    relative = path.split("/", 1)[1]
-    guard = re.sub(r"[^A-Z0-9]", "_", ("ftar/" + relative if path.startswith("src/") else relative).upper()) + "_"
+    relative = path if path.startswith("kernels/") else path.split("/", 1)[1]
+    guard = re.sub(r"[^A-Z0-9]", "_", (relative if path.startswith("include/") else "ftar/" + relative).upper()) + "_"
     if f"#ifndef {guard}\n" not in text:
         yield 1, f"the include guard must be {guard}"
 
 
 def check_dead(path, lists):
     """Every compiled file is named in a CMakeLists.txt of its folder or of one above."""
-    if not path.endswith((".cc", ".c")):
+    if not path.endswith((".cc", ".c", ".cu")):
         return
     folder = os.path.dirname(path)
     while True:

@@ -67,6 +67,14 @@ class Layers(unittest.TestCase):
         self.assertIn("must not include topology", problems("src/membership/a.cc", '#include "topology/b.h"\n')[0])
         self.assertIn("not in tests/tidy/rules.py", problems("src/new/a.cc", "int x;\n")[0])
 
+    def test_kernels_are_a_room_beside_src(self):
+        lists = {"kernels/CMakeLists.txt": "add(a.cu)"}
+        self.assertEqual(problems("kernels/a.cu", '#include "reduce/b.h"\n', lists), [])
+        self.assertIn("kernels must not include runtime", problems("kernels/a.cu", '#include "runtime/b.h"\n', lists)[0])
+        self.assertIn("nobody builds it", problems("kernels/b.cu", "int x;\n", lists)[0])
+        self.assertIn("FTAR_KERNELS_A_H_", problems("kernels/a.h", "// What.\nint x;\n")[0])
+        self.assertIn("must not include kernels", problems("src/reduce/a.cc", '#include "kernels/b.h"\n')[0])
+
     def test_commented_includes_do_not_count(self):
         self.assertEqual(problems("src/base/a.cc", '// #include "runtime/b.h"\n'), [])
 

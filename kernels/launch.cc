@@ -1,0 +1,72 @@
+#include "kernels/launch.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/device_entries.h"
+
+namespace ftar::kernels {
+namespace {
+
+DeviceEntries MakeList() {
+  DeviceEntries list;
+  for (auto add : {AddF32, AddF64, AddF16, AddBF16, AddF8E4M3, AddF8E5M2, AddI8, AddU8, AddI32,
+                   AddU32, AddI64, AddU64, AddCopy}) {
+    add(&list);
+  }
+  return list;
+}
+
+const DeviceEntries& List() {
+  static const DeviceEntries kList = MakeList();
+  return kList;
+}
+
+Expected<const void*> Find(const Id& id) {
+  const auto entry =
+      std::find_if(List().begin(), List().end(), [&id](const auto& e) { return e.id == id; });
+  if (entry == List().end()) return Status(Code::kUnsupported, "no such kernel");
+  return reinterpret_cast<const void*>(entry->function);
+}
+
+Status FromCuda(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return Status::Ok();
+  return Status(Code::kDevice, std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+}  // namespace
+
+Status Launch(const Plan& plan, void* stream) {
+  if (plan.blocks == 0) return Status::Ok();
+  const Expected<const void*> kernel = Find(plan.id);
+  if (!kernel.ok()) return kernel.status();
+  Job job = plan.job;
+  void* arguments[] = {&job};
+  const dim3 grid(static_cast<unsigned>(plan.blocks));
+  const dim3 block(static_cast<unsigned>(plan.threads));
+  return FromCuda(cudaLaunchKernel(kernel.value(), grid, block, arguments, 0,
+                                   static_cast<cudaStream_t>(stream)),
+                  "cudaLaunchKernel");
+}
+
+Expected<Resources> ResourcesOf(const Id& id) {
+  const Expected<const void*> kernel = Find(id);
+  if (!kernel.ok()) return kernel.status();
+  cudaFuncAttributes attributes = {};
+  FTAR_RETURN_IF_ERROR(
+      FromCuda(cudaFuncGetAttributes(&attributes, kernel.value()), "cudaFuncGetAttributes"));
+  return Resources{.registers = attributes.numRegs, .local_bytes = attributes.localSizeBytes};
+}
+
+Status LoadAll() {
+  for (const auto& entry : List()) {
+    // Asking for a kernel's attributes loads it.
+    const Expected<Resources> resources = ResourcesOf(entry.id);
+    if (!resources.ok()) return resources.status();
+  }
+  return Status::Ok();
+}
+
+}  // namespace ftar::kernels
