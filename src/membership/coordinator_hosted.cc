@@ -138,6 +138,33 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   return true;
 }
 
+// Who has left, or has said that it takes part in nothing any more, consents to whatever the others
+// decide.
+void CoordinatorMachine::Consent(MemberId id) {
+  for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
+}
+
+// Members that have gone would count as away for whoever takes over, and of two one would be left
+// without a majority. So this one still makes the view without them, sees that all hold it, tells
+// them that, and only then gives way.
+void CoordinatorMachine::TryHandOver() {
+  if (!current_ && !recovering_) return StandDown("its own member has gone");
+  if (recovering_ || change_ || plan_ || !lost_.empty() || change_due_) return;
+  const wire::View& view = *current_;
+  if (view.Find(config_.self) && Alive(config_.self)) return;  // it has not said so here yet
+  change_due_ = std::any_of(view.entries.begin(), view.entries.end(), [this](const auto& entry) {
+    return !Alive(entry.card.id);
+  });
+  if (change_due_ || !Formed()) return;
+  Beat();
+  const wire::MemberCard& next = view.entries.front().card;
+  std::vector<MemberId> all;
+  for (const auto& [id, peer] : peers_) all.push_back(id);
+  Multicast(all, wire::Redirect{view.epoch, next.id, next.addresses, false, true});
+  handed_over_ = true;
+  StandDown("it has handed over to " + Describe(next));
+}
+
 void CoordinatorMachine::StandDown(const std::string& why) {
   if (std::exchange(stood_down_, true)) return;
   Tell(LogLevel::kWarn, "this member coordinates no longer: " + why);
