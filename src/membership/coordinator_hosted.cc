@@ -152,9 +152,9 @@ void CoordinatorMachine::TryHandOver() {
   if (recovering_ || change_ || plan_ || !lost_.empty() || change_due_) return;
   const wire::View& view = *current_;
   if (view.Find(config_.self) && Alive(config_.self)) return;  // it has not said so here yet
-  change_due_ = std::any_of(view.entries.begin(), view.entries.end(), [this](const auto& entry) {
-    return !Alive(entry.card.id);
-  });
+  if (!AnybodyIn()) return StandDown("all members have left");
+  change_due_ = std::any_of(view.entries.begin(), view.entries.end(),
+                            [this](const auto& entry) { return !Alive(entry.card.id); });
   if (change_due_ || !Formed()) return;
   Beat();
   const wire::MemberCard& next = view.entries.front().card;
@@ -162,12 +162,12 @@ void CoordinatorMachine::TryHandOver() {
   for (const auto& [id, peer] : peers_) all.push_back(id);
   Multicast(all, wire::Redirect{view.epoch, next.id, next.addresses, false, true});
   handed_over_ = true;
-  StandDown("it has handed over to " + Describe(next));
+  StandDown("it hands over to " + Describe(next));
 }
 
 void CoordinatorMachine::StandDown(const std::string& why) {
   if (std::exchange(stood_down_, true)) return;
-  Tell(LogLevel::kWarn, "this member coordinates no longer: " + why);
+  Tell(retiring_ ? LogLevel::kInfo : LogLevel::kWarn, "this member coordinates no longer: " + why);
   ready_.stand_down = true;
 }
 

@@ -136,7 +136,10 @@ class Runner {
 
   bool Finish(Started& one) {
     ftar::Outcome outcome = one.op.Wait();
-    while (!outcome.final()) outcome = one.op.Wait();
+    while (!outcome.final()) {
+      Say("wait seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status));
+      outcome = one.op.Wait();
+    }
     const std::vector<float>& result = one.in_place ? one.send : one.recv;
     std::string participants;
     size_t wrong = 0;
