@@ -130,7 +130,8 @@ void ControlConnection::Expire(TimeNs now) {
 
 void ControlConnection::Poll(TimeNs now, Result* result) {
   if (closed_ || hopeless_) return;
-  if (!stream_ && now >= next_try_ns_ && !addresses_.empty()) {
+  const bool dials = !settings_.hosted || told_;
+  if (!stream_ && dials && now >= next_try_ns_ && !addresses_.empty()) {
     Dial(now);
     result->any = true;
   }
