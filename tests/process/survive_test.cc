@@ -221,6 +221,12 @@ std::vector<Cell> HostCells() {
       cell.window = turn % 5 == 4 ? 3 : 1;
       cell.hosted = true;
       cells.push_back(cell);
+      // It and the next one in its place.
+      if (turn % 3 == 0) {
+        cell.victim = 0;
+        cell.second = 1;
+        cells.push_back(cell);
+      }
       ++turn;
     }
   }
