@@ -50,8 +50,8 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
 }
 
 void CoordinatorMachine::TellNoQuorum(const std::string& why) {
+  if (config_.hosted) stand_down_at_ = std::min(stand_down_at_, now_ + kPatience * timeout_ns_);
   if (std::exchange(no_quorum_told_, true)) return;
-  if (config_.hosted) stand_down_at_ = now_ + kPatience * timeout_ns_;
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kMember || peer.state == State::kReporting) all.push_back(id);
@@ -77,7 +77,10 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base,
     replicas.insert(entry.card.replica);
   }
   const QuorumAnswer answer = AskQuorum(heard, replicas.size(), base);
-  if (answer.granted || FTAR_MUTANT(kReportsNotAwaited)) return false;
+  if (answer.granted || FTAR_MUTANT(kReportsNotAwaited)) {
+    stand_down_at_ = kNever;  // those who have come would find the seat empty, and come again
+    return false;
+  }
   if (now_ < recover_at_) return true;
   recover_at_ = now_ + timeout_ns_;
   TellNoQuorum(answer.text);

@@ -20,7 +20,9 @@ ControlConnection::ControlConnection(Settings settings, const Logger* log)
     : settings_(std::move(settings)),
       log_(log),
       shown_(settings_.shown_address),
-      name_(settings_.name) {}
+      name_(settings_.name) {
+  if (settings_.hosted) patience_ns_ = settings_.handshake_timeout_ns;
+}
 
 bool ControlConnection::wants_addresses(TimeNs now) const {
   const bool dials = !settings_.hosted || told_;
@@ -121,7 +123,8 @@ void ControlConnection::Expire(TimeNs now) {
   if (stream_->state() == State::kClosed) {
     Lose(now, stream_->status());
   } else if (!up_ && now - stream_->created_ns() > patience_ns_) {
-    patience_ns_ = std::min(2 * patience_ns_, kHandshakeMax);
+    // Where any member may coordinate, another one is looked for meanwhile.
+    if (!settings_.hosted) patience_ns_ = std::min(2 * patience_ns_, kHandshakeMax);
     Lose(now, Status(Code::kCoordinator, "no answer"));
   } else if (up_ && now - stream_->heard_ns() > settings_.silence_ns) {
     Lose(now, Status(Code::kCoordinator, "silent"));

@@ -193,7 +193,7 @@ Status Job::Impl::OpenControl(const Devices& devices) {
   settings.hosted = config_.text(KnobId::kCoordinatorKind) == "hosted";
   if (settings.hosted) {
     // Others may be looked for meanwhile.
-    settings.handshake_timeout_ns = std::clamp(timeout_ns_ / 8, 200 * kMillisecond, 2 * kSecond);
+    settings.handshake_timeout_ns = std::clamp(timeout_ns_ / 8, 300 * kMillisecond, 2 * kSecond);
     Hosting::Settings hosting;
     hosting.self = self_;
     hosting.job = place_.job;
