@@ -35,8 +35,8 @@ membership::SuccessionConfig MakeConfig(const Hosting::Settings& settings, bool 
   config.self = settings.self;
   config.incarnation = IncarnationOf(settings.self);
   config.founder = founder;
-  config.step_ns = std::clamp(settings.timeout_ns / 8, 50 * kMillisecond, kSecond);
-  config.retry_ns = std::clamp(settings.timeout_ns / 100, 5 * kMillisecond, 100 * kMillisecond);
+  config.step_ns = Hosting::StepOf(settings.timeout_ns);
+  config.retry_ns = std::clamp(settings.timeout_ns / 100, 5 * kMillisecond, 20 * kMillisecond);
   config.grace_ns = ClusterOf(settings.timeout_ns) / 2;
   if (founder) config.looks_first = static_cast<int64_t>(settings.meeting.size()) - 1;
   return config;

@@ -11,6 +11,7 @@
 #ifndef FTAR_RUNTIME_HOSTING_H_
 #define FTAR_RUNTIME_HOSTING_H_
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -38,6 +39,14 @@ class Hosting {
     bool allow_wildcard = false;
     TimeNs timeout_ns = 0, join_timeout_ns = 0;
   };
+  // What each successor waits longer than the one before it (SuccessionConfig), and the time for
+  // one dial: a host that stands still is dialled in vain, and still the one that takes over is
+  // found before the next one does.
+  static TimeNs StepOf(TimeNs timeout_ns) {
+    return std::clamp(timeout_ns / 4, 100 * kMillisecond, kSecond);
+  }
+  static TimeNs DialTimeOf(TimeNs timeout_ns) { return StepOf(timeout_ns) * 2 / 5; }
+
   // Listens, and answers from then on.
   static Expected<std::unique_ptr<Hosting>> Open(const Settings& settings, const Logger& log);
   ~Hosting();

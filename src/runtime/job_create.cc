@@ -192,8 +192,7 @@ Status Job::Impl::OpenControl(const Devices& devices) {
   settings.handshake_timeout_ns = std::min(settings.handshake_timeout_ns, timeout_ns_ / 2);
   settings.hosted = config_.text(KnobId::kCoordinatorKind) == "hosted";
   if (settings.hosted) {
-    // Others may be looked for meanwhile.
-    settings.handshake_timeout_ns = std::clamp(timeout_ns_ / 8, 300 * kMillisecond, 2 * kSecond);
+    settings.handshake_timeout_ns = Hosting::DialTimeOf(timeout_ns_);
     Hosting::Settings hosting;
     hosting.self = self_;
     hosting.job = place_.job;
