@@ -46,6 +46,14 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
         });
     if (dead) question.proven_dead.insert(first);
   }
+  // Who had been lost before the base was made is not in it. Of a replica with other processes it is
+  // not known here whether they have ended, too.
+  for (const std::vector<MemberId>& earlier : question.bases) {
+    for (const MemberId id : earlier) {
+      const bool whole = reference_ && reference_->shards == 1;
+      if (whole && !base.Find(id) && counts.contains(id)) question.proven_dead.insert(id);
+    }
+  }
   return membership::HasQuorum(question);
 }
 
