@@ -221,8 +221,9 @@ std::vector<Cell> HostCells() {
       cell.window = turn % 5 == 4 ? 3 : 1;
       cell.hosted = true;
       cells.push_back(cell);
-      // It and the next one in its place.
-      if (turn % 3 == 0) {
+      // It and the next one in its place. Not killed: of four that is half, and whether the two who
+      // are left may go on depends on who is seen to die first (rule Q4).
+      if (turn % 3 == 0 && cell.kind == "reset") {
         cell.victim = 0;
         cell.second = 1;
         cells.push_back(cell);
