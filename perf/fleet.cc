@@ -50,6 +50,10 @@ std::string Fleet::Open(uint64_t arena_part_bytes) {
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signal_fd_ < 0) return "no descriptor for signals";
   token_ = RandomToken();
+  if (options_.hosted) {
+    meeting_ = FreeAddresses(options_.ranks);
+    return meeting_.empty() ? "no free port on loopback" : "";
+  }
   std::string error = coordinator_.Start(token_, kCoordinatorTimeoutS);
   if (error.empty() && options_.ideal == IdealKind::kFtOff)
     error = second_coordinator_.Start(token_, kCoordinatorTimeoutS);
@@ -79,7 +83,9 @@ bool Fleet::StartRank(const RankStart& start) {
   if (start.newcomer) request.arguments.emplace_back("--rank-newcomer");
   if (start.bystander) request.arguments.emplace_back("--rank-bystander");
   request.environment = start.environment;
-  request.environment.emplace_back("FTAR_COORDINATOR", coordinator_.address());
+  if (options_.hosted) request.environment.emplace_back("FTAR_COORDINATOR_KIND", "hosted");
+  request.environment.emplace_back("FTAR_COORDINATOR",
+                                   options_.hosted ? meeting_ : coordinator_.address());
   request.environment.emplace_back("FTAR_TOKEN", token_);
   request.keep = {write_fd, board_->fd()};
   if (arena_fd >= 0) request.keep.push_back(arena_fd);

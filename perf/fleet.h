@@ -86,6 +86,7 @@ class Fleet {
   const OnGone on_gone_;
   Coordinator coordinator_;
   Coordinator second_coordinator_;  // of the job beside, only with --ideal=ft-off
+  std::string meeting_;             // with --coordinator hosted: where the first ranks listen
   std::unique_ptr<Board> board_;
   std::unique_ptr<Arena> arena_;
   std::string token_;

@@ -22,7 +22,7 @@ struct Raw {
   std::string begin = "32M", end = "32M", step = "1M", sizes, resident = "0";
   double factor = 1;
   std::string types = "float", ops = "sum", collectives = "allreduce", memory = "plain";
-  std::string fault_tolerance = "on", placement;
+  std::string fault_tolerance = "on", coordinator = "fixed", placement;
   std::vector<std::string> faults, knobs;
   std::string ideal, buckets, bucket_total;
   int iters = kNotGiven, aggregate = kNotGiven, blocking = kNotGiven, pairs = 21;
@@ -87,6 +87,8 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--transport", options->transport, "auto, shm or tcp");
   app->add_option("--plan", options->plan, "auto, oneshot, direct or ring");
   app->add_option("--ft", raw->fault_tolerance, "on or off");
+  app->add_option("--coordinator", raw->coordinator,
+                  "fixed: a process of its own; hosted: a rank coordinates, and others after it");
   app->add_option("--timeout", options->timeout, "the library's timeout, e.g. 1s");
   app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -232,6 +234,9 @@ std::string ReadFresh(const Raw& raw, Options* options) {
 std::string ReadChoices(const Raw& raw, Options* options) {
   if (raw.fault_tolerance != "on" && raw.fault_tolerance != "off") return "--ft is on or off";
   options->fault_tolerance = raw.fault_tolerance == "on";
+  if (raw.coordinator != "fixed" && raw.coordinator != "hosted")
+    return "--coordinator is fixed or hosted";
+  options->hosted = raw.coordinator == "hosted";
   if (raw.average < 0 || raw.average > 3) return "-a is 0, 1, 2 or 3";
   options->average = static_cast<Average>(raw.average);
   if (raw.memory == "library") {
@@ -277,6 +282,10 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
     return "-c and --window are at least 0, -T at least 1";
   }
   if (options.root < 0) return "-r is at least 0";
+  if (options.hosted && ((options.ranks == 0 && options.role.index < 0) ||
+                         !options.command.empty() || options.ideal == IdealKind::kFtOff)) {
+    return "--coordinator hosted needs -n, and goes with neither a command nor --ideal=ft-off";
+  }
   if (options.fresh && options.cpu_time) return "--fresh has no CPU time";
   if (options.churn < 0 || (options.churn > 0 && options.ranks < 3 && options.role.index < 0)) {
     return "--churn is at least 0 and needs -n 3 or more";

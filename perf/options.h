@@ -74,6 +74,7 @@ struct Options {
   std::string transport = "auto";
   std::string plan = "auto";
   bool fault_tolerance = true;
+  bool hosted = false;  // no process coordinates, a rank does
   std::string timeout;  // the library's knob, as text; empty: its default
   std::vector<std::pair<std::string, std::string>> knobs;  // --set NAME=VALUE
 

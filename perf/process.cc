@@ -1,13 +1,16 @@
 #include "perf/process.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +76,24 @@ std::string RandomToken() {
   std::string text;
   for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return text;
+}
+
+std::string FreeAddresses(int count) {
+  std::string text;
+  std::vector<int> held;  // until all are drawn, so that they differ
+  bool ok = true;
+  for (int i = 0; i < count && ok; ++i) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const raw = reinterpret_cast<sockaddr*>(&address);
+    held.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ok = bind(held.back(), raw, length) == 0 && getsockname(held.back(), raw, &length) == 0;
+    text += fmt::format("{}127.0.0.1:{}", i == 0 ? "" : ",", ntohs(address.sin_port));
+  }
+  for (const int fd : held) close(fd);
+  return ok ? text : "";
 }
 
 bool LineBuffer::Fill(int fd) {

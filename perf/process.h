@@ -32,6 +32,9 @@ std::string CompanionPath(const std::string& name);
 // 32 random bytes in hexadecimal digits.
 std::string RandomToken();
 
+// So many addresses of 127.0.0.1 that nobody listens at, joined by commas; empty if there are none.
+std::string FreeAddresses(int count);
+
 // Collects bytes and hands out whole lines.
 class LineBuffer {
  public:

@@ -48,7 +48,11 @@ constexpr Knob kKnobs[] = {
     {K::kRack, "rack", S, "", "", 0, 0, kOwn, kShown,
      "Name of this host's rack, for the topology."},
     {K::kCoordinator, "coordinator", S, "", "", 0, 0, kOwn, kShown,
-     "HOST:PORT of the coordinator; empty: from the launcher's variables."},
+     "HOST:PORT of the coordinator; empty: from the launcher's variables. With coordinator_kind "
+     "hosted HOST:PORT,HOST:PORT...: where the first members listen."},
+    {K::kCoordinatorKind, "coordinator_kind", E, "fixed", "fixed|hosted", 0, 0, kAgreed, kShown,
+     "fixed: a process of its own coordinates; hosted: a member does, and when it dies another one "
+     "takes over."},
     {K::kToken, "token", S, "", "", 0, 0, kOwn, kSecret,
      "Secret of the job that every connection must prove to know; without one only loopback is "
      "served."},

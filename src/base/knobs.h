@@ -25,6 +25,7 @@ enum class KnobId : uint8_t {
   kHost,
   kRack,
   kCoordinator,
+  kCoordinatorKind,
   kToken,
   kTokenFile,
   kTransport,

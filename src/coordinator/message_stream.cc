@@ -71,6 +71,7 @@ bool MessageStream::Poll(TimeNs now, std::vector<wire::Message>* out) {
   bool any = Write();
   if (state_ != State::kClosed) any |= Read(now, out);
   if (state_ != State::kClosed) any |= Write();
+  if (state_ != State::kClosed && !broken_.ok()) Close(broken_);
   return any;
 }
 
@@ -79,7 +80,7 @@ void MessageStream::Send(const wire::Message& message) {
 }
 
 void MessageStream::SendEncoded(const std::vector<std::byte>& bytes) {
-  if (state_ == State::kClosed) return;
+  if (state_ == State::kClosed || !broken_.ok()) return;
   std::vector<std::byte>& queue = state_ == State::kOpen ? output_ : waiting_;
   AppendPrefixed(bytes, &queue);
   if (queue.size() - (state_ == State::kOpen ? output_sent_ : 0) > kQueuedBytesMax) {
@@ -96,7 +97,10 @@ bool MessageStream::Write() {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (sent < 0) {
-      Close(Status(Code::kLink, Status::System("send", errno).text()));
+      // The peer has closed, and may have said why before that: it is read first, see Poll.
+      broken_ = Status(Code::kLink, Status::System("send", errno).text());
+      output_.clear();
+      output_sent_ = 0;
       return true;
     }
     output_sent_ += static_cast<size_t>(sent);

@@ -64,6 +64,7 @@ class MessageStream {
   transport::Authenticator authenticator_;
   State state_ = State::kConnecting;
   Status status_;
+  Status broken_;  // nothing can be written any more
   TimeNs created_ns_, heard_ns_;
   std::vector<std::byte> input_;
   size_t input_taken_ = 0;

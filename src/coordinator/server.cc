@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -10,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "coordinator/state_file.h"
 #include "transport/tcp/socket.h"
@@ -49,6 +49,7 @@ Expected<std::unique_ptr<Server>> Server::Open(const ServerSettings& settings, L
 
 // Behind Bind: whoever served the address before writes no more by then.
 Status Server::Restore() {
+  if (settings_.hosted) return Status::Ok();
   membership::CoordinatorConfig config = settings_.machine;
   membership::CoordinatorRecord record;
   if (!settings_.state.empty()) {
@@ -123,6 +124,11 @@ Status Server::Bind() {
 }
 
 void Server::Stop() {
+  stop_asked_.store(true, std::memory_order_release);
+  Wake();
+}
+
+void Server::Wake() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t done = write(stop_.get(), &one, sizeof one);
 }
@@ -195,6 +201,20 @@ void Server::Drop(ConnId id, TimeNs now, const std::string& why) {
   StepMachine(now, membership::Disconnected{id, why});
 }
 
+// The first word on every connection that a member's server has accepted.
+void Server::Greet(Connection& connection, TimeNs now) {
+  wire::Redirect greeting = known_;
+  greeting.here = machine_.has_value();
+  connection.stream->Send(greeting);
+  if (!greeting.here) LetGo(connection, now);
+}
+
+// When it has been told the last.
+void Server::LetGo(Connection& connection, TimeNs now) {
+  connection.closing = true;
+  connection.close_by_ns = connection.stream->drained() ? now : now + kLingerNs;
+}
+
 // Asks for a wake-up when there is room to write, only while something waits.
 void Server::ArmWrite(Connection& connection) {
   const bool wanted = connection.stream->wants_write();
@@ -211,7 +231,10 @@ void Server::Serve(ConnId id, TimeNs now) {
   if (connection == nullptr) return;
   messages_.clear();
   connection->stream->Poll(now, &messages_);
-  if (connection->stream->state() == State::kOpen) Authenticated(*connection);
+  if (connection->stream->state() == State::kOpen && connection->in_waiting) {
+    Authenticated(*connection);
+    if (settings_.hosted) Greet(*connection, now);
+  }
   std::vector<wire::Message> messages = std::move(messages_);
   for (wire::Message& message : messages) {
     connection = Find(id);
@@ -222,7 +245,7 @@ void Server::Serve(ConnId id, TimeNs now) {
   if (connection == nullptr) return;
   if (connection->stream->state() == State::kClosed) {
     const Status why = connection->stream->status();
-    if (!connection->introduced)
+    if (!connection->introduced && !connection->closing)
       log_.Info("coordinator", "a connection was refused: " + why.text());
     return Drop(id, now, why.text());
   }
@@ -234,6 +257,8 @@ void Server::OnMessage(Connection& connection, wire::Message message, TimeNs now
   wire::Hello* const hello = std::get_if<wire::Hello>(&message);
   if (connection.introduced) {
     StepMachine(now, membership::Received{id, std::move(message)});
+  } else if (!machine_) {
+    LetGo(connection, now);  // it has stood down since that one was told that it coordinates
   } else if (hello != nullptr && hello->card.id == connection.stream->peer()) {
     connection.introduced = true;
     ++introduced_;
@@ -246,6 +271,7 @@ void Server::OnMessage(Connection& connection, wire::Message message, TimeNs now
 // ---- the machine
 
 void Server::StepMachine(TimeNs now, const membership::CoordinatorEvent& event) {
+  if (!machine_) return;
   machine_->Step(now, event);
   Carry(now);
 }
@@ -268,10 +294,55 @@ void Server::Carry(TimeNs now) {
   }
   for (const ConnId id : ready.close) {
     Connection* const connection = Find(id);
-    if (connection == nullptr) continue;
-    connection->closing = true;
-    connection->close_by_ns = connection->stream->drained() ? now : now + kLingerNs;
+    if (connection != nullptr) LetGo(*connection, now);
   }
+  if (ready.stand_down) GoDormant(now);
+}
+
+// The members look for another one; what it has told them last is still written.
+void Server::GoDormant(TimeNs now) {
+  machine_.reset();
+  machine_deadline_ns_ = kNever;
+  introduced_ = 0;
+  coordinating_.store(false, std::memory_order_release);
+  for (auto& [id, connection] : connections_) {
+    if (!std::exchange(connection.introduced, false)) continue;
+    LetGo(connection, now);
+  }
+  dormant_.notify_all();
+}
+
+void Server::Host(membership::CoordinatorConfig config) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (machine_) return;
+  machine_.emplace(std::move(config), membership::CoordinatorRecord{});
+  coordinating_.store(true, std::memory_order_release);
+  StepMachine(MonotonicNow(), membership::Timer{});
+  Wake();
+}
+
+void Server::Know(wire::Redirect redirect) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  known_ = std::move(redirect);
+}
+
+void Server::Retire() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  StepMachine(MonotonicNow(), membership::Retire{});
+  Wake();
+}
+
+bool Server::WaitDormant(TimeNs timeout_ns) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return dormant_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                           [this] { return !machine_; });
+}
+
+void Server::CloseInForkedChild() {
+  for (auto& [id, connection] : connections_) connection.stream->CloseInForkedChild();
+  for (transport::UniqueFd& listener : listeners_) listener.Reset();
+  for (transport::UniqueFd* fd : {&epoll_, &stop_, &spare_}) fd->Reset();
+  mutex_.unlock();
 }
 
 // False if it is to stop before the record could be written: what waits for that is never told.
@@ -328,11 +399,27 @@ TimeNs Server::NextDeadline() const {
   return broken_.empty() ? first : 0;
 }
 
+void Server::Turn(TimeNs now, int count) {
+  for (int i = 0; i < count; ++i) {
+    const uint64_t mark = events_[i].data.u64;
+    if ((mark & kListenerMark) != 0) {
+      Accept(static_cast<int>(mark & ~kListenerMark), now);
+    } else if (mark == kStopMark) {
+      uint64_t times = 0;
+      [[maybe_unused]] const ssize_t done = read(stop_.get(), &times, sizeof times);
+      stopping_ = stopping_ || stop_asked_.load(std::memory_order_acquire);
+    } else {
+      Serve(mark, now);
+    }
+  }
+  Expire(now);
+}
+
 void Server::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
   TimeNs now = MonotonicNow();
   empty_since_ns_ = now;
   StepMachine(now, membership::Timer{});
-  epoll_event events[128];
   while (!stopping_) {
     const TimeNs deadline = NextDeadline();
     now = MonotonicNow();
@@ -342,19 +429,10 @@ void Server::Run() {
       timeout_ms =
           static_cast<int>(std::min<TimeNs>((left + kMillisecond - 1) / kMillisecond, 60'000));
     }
-    const int count = epoll_wait(epoll_.get(), events, 128, timeout_ms);
-    now = MonotonicNow();
-    for (int i = 0; i < count; ++i) {
-      const uint64_t mark = events[i].data.u64;
-      if ((mark & kListenerMark) != 0) {
-        Accept(static_cast<int>(mark & ~kListenerMark), now);
-      } else if (mark == kStopMark) {
-        stopping_ = true;
-      } else {
-        Serve(mark, now);
-      }
-    }
-    Expire(now);
+    lock.unlock();
+    const int count = epoll_wait(epoll_.get(), events_, 128, timeout_ms);
+    lock.lock();
+    Turn(MonotonicNow(), count);
   }
 }
 

@@ -7,13 +7,23 @@
 //
 // With a state file nothing goes out before what it may tell of is recorded. While that cannot be
 // written (a full disk) the whole server stands still, says so once, and tries again every 100 ms;
-// to members it is as if the coordinator were away. Stop may be called from any thread or signal
-// handler; everything else from the owner's. Owns its descriptors.
+// to members it is as if the coordinator were away.
+//
+// Hosted (rule Q5) it is one of many, in a member's process, and dormant: whoever dials is told who
+// coordinates, by what the member knows, and may go. Host wakes it, until its machine stands down.
+//
+// Stop may be called from any thread or signal handler, Host, Know, Retire and WaitDormant from any
+// thread; everything else from the owner's. Owns its descriptors.
 #ifndef FTAR_COORDINATOR_SERVER_H_
 #define FTAR_COORDINATOR_SERVER_H_
 
+#include <sys/epoll.h>
+
+#include <atomic>
+#include <condition_variable>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -37,6 +47,7 @@ struct ServerSettings {
   size_t unauthenticated_max = 256;
   size_t connections_max = 65536;
   TimeNs exit_when_empty_ns = kNever;  // Run returns after so long without any member
+  bool hosted = false;                 // dormant at first; `machine` and `state` are not used
 };
 
 class Server {
@@ -50,6 +61,20 @@ class Server {
   std::string address() const { return address_; }  // "host:port" of the first listening socket
   void Run();
   void Stop();
+
+  // Hosted. Begins to coordinate, where it does not yet.
+  void Host(membership::CoordinatorConfig config);
+  // What whoever dials is told while it does not coordinate here.
+  void Know(wire::Redirect redirect);
+  // Its member is out: it hands over and stands down when it can.
+  void Retire();
+  bool coordinating() const { return coordinating_.load(std::memory_order_acquire); }
+  // False if it still coordinates when the time is over.
+  bool WaitDormant(TimeNs timeout_ns);
+  // Around fork(): the child closes all descriptors and does nothing else with it.
+  void BeforeFork() { mutex_.lock(); }
+  void AfterForkInParent() { mutex_.unlock(); }
+  void CloseInForkedChild();
 
  private:
   struct Connection {
@@ -72,6 +97,11 @@ class Server {
   void Serve(membership::ConnId id, TimeNs now);
   void OnMessage(Connection& connection, wire::Message message, TimeNs now);
   void Authenticated(Connection& connection);
+  void Greet(Connection& connection, TimeNs now);
+  void LetGo(Connection& connection, TimeNs now);
+  void GoDormant(TimeNs now);
+  void Turn(TimeNs now, int events);
+  void Wake();
   void StepMachine(TimeNs now, const membership::CoordinatorEvent& event);
   void Carry(TimeNs now);
   bool Record(const membership::CoordinatorRecord& record);
@@ -83,6 +113,10 @@ class Server {
 
   const ServerSettings settings_;
   const Logger log_;
+  std::mutex mutex_;  // of all below, but while Run sleeps
+  std::condition_variable dormant_;
+  std::atomic<bool> coordinating_{false}, stop_asked_{false};
+  wire::Redirect known_;
   std::optional<membership::CoordinatorMachine> machine_;
   std::string address_;
   transport::UniqueFd epoll_, stop_, spare_;
@@ -95,6 +129,7 @@ class Server {
   size_t introduced_ = 0;
   TimeNs empty_since_ns_ = 0;
   TimeNs machine_deadline_ns_ = kNever;
+  epoll_event events_[128];
   bool stopping_ = false;
 };
 

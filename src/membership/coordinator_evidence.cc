@@ -200,6 +200,7 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     return Depart(from);
   }
   // Q8: a member that ends otherwise than by verdict has left.
+  Consent(id);
   Lose(id, message.code, "self-report", With("it gave up", message.text));
 }
 
@@ -210,8 +211,7 @@ void CoordinatorMachine::Depart(Peer& peer) {
   edges_.Forget(id);
   detector_.Forget(id);
   roster_changed_ = true;
-  // It consents to whatever the others decide.
-  for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
+  Consent(id);
   Tell(LogLevel::kInfo, Describe(peer.card) + " has left as planned");
   Close(peer);
   // It had gone before the Prepare reached it, and will not say where it stood.

@@ -46,12 +46,20 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
         });
     if (dead) question.proven_dead.insert(first);
   }
+  // Who had been lost before the base was made is not in it. Of a replica with other processes it is
+  // not known here whether they have ended, too.
+  for (const std::vector<MemberId>& earlier : question.bases) {
+    for (const MemberId id : earlier) {
+      const bool whole = reference_ && reference_->shards == 1;
+      if (whole && !base.Find(id) && counts.contains(id)) question.proven_dead.insert(id);
+    }
+  }
   return membership::HasQuorum(question);
 }
 
 void CoordinatorMachine::TellNoQuorum(const std::string& why) {
+  if (config_.hosted) stand_down_at_ = std::min(stand_down_at_, now_ + kPatience * timeout_ns_);
   if (std::exchange(no_quorum_told_, true)) return;
-  if (config_.hosted) stand_down_at_ = now_ + kPatience * timeout_ns_;
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kMember || peer.state == State::kReporting) all.push_back(id);
@@ -77,7 +85,10 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base,
     replicas.insert(entry.card.replica);
   }
   const QuorumAnswer answer = AskQuorum(heard, replicas.size(), base);
-  if (answer.granted || FTAR_MUTANT(kReportsNotAwaited)) return false;
+  if (answer.granted || FTAR_MUTANT(kReportsNotAwaited)) {
+    stand_down_at_ = kNever;  // those who have come would find the seat empty, and come again
+    return false;
+  }
   if (now_ < recover_at_) return true;
   recover_at_ = now_ + timeout_ns_;
   TellNoQuorum(answer.text);
@@ -138,9 +149,36 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   return true;
 }
 
+// Who has left, or has said that it takes part in nothing any more, consents to whatever the others
+// decide.
+void CoordinatorMachine::Consent(MemberId id) {
+  for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
+}
+
+// Members that have gone would count as away for whoever takes over, and of two one would be left
+// without a majority. So this one still makes the view without them, sees that all hold it, tells
+// them that, and only then gives way.
+void CoordinatorMachine::TryHandOver() {
+  if (!current_ && !recovering_) return StandDown("its own member has gone");
+  if (recovering_ || change_ || plan_ || !lost_.empty() || change_due_) return;
+  const wire::View& view = *current_;
+  if (view.Find(config_.self) && Alive(config_.self)) return;  // it has not said so here yet
+  if (!AnybodyIn()) return StandDown("all members have left");
+  change_due_ = std::any_of(view.entries.begin(), view.entries.end(),
+                            [this](const auto& entry) { return !Alive(entry.card.id); });
+  if (change_due_ || !Formed()) return;
+  Beat();
+  const wire::MemberCard& next = view.entries.front().card;
+  std::vector<MemberId> all;
+  for (const auto& [id, peer] : peers_) all.push_back(id);
+  Multicast(all, wire::Redirect{view.epoch, next.id, next.addresses, false, true});
+  handed_over_ = true;
+  StandDown("it hands over to " + Describe(next));
+}
+
 void CoordinatorMachine::StandDown(const std::string& why) {
   if (std::exchange(stood_down_, true)) return;
-  Tell(LogLevel::kWarn, "this member coordinates no longer: " + why);
+  Tell(retiring_ ? LogLevel::kInfo : LogLevel::kWarn, "this member coordinates no longer: " + why);
   ready_.stand_down = true;
 }
 

@@ -33,7 +33,7 @@ void CoordinatorMachine::Step(TimeNs now, const CoordinatorEvent& event) {
 
 CoordinatorReady CoordinatorMachine::TakeReady() {
   ready_.next_deadline = started_ && !stood_down_ ? NextDeadline() : kNever;
-  if (stood_down_) ready_.messages.clear();
+  if (stood_down_ && !handed_over_) ready_.messages.clear();
   return std::exchange(ready_, {});
 }
 
@@ -45,6 +45,8 @@ void CoordinatorMachine::Settle() {
   if (now_ >= stand_down_at_) StandDown("it has had no quorum for long");
   if (stood_down_) return;
   if (recovering_) TryRecover();
+  if (retiring_) TryHandOver();
+  if (stood_down_) return;
   if (change_due_) StartChange();
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
   if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;

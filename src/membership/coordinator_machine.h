@@ -57,6 +57,7 @@ struct CoordinatorConfig {
   // Lives in a member's process and can be replaced (rule Q5): goes on only with a quorum (rule
   // Q4).
   bool hosted = false;
+  MemberId self;                 // hosted: whose process it lives in
   bool successor = false;        // hosted, and not the one that the job began with
   std::set<MemberId> witnessed;  // see Succession
 };
@@ -74,7 +75,10 @@ struct Received {
   wire::Message message;
 };
 struct Timer {};
-using CoordinatorEvent = std::variant<Connected, Disconnected, Received, Timer>;
+// Hosted: its member is out, or its process goes. It hands over as soon as the others hold a view
+// without that member, and stands down.
+struct Retire {};
+using CoordinatorEvent = std::variant<Connected, Disconnected, Received, Timer, Retire>;
 
 struct Outgoing {  // one message to one or many: encode once
   std::vector<ConnId> to;
@@ -172,6 +176,7 @@ class CoordinatorMachine {
   void On(const Disconnected& event);
   void On(const Received& event);
   void On(const Timer&) {}
+  void On(const Retire&) { retiring_ = true; }
   void RunTimers();
   void Settle();
   TimeNs NextDeadline() const;
@@ -293,6 +298,8 @@ class CoordinatorMachine {
   bool Formed() const;
   bool Overtaken(MemberId from, const wire::Report& report);
   void Witness(MemberId dead);
+  void Consent(MemberId id);
+  void TryHandOver();
   void StandDown(const std::string& why);
 
   const CoordinatorConfig config_;
@@ -343,6 +350,7 @@ class CoordinatorMachine {
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs stand_down_at_ = kNever;  // while there is no quorum
   bool stood_down_ = false;
+  bool retiring_ = false, handed_over_ = false;
 
   CoordinatorReady ready_;
 };

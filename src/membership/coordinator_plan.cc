@@ -23,6 +23,9 @@ bool CoordinatorMachine::AllInstalled() const {
 // Newcomers of replicas that are complete and linked. None while a column has nobody left to take
 // over from: the last members are leaving one by one, and another first view follows.
 std::set<MemberId> CoordinatorMachine::ReadyNewcomers() const {
+  // Those who are away may have gone on under another coordinator, and whoever is taken in now would
+  // be out with this one.
+  if (config_.hosted && !suspects_.empty()) return {};
   std::set<int32_t> columns;
   for (const wire::ViewEntry& entry : current_->entries) {
     if (Alive(entry.card.id)) columns.insert(entry.card.shard);

@@ -24,6 +24,11 @@ void Succession::On(const CoordinatorFound& event) {
   dialling_ = sat_down_ = false;
 }
 
+// No death, and as good as one for those who wait: what it has numbered all of them hold.
+void Succession::On(const CoordinatorLeaves&) {
+  if (following_ && host_ && *host_ != config_.self) exited_.insert(*host_);
+}
+
 void Succession::On(const CoordinatorGone&) {
   dialling_ = false;
   if (!following_) return;
@@ -35,8 +40,10 @@ void Succession::On(const CoordinatorGone&) {
   cursor_ = place == successors_.end() ? 0 : static_cast<size_t>(place - successors_.begin());
 }
 
-void Succession::On(const DialFailed&) {
+void Succession::On(const DialFailed& event) {
   dialling_ = false;
+  begun_ = begun_ || event.begun;
+  ++looked_;
   const auto others = std::count_if(successors_.begin(), successors_.end(), [this](MemberId id) {
     return id != config_.self && !Exited(id);
   });
@@ -56,7 +63,8 @@ void Succession::On(const StoodDown&) {
 // Those on the list before this one may come first; and the coordinator itself, if it was only the
 // connection that was lost. Who is known to be dead keeps nobody waiting.
 TimeNs Succession::TakeOverAt() const {
-  if (config_.founder && !host_) return lost_at_;
+  if (config_.founder && !host_)
+    return begun_ || looked_ < config_.looks_first ? kNever : lost_at_;
   const auto self = std::find(successors_.begin(), successors_.end(), config_.self);
   if (self == successors_.end()) return kNever;
   int64_t before =

@@ -34,6 +34,9 @@ struct SuccessionConfig {
   // Of a proof of death that comes behind the loss of the coordinator. Less than a coordinator
   // waits for a member whose connection has closed (CoordinatorConfig::cluster_ns).
   TimeNs grace_ns = 0;
+  // Of a founder: so many other places it looks at first, for the job may have begun without it: it
+  // is the second to be started in the founder's place.
+  int64_t looks_first = 0;
 };
 
 // The newest view's, in list order (wire::View::Successors); before the first view is installed,
@@ -44,15 +47,19 @@ struct SuccessorsKnown {
 struct CoordinatorFound {  // a connection to it is open
   MemberId host;
 };
+struct CoordinatorLeaves {};  // it has handed over and says so; CoordinatorGone follows
 struct CoordinatorGone {};
-struct DialFailed {};  // nobody there, or not coordinating
+struct DialFailed {  // nobody there, or not coordinating
+  bool begun = false;  // and whoever is there holds a view: it is too late to found this job
+};
 struct HostExited {    // proof that this process has ended
   MemberId member;
 };
 struct StoodDown {};  // the coordinator here has, see CoordinatorReady
 struct SuccessionTick {};
-using SuccessionEvent = std::variant<SuccessorsKnown, CoordinatorFound, CoordinatorGone, DialFailed,
-                                     HostExited, StoodDown, SuccessionTick>;
+using SuccessionEvent =
+    std::variant<SuccessorsKnown, CoordinatorFound, CoordinatorLeaves, CoordinatorGone, DialFailed,
+                 HostExited, StoodDown, SuccessionTick>;
 
 struct SuccessionReady {
   std::optional<MemberId> dial;  // invalid: the job's meeting point, since nobody is known yet
@@ -76,8 +83,9 @@ class Succession {
  private:
   void On(const SuccessorsKnown& event) { successors_ = event.list; }
   void On(const CoordinatorFound& event);
+  void On(const CoordinatorLeaves&);
   void On(const CoordinatorGone&);
-  void On(const DialFailed&);
+  void On(const DialFailed& event);
   void On(const HostExited& event);
   void On(const StoodDown&);
   void On(const SuccessionTick&) {}
@@ -98,6 +106,8 @@ class Succession {
   TimeNs gone_at_ = 0;  // when another one was lost
   size_t cursor_ = 0;
   int64_t tried_ = 0;  // in this round
+  int64_t looked_ = 0;
+  bool begun_ = false;
 };
 
 }  // namespace ftar::membership

@@ -17,10 +17,37 @@ constexpr TimeNs kEagerPauseMax = 50 * kMillisecond;
 }  // namespace
 
 ControlConnection::ControlConnection(Settings settings, const Logger* log)
-    : settings_(std::move(settings)), log_(log) {}
+    : settings_(std::move(settings)),
+      log_(log),
+      shown_(settings_.shown_address),
+      name_(settings_.name) {
+  if (settings_.hosted) patience_ns_ = settings_.handshake_timeout_ns;
+}
 
 bool ControlConnection::wants_addresses(TimeNs now) const {
-  return !closed_ && !hopeless_ && !stream_ && addresses_.empty() && now >= next_try_ns_;
+  const bool dials = !settings_.hosted || told_;
+  return !closed_ && !hopeless_ && dials && !stream_ && addresses_.empty() && now >= next_try_ns_;
+}
+
+void ControlConnection::BeginAttempt(TimeNs now) {
+  stream_.reset();
+  addresses_.clear();
+  next_address_ = 0;
+  told_ = true;
+  failed_ = false;
+  next_try_ns_ = now;
+}
+
+void ControlConnection::DialAddress(TimeNs now, const std::string& address) {
+  BeginAttempt(now);
+  shown_ = address;
+  addresses_ = {address};
+}
+
+void ControlConnection::DialName(TimeNs now, const HostPort& name) {
+  BeginAttempt(now);
+  shown_ = ShownAddress(name);
+  name_ = name;
 }
 
 void ControlConnection::SetAddresses(TimeNs now, Expected<std::vector<std::string>> addresses) {
@@ -49,11 +76,12 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   const bool refused = why.code() == Code::kAuth || why.code() == Code::kVersion;
   if (refused && !ever_up_) {
     hopeless_ = true;
-    log_->Error("runtime", "coordinator " + settings_.shown_address + ": " + why.text());
+    log_->Error("runtime", "coordinator " + shown_ + ": " + why.text());
   } else if (was_up) {
-    log_->Warn("runtime", "coordinator " + settings_.shown_address + " is gone: " + why.text());
+    log_->Warn("runtime", "coordinator " + shown_ + " is gone: " + why.text());
   }
   last_error_ = std::move(why);
+  if (settings_.hosted) return EndAttempt(now);
   const bool eager = !ever_up_ && now - first_try_ns_ < kEagerNs;
   const TimeNs pause_max = std::max(
       kPauseMin, eager ? std::min(kEagerPauseMax, settings_.pause_max_ns) : settings_.pause_max_ns);
@@ -66,34 +94,70 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   }
 }
 
-void ControlConnection::Poll(TimeNs now, Result* result) {
-  if (closed_ || hopeless_) return;
-  if (!stream_) {
-    if (now < next_try_ns_ || addresses_.empty()) return;
-    Dial(now);
-    result->any = true;
-    if (!stream_) return;
-  }
-  result->any |= stream_->Poll(now, &result->messages);
-  messages_received_ += result->messages.size();
-  if (stream_->state() == State::kOpen && !up_) {
-    up_ = ever_up_ = true;
-    pause_ns_ = 0;
-    patience_ns_ = std::min(settings_.handshake_timeout_ns, kHandshakeMax);
-    result->went_up = true;
-    log_->Info("runtime", "coordinator " + settings_.shown_address + " is there");
-  }
-  const bool was_up = up_;
+// A name may stand for several addresses; each is tried once.
+void ControlConnection::EndAttempt(TimeNs now) {
+  if (!told_) return;
+  next_try_ns_ = now;
+  if (next_address_ < addresses_.size()) return;
+  told_ = false;
+  failed_ = true;
+  addresses_.clear();
+}
+
+// Nothing is said to whoever is there before it has said that it coordinates.
+void ControlConnection::HearGreeting(TimeNs now, Result* result) {
+  if (result->messages.empty()) return;
+  const auto* greeting = std::get_if<wire::Redirect>(&result->messages.front());
+  if (greeting != nullptr) result->redirect = *greeting;
+  result->messages.erase(result->messages.begin());
+  if (greeting != nullptr && result->redirect->here) return;
+  result->messages.clear();
+  next_address_ = addresses_.size();
+  Lose(now, Status(Code::kCoordinator, greeting != nullptr
+                                           ? "it does not coordinate"
+                                           : "it is a coordinator of its own, not a member"));
+}
+
+void ControlConnection::Expire(TimeNs now) {
+  if (!stream_) return;
   if (stream_->state() == State::kClosed) {
     Lose(now, stream_->status());
   } else if (!up_ && now - stream_->created_ns() > patience_ns_) {
-    patience_ns_ = std::min(2 * patience_ns_, kHandshakeMax);
+    // Where any member may coordinate, another one is looked for meanwhile.
+    if (!settings_.hosted) patience_ns_ = std::min(2 * patience_ns_, kHandshakeMax);
     Lose(now, Status(Code::kCoordinator, "no answer"));
   } else if (up_ && now - stream_->heard_ns() > settings_.silence_ns) {
     Lose(now, Status(Code::kCoordinator, "silent"));
   }
-  result->went_down = was_up && !up_;
-  result->any |= result->went_up || result->went_down;
+}
+
+void ControlConnection::Poll(TimeNs now, Result* result) {
+  if (closed_ || hopeless_) return;
+  const bool dials = !settings_.hosted || told_;
+  if (!stream_ && dials && now >= next_try_ns_ && !addresses_.empty()) {
+    Dial(now);
+    result->any = true;
+  }
+  if (stream_) {
+    result->any |= stream_->Poll(now, &result->messages);
+    messages_received_ += result->messages.size();
+    if (!up_ && settings_.hosted) HearGreeting(now, result);
+    const bool answered = !settings_.hosted || result->redirect;
+    if (!up_ && answered && stream_ && stream_->state() == State::kOpen) {
+      up_ = ever_up_ = true;
+      told_ = false;
+      pause_ns_ = 0;
+      patience_ns_ = std::min(settings_.handshake_timeout_ns, kHandshakeMax);
+      result->went_up = true;
+      log_->Info("runtime", "coordinator " + shown_ + " is there");
+    }
+    const bool was_up = up_;
+    Expire(now);
+    result->went_down = was_up && !up_;
+    result->any |= result->went_up || result->went_down;
+  }
+  result->dial_failed = std::exchange(failed_, false);
+  result->any |= result->dial_failed;
 }
 
 void ControlConnection::Send(const wire::Message& message) {
@@ -104,7 +168,8 @@ void ControlConnection::Send(const wire::Message& message) {
 
 TimeNs ControlConnection::next_deadline() const {
   if (closed_ || hopeless_) return kNever;
-  if (!stream_) return next_try_ns_;
+  if (failed_) return 0;
+  if (!stream_) return settings_.hosted && !told_ ? kNever : next_try_ns_;
   if (!up_) return stream_->created_ns() + patience_ns_ + 1;
   return stream_->heard_ns() + settings_.silence_ns + 1;
 }

@@ -1,6 +1,9 @@
 // A member's connection to the coordinator: dialled again for ever, with growing pauses, until it
 // is told to stop.
 //
+// Where any member may coordinate (hosted) it dials what it is told, once, and says how that ended:
+// it is up when whoever is there says that it coordinates. Whom to dial is Hosting's to say.
+//
 // Nonblocking; runs under the job's lock. Names are resolved elsewhere (that blocks): the progress
 // thread asks wants_addresses and gives the answer. Messages sent while the connection is down are
 // dropped, as the engine's contract allows: after Up it introduces itself again.
@@ -15,6 +18,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "coordinator/message_stream.h"
+#include "runtime/rendezvous.h"
 #include "wire/messages.h"
 
 namespace ftar::runtime {
@@ -24,6 +28,7 @@ class ControlConnection {
   static constexpr TimeNs kHandshakeMax = 5 * kSecond;
   struct Settings {
     std::string shown_address;  // "host:port", for people
+    HostPort name;
     std::string token;
     MemberId self;
     // Between two attempts, and for the first one after a loss; the next ones get more time. A
@@ -31,6 +36,7 @@ class ControlConnection {
     TimeNs pause_max_ns = 1 * kSecond;
     TimeNs handshake_timeout_ns = 5 * kSecond;
     TimeNs silence_ns = 10 * kSecond;  // a coordinator that says nothing for so long counts as gone
+    bool hosted = false;
   };
   ControlConnection(Settings settings, const Logger* log);
 
@@ -39,10 +45,18 @@ class ControlConnection {
     bool any = false;
     bool went_up = false, went_down = false;
     std::vector<wire::Message> messages;  // between up and down
+    // Hosted: what whoever answered said first; without went_up it coordinates not, or no longer.
+    std::optional<wire::Redirect> redirect;
+    bool dial_failed = false;
   };
   void Poll(TimeNs now, Result* result);
+  // Hosted: one attempt, instead of any that is under way.
+  void DialAddress(TimeNs now, const std::string& address);
+  void DialName(TimeNs now, const HostPort& name);
   void Send(const wire::Message& message);
 
+  // Of this name.
+  const HostPort& name() const { return name_; }
   bool wants_addresses(TimeNs now) const;
   void SetAddresses(TimeNs now, Expected<std::vector<std::string>> addresses);
 
@@ -56,7 +70,7 @@ class ControlConnection {
   TimeNs next_deadline() const;
   uint64_t messages_sent() const { return messages_sent_; }
   uint64_t messages_received() const { return messages_received_; }
-  const std::string& shown_address() const { return settings_.shown_address; }
+  const std::string& shown_address() const { return shown_; }
 
   void Close();
   void CloseInForkedChild();
@@ -64,13 +78,20 @@ class ControlConnection {
  private:
   void Dial(TimeNs now);
   void Lose(TimeNs now, Status why);
+  void EndAttempt(TimeNs now);
+  void BeginAttempt(TimeNs now);
+  void HearGreeting(TimeNs now, Result* result);
+  void Expire(TimeNs now);
 
   const Settings settings_;
   const Logger* const log_;
   std::optional<coordinator::MessageStream> stream_;
+  std::string shown_;
+  HostPort name_;
   std::vector<std::string> addresses_;
   size_t next_address_ = 0;
   bool up_ = false, ever_up_ = false, hopeless_ = false, closed_ = false;
+  bool told_ = false, failed_ = false;  // hosted: an attempt is under way, has failed
   TimeNs first_try_ns_ = -1;
   TimeNs next_try_ns_ = 0, pause_ns_ = 0;
   TimeNs patience_ns_ = kHandshakeMax;  // for one attempt

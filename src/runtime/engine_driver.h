@@ -43,6 +43,7 @@ class DriverHost {
   virtual void OnViewChanged() = 0;
   // A path of the link to `peer` is gone; the link goes on.
   virtual void OnPathLost(MemberId peer, const Status& why) = 0;
+  virtual void OnPeerExited(MemberId peer) = 0;
 };
 
 using Devices = std::vector<std::unique_ptr<transport::Device>>;

@@ -46,7 +46,9 @@ void EngineDriver::OnCompletion(TimeNs now, Device& device, Completion& completi
       log_->Info("runtime", "path to " + ToString(completion.peer) + " lost: " + completion.text);
       return host_->OnPathLost(completion.peer, completion.status);
     case Completion::Kind::kDown: return OnLinkDown(now, device, completion);
-    case Completion::Kind::kExited: return Feed(now, engine::PeerExited{completion.peer});
+    case Completion::Kind::kExited:
+      Feed(now, engine::PeerExited{completion.peer});
+      return host_->OnPeerExited(completion.peer);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/host.h"
 #include "runtime/job_impl.h"
 #include "runtime/logger.h"
+#include "transport/addresses.h"
 #include "transport/shm/device.h"
 
 namespace ftar::runtime {
@@ -65,12 +66,6 @@ Status RingHoldsChunks(const Config& config) {
                     std::to_string(piece) + " bytes, which chunks may need (knob chunk)");
 }
 
-std::string ShownAddress(const Place& place) {
-  const bool v6 = place.coordinator_host.find(':') != std::string::npos;
-  return (v6 ? "[" + place.coordinator_host + "]" : place.coordinator_host) + ":" +
-         std::to_string(place.coordinator_port);
-}
-
 plan::PlanKind PlanOf(const std::string& word) {
   for (plan::PlanKind kind :
        {plan::PlanKind::kOneShot, plan::PlanKind::kDirect, plan::PlanKind::kRing}) {
@@ -91,9 +86,10 @@ Status Job::Impl::Configure(const JobOptions& options) {
   Expected<Place> place = FindPlace(config_, environment_, !token_.empty(), getppid());
   if (!place.ok()) return place.status();
   place_ = std::move(place.value());
-  if (!place_.solo() && token_.empty() && !IsLoopbackText(place_.coordinator_host)) {
+  for (const HostPort& meeting : place_.meeting) {
+    if (!token_.empty() || IsLoopbackText(meeting.host)) continue;
     return Status(Code::kConfig, "token",
-                  "the coordinator is at " + ShownAddress(place_) +
+                  "the coordinator is at " + ShownAddress(meeting) +
                       ", beyond loopback, where every member must know the job's token: set "
                       "FTAR_TOKEN or FTAR_TOKEN_FILE");
   }
@@ -117,7 +113,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.token = token_;
   device.host_key = HostKey();
   device.interface_name = config_.text(KnobId::kInterface);
-  device.route_to = ShownAddress(place_);
+  device.route_to = ShownAddress(place_.meeting.front());
   device.ports = PortsText(config_);
   device.tcp_streams = static_cast<int>(config_.integer(KnobId::kTcpStreams));
   device.tcp_congestion = config_.text(KnobId::kTcpCongestion);
@@ -163,6 +159,7 @@ engine::Config Job::Impl::MakeEngineConfig(const Devices& devices) {
   for (const auto& device : devices) {
     out.self.addresses += (out.self.addresses.empty() ? "" : ";") + device->address();
   }
+  if (hosting_) out.self.addresses += ";" + hosting_->address();
   out.replicas = place_.replicas;
   out.shards = place_.shards;
   out.min_replicas = place_.min_replicas;
@@ -178,6 +175,41 @@ engine::Config Job::Impl::MakeEngineConfig(const Devices& devices) {
   if (!config_.is_word(KnobId::kOneshotMax))
     out.group.oneshot_max_bytes = static_cast<uint64_t>(config_.bytes(KnobId::kOneshotMax));
   return out;
+}
+
+Status Job::Impl::OpenControl(const Devices& devices) {
+  ControlConnection::Settings settings;
+  settings.name = place_.meeting.front();
+  settings.shown_address = ShownAddress(settings.name);
+  settings.token = token_;
+  settings.self = self_;
+  settings.silence_ns = timeout_ns_;
+  settings.pause_max_ns = std::min(settings.pause_max_ns, timeout_ns_ / 8);
+  settings.handshake_timeout_ns = std::min(settings.handshake_timeout_ns, timeout_ns_ / 2);
+  settings.hosted = config_.text(KnobId::kCoordinatorKind) == "hosted";
+  if (settings.hosted) {
+    settings.handshake_timeout_ns = Hosting::DialTimeOf(timeout_ns_);
+    Hosting::Settings hosting;
+    hosting.self = self_;
+    hosting.job = place_.job;
+    hosting.token = token_;
+    hosting.meeting = place_.meeting;
+    hosting.number = place_.number();
+    hosting.host = "127.0.0.1";
+    for (const auto& device : devices) {
+      const std::string data = transport::FindAddress(device->address(), "tcp");
+      if (const auto own = ParseHostPort(data, "tcp"); own.ok()) hosting.host = own->host;
+    }
+    hosting.ports = config_.ports(KnobId::kPorts);
+    hosting.allow_wildcard = config_.on(KnobId::kAllowWildcard);
+    hosting.timeout_ns = timeout_ns_;
+    hosting.join_timeout_ns = config_.duration_ns(KnobId::kJoinTimeout);
+    Expected<std::unique_ptr<Hosting>> opened = Hosting::Open(hosting, log_);
+    if (!opened.ok()) return opened.status();
+    hosting_ = std::move(*opened);
+  }
+  control_.emplace(std::move(settings), &log_);
+  return Status::Ok();
 }
 
 void Job::Impl::ArmTestHook() {
@@ -208,14 +240,7 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
     Expected<Devices> opened = OpenDevices();
     if (!opened.ok()) return opened.status();
     devices = std::move(opened.value());
-    ControlConnection::Settings settings;
-    settings.shown_address = ShownAddress(place_);
-    settings.token = token_;
-    settings.self = self_;
-    settings.silence_ns = timeout_ns_;
-    settings.pause_max_ns = std::min(settings.pause_max_ns, timeout_ns_ / 8);
-    settings.handshake_timeout_ns = std::min(settings.handshake_timeout_ns, timeout_ns_ / 2);
-    control_.emplace(std::move(settings), &log_);
+    FTAR_RETURN_IF_ERROR(OpenControl(devices));
   }
   engine::Config engine_config = MakeEngineConfig(devices);
   driver_ =
@@ -224,7 +249,8 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
   RegisterForkAware(this);
   if (place_.starts_coordinator) {
     const Status started = StartCoordinatorProcess(
-        {place_.coordinator_host, place_.coordinator_port, place_.job, token_}, environment_);
+        {place_.meeting.front().host, place_.meeting.front().port, place_.job, token_},
+        environment_);
     if (!started.ok()) return started;
   }
   try {

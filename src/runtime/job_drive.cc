@@ -63,12 +63,24 @@ bool Job::Impl::PumpControl(TimeNs now) {
   if (!control_ || now < look_at_control_ns_) return false;
   look_at_control_ns_ = now + kControlNs;
   ControlConnection::Result& result = control_result_;
-  result.any = result.went_up = result.went_down = false;
+  result.any = result.went_up = result.went_down = result.dial_failed = false;
   result.messages.clear();
+  result.redirect.reset();
   control_->Poll(now, &result);
-  if (driver_->dropping()) return false;
+  if (driver_->dropping()) {
+    if (hosting_) hosting_->Silence();
+    return false;
+  }
+  HearCoordinator(now, result);
+  if (hosting_ && (result.any || now >= hosting_->next_deadline())) PumpHosting(now);
+  return result.any;
+}
+
+void Job::Impl::HearCoordinator(TimeNs now, ControlConnection::Result& result) {
   if (result.went_up) driver_->Feed(now, engine::CoordinatorUp{});
   for (wire::Message& message : result.messages) {
+    const auto* last_word = std::get_if<wire::Redirect>(&message);
+    if (hosting_ && last_word != nullptr && last_word->leaves) hosting_->Leaves(now, *last_word);
     driver_->Feed(now, engine::FromCoordinator{std::move(message)});
     // One at a time: what a Prepare revokes is gone before the next message is looked at.
     driver_->Run(now);
@@ -77,7 +89,19 @@ bool Job::Impl::PumpControl(TimeNs now) {
     driver_->Feed(now, engine::CoordinatorDown{});
     progress_.notify_all();  // it resolves names
   }
-  return result.any;
+}
+
+void Job::Impl::PumpHosting(TimeNs now) {
+  // Before the first view they are in what was promised last.
+  NoteSuccessors(now);
+  hosting_->Connection(now, control_result_, &*control_);
+  hosting_->Pursue(now, &*control_);
+  if (control_->wants_addresses(now)) progress_.notify_all();
+}
+
+void Job::Impl::NoteSuccessors(TimeNs now) {
+  const ViewPtr view = driver_->engine().view();
+  hosting_->ViewChanged(now, view ? view->epoch : 0, driver_->engine().successors());
 }
 
 bool Job::Impl::Pump(TimeNs now) {
@@ -130,7 +154,8 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   const bool deaf = closed_down_ || driver_->dropping();
   if (!deaf && !driver_->PrepareSleep()) return;
   const TimeNs now = Now();
-  const TimeNs control = control_ && !closed_down_ ? control_->next_deadline() : kNever;
+  TimeNs control = control_ && !closed_down_ ? control_->next_deadline() : kNever;
+  if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
   sleep_until_ = std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),
                            deaf ? kNever : driver_->devices_deadline(), control});
   const TimeNs span = SleepFor(now, sleep_until_, kNever, kNever, kNever);
@@ -256,9 +281,9 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
 
 // Names are resolved here because that blocks; everybody else goes on meanwhile.
 void Job::Impl::ResolveCoordinator(Lock& lock) {
+  const HostPort name = control_->name();
   lock.unlock();
-  Expected<std::vector<std::string>> addresses =
-      coordinator::ResolveHost(place_.coordinator_host, place_.coordinator_port);
+  Expected<std::vector<std::string>> addresses = coordinator::ResolveHost(name.host, name.port);
   lock.lock();
   if (!closed_down_) control_->SetAddresses(Now(), std::move(addresses));
   Wake();

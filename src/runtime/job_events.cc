@@ -160,11 +160,17 @@ void Job::Impl::OnPathLost(MemberId peer, const Status& why) {
   Emit(std::move(event));
 }
 
+// Proof that it coordinates no longer, if it did.
+void Job::Impl::OnPeerExited(MemberId peer) {
+  if (hosting_) hosting_->Exited(Now(), peer);
+}
+
 void Job::Impl::OnViewChanged() {
   previous_view_ = view_;
   view_ = driver_->engine().view();
   ++view_changes_;
   if (!view_) return;
+  if (hosting_) NoteSuccessors(Now());
   const wire::ViewEntry* self = view_->Find(self_);
   ranks_on_host_ = 1;
   if (self != nullptr) {

@@ -31,6 +31,7 @@
 #include "runtime/engine_driver.h"
 #include "runtime/events.h"
 #include "runtime/fork_guard.h"
+#include "runtime/hosting.h"
 #include "runtime/job.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
@@ -89,10 +90,11 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OnNotice(const engine::Notice& notice) override;
   void OnViewChanged() override;
   void OnPathLost(MemberId peer, const Status& why) override;
+  void OnPeerExited(MemberId peer) override;
 
   // ForkAware
-  void BeforeFork() override { mutex_.lock(); }
-  void AfterForkInParent() override { mutex_.unlock(); }
+  void BeforeFork() override;
+  void AfterForkInParent() override;
   void AfterForkInChild() override;
 
  private:
@@ -110,6 +112,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_create.cc
   Status Configure(const JobOptions& options);
   Expected<Devices> OpenDevices();
+  Status OpenControl(const Devices& devices);
   engine::Config MakeEngineConfig(const Devices& devices);
   void ArmTestHook();
 
@@ -119,6 +122,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Drive(Lock& lock, const Predicate& done, TimeNs deadline);
   bool Pump(TimeNs now);
   bool PumpControl(TimeNs now);
+  void HearCoordinator(TimeNs now, ControlConnection::Result& result);
+  void PumpHosting(TimeNs now);
+  void NoteSuccessors(TimeNs now);
   void Settle(TimeNs now);  // after events: run the engine, act on a changed phase
   void Sleep(Lock& lock, TimeNs deadline, int wake_fd);
   void TakeWheel(Wheel who);
@@ -144,7 +150,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_membership.cc
   void OnPhaseEnded();
-  void CloseDown(TimeNs now);
+  void AwaitHandOver(Lock* lock);
   TimeNs JoinLimit() const;
   Status JoinFailure(TimeNs now, TimeNs deadline);
 
@@ -180,6 +186,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // Under mutex_.
   std::unique_ptr<EngineDriver> driver_;
   std::optional<ControlConnection> control_;
+  std::unique_ptr<Hosting> hosting_;          // where any member may coordinate
   ControlConnection::Result control_result_;  // scratch
   TimeNs look_at_control_ns_ = 0;
   Wheel wheel_ = Wheel::kNobody;

@@ -9,6 +9,8 @@
 namespace ftar::runtime {
 namespace {
 
+constexpr TimeNs kHandOverMax = 2 * kSecond;
+
 TimeNs DeadlineOf(int64_t timeout_ns) {
   const TimeNs now = Now();
   return timeout_ns < 0 || timeout_ns > kNever - now ? kNever : now + timeout_ns;
@@ -111,7 +113,17 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
     return Status(Code::kTimeout, "leaving takes longer; it goes on");
   }
   RunCallbacks(lock);
+  if (hosting_) AwaitHandOver(&lock);
   return ended_.code() == Code::kLeft ? Status::Ok() : CheckUsable();
+}
+
+// While this member coordinated, others wait for somebody else to. It is quick, or it is not to be:
+// they have to agree, and there may be too few of them.
+void Job::Impl::AwaitHandOver(Lock* lock) {
+  lock->unlock();
+  if (!hosting_->WaitDormant(std::min(timeout_ns_, kHandOverMax)))
+    log_.Warn("runtime", "the others could not take over from this member in time");
+  lock->lock();
 }
 
 Status Job::Impl::Abort(const std::string& reason) {
@@ -164,6 +176,7 @@ void Job::Impl::OnPhaseEnded() {
   driver_->FinishSleep();
   driver_->ForgetAll(Now());
   if (control_) control_->Close();
+  if (hosting_) hosting_->Retire();
   FinishAll(why);
   ended_ = std::move(why);
   closed_down_ = true;
@@ -202,19 +215,32 @@ Status Job::Impl::Destroy() {
       changed_.wait_for(lock, std::chrono::milliseconds(50));
     }
     RunCallbacks(lock);
+    if (hosting_) AwaitHandOver(&lock);
   }
   if (thread_.joinable()) thread_.join();
   Lock lock = TakeLock();
   RunCallbacks(lock);
+  hosting_.reset();
   if (driver_) driver_->Close();
   events_.Close();
   return Status::Ok();
+}
+
+void Job::Impl::BeforeFork() {
+  mutex_.lock();
+  if (hosting_) hosting_->BeforeFork();
+}
+
+void Job::Impl::AfterForkInParent() {
+  if (hosting_) hosting_->AfterForkInParent();
+  mutex_.unlock();
 }
 
 void Job::Impl::AfterForkInChild() {
   forked_.store(true, std::memory_order_relaxed);
   if (driver_) driver_->CloseInForkedChild();
   if (control_) control_->CloseInForkedChild();
+  if (hosting_) hosting_->CloseInForkedChild();
   events_.CloseInForkedChild();
   for (int* fd : {&user_wake_fd_, &progress_wake_fd_}) {
     if (*fd >= 0) close(*fd);

@@ -178,14 +178,16 @@ Status FillPlace(const Config& config, const Launcher& launcher, Place* out) {
 
 Status FillCoordinator(const Config& config, const Launcher& launcher, bool have_token,
                        Place* out) {
+  const bool hosted = config.text(KnobId::kCoordinatorKind) == "hosted";
   const std::string& named = config.text(KnobId::kCoordinator);
-  if (!named.empty()) {
-    const Expected<HostPort> parsed = ParseHostPort(named, "coordinator");
+  for (size_t at = 0; at < named.size();) {
+    const size_t end = hosted ? std::min(named.find(',', at), named.size()) : named.size();
+    const Expected<HostPort> parsed = ParseHostPort(named.substr(at, end - at), "coordinator");
     if (!parsed.ok()) return parsed.status();
-    out->coordinator_host = parsed->host;
-    out->coordinator_port = parsed->port;
-    return Status::Ok();
+    out->meeting.push_back(*parsed);
+    at = end + 1;
   }
+  if (!named.empty()) return Status::Ok();
   if (out->replicas == 1 && out->shards == 1 && out->replica == 0) return Status::Ok();
   if (launcher.master_host.empty()) {
     return Bad("coordinator", launcher.rank < 0
@@ -194,9 +196,9 @@ Status FillCoordinator(const Config& config, const Launcher& launcher, bool have
                                         " says nothing about a common host: set "
                                         "FTAR_COORDINATOR=HOST:PORT or MASTER_ADDR");
   }
-  out->coordinator_host = launcher.one_host && !have_token ? "127.0.0.1" : launcher.master_host;
-  out->coordinator_port = static_cast<uint16_t>(launcher.master_port);
-  out->starts_coordinator = launcher.rank == 0;
+  out->meeting = {{launcher.one_host && !have_token ? "127.0.0.1" : launcher.master_host,
+                   static_cast<uint16_t>(launcher.master_port)}};
+  out->starts_coordinator = launcher.rank == 0 && !hosted;
   return Status::Ok();
 }
 
@@ -213,6 +215,11 @@ Expected<Place> FindPlace(const Config& config, const std::vector<std::string>& 
   out.job = config.text(KnobId::kJob);
   if (out.job.empty()) out.job = launcher->job.empty() ? "default" : launcher->job;
   return out;
+}
+
+std::string ShownAddress(const HostPort& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
 Expected<HostPort> ParseHostPort(const std::string& text, const std::string& argument) {

@@ -10,6 +10,8 @@
 //   Slurm           the step's first host and a port from the job's and the step's number
 //   Open MPI, MPICH 127.0.0.1 and a port from the launcher's job, if all ranks are on one host;
 //   else MASTER_ADDR or an error
+// Where any member may coordinate (knob coordinator_kind) no process is started: the one with
+// number i listens at the i-th address that the configuration names, the first at the derived one.
 // Where all ranks are on one host and there is no token, loopback is used whatever the launcher
 // says (design 11).
 #ifndef FTAR_RUNTIME_RENDEZVOUS_H_
@@ -24,28 +26,34 @@
 
 namespace ftar::runtime {
 
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+// "host:port", "[v6]:port".
+std::string ShownAddress(const HostPort& address);
+Expected<HostPort> ParseHostPort(const std::string& text, const std::string& argument);
+
 struct Place {
   int32_t replica = 0, shard = 0, replicas = 1, shards = 1, min_replicas = 1;
   std::string job;
-  std::string coordinator_host;  // empty: none, this process is alone
-  uint16_t coordinator_port = 0;
+  // Where the coordinator is; where any member may be it, where a process that knows nobody looks.
+  // Empty: nowhere, this process is alone.
+  std::vector<HostPort> meeting;
   bool starts_coordinator = false;
   std::string
       launcher;  // "torchrun", "Open MPI", "MPICH", "Slurm" or "configuration"; for messages
-  bool solo() const { return coordinator_host.empty(); }
+  bool solo() const { return meeting.empty(); }
+  // Of this process, as launchers count; its own place among the meeting points, if it has one.
+  size_t number() const {
+    return static_cast<size_t>(replica) * static_cast<size_t>(shards) + static_cast<size_t>(shard);
+  }
 };
 
 // `environment` as ReadEnvironment gives it. `parent_pid` stands for the launcher where it gives
 // its job no name. Errors are Code::kConfig and name the knob or the variable.
 Expected<Place> FindPlace(const Config& config, const std::vector<std::string>& environment,
                           bool have_token, int64_t parent_pid);
-
-// "host:port", "[v6]:port".
-struct HostPort {
-  std::string host;
-  uint16_t port = 0;
-};
-Expected<HostPort> ParseHostPort(const std::string& text, const std::string& argument);
 
 // The first host of a Slurm list: "n[03-07,9],m1" is "n03".
 std::string FirstSlurmHost(const std::string& list);

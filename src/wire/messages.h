@@ -328,12 +328,24 @@ struct Behind {
   std::vector<std::string> rosters;  // of those that are relays themselves, else empty; as many
 };
 
+// ---- where the coordinator is, in a job where any member may be it (rule Q5)
+
+// The first message on every connection that a member's server has accepted; and, with `leaves`,
+// the last one of a coordinator that hands over.
+struct Redirect {
+  Epoch epoch = 0;      // of the newest view that the speaker's member holds; 0: none
+  MemberId host;        // who coordinates, by what the speaker knows; invalid: nobody
+  std::string address;  // of that one's server, as in MemberCard.addresses; may be empty
+  bool here = false;    // it is the speaker: Hello may follow
+  bool leaves = false;  // the speaker coordinates no longer, and `host` is the next
+};
+
 using Message =
     std::variant<Hello, LinksUp, Refuse, Decided, Installed, Reserved, Confirmed, Announced,
                  Heartbeat, Evidence, AskPrepare, LeaveRequest, Goodbye, Welcome, Rejected, Connect,
                  Prepare, Install, Propose, Confirm, Announce, VoidPlan, Evicted, CoordinatorBeat,
                  LateNotice, NoQuorum, ColumnStatus, ColumnVerdicts, AskVerdicts, Credit, StepMark,
-                 Want, CallNotice, Release, LeaveReady, Roster, Behind>;
+                 Want, CallNotice, Release, LeaveReady, Roster, Behind, Redirect>;
 
 }  // namespace ftar::wire
 

@@ -273,6 +273,13 @@ Offset<fb::Behind> Pack(Builder& b, const Behind& m) {
   return fb::CreateBehind(b, PackList(b, m.cards), b.CreateVectorOfStrings(m.rosters));
 }
 
+// ---- where the coordinator is
+
+Offset<fb::Redirect> Pack(Builder& b, const Redirect& m) {
+  const fb::Id host = Pack(m.host);
+  return fb::CreateRedirect(b, m.epoch, &host, b.CreateString(m.address), m.here, m.leaves);
+}
+
 template <typename Table>
 void Finish(Builder& b, Offset<Table> body) {
   fb::FinishEnvelopeBuffer(b,

@@ -14,11 +14,13 @@
 #define FTAR_WIRE_MESSAGES(X)                                                                      \
   X(Hello)                                                                                         \
   X(LinksUp)                                                                                       \
-  X(Refuse) X(Decided) X(Installed) X(Reserved) X(Confirmed) X(Announced) X(Heartbeat) X(Evidence) \
+  X(Refuse)                                                                                        \
+  X(Decided) X(Installed) X(Reserved) X(Confirmed) X(Announced) X(Heartbeat) X(Evidence)           \
       X(AskPrepare) X(LeaveRequest) X(Goodbye) X(Welcome) X(Rejected) X(Connect) X(Prepare)        \
           X(Install) X(Propose) X(Confirm) X(Announce) X(VoidPlan) X(Evicted) X(CoordinatorBeat)   \
               X(LateNotice) X(NoQuorum) X(ColumnStatus) X(ColumnVerdicts) X(AskVerdicts) X(Credit) \
-                  X(StepMark) X(Want) X(CallNotice) X(Release) X(LeaveReady) X(Roster) X(Behind)
+                  X(StepMark) X(Want) X(CallNotice) X(Release) X(LeaveReady) X(Roster) X(Behind)   \
+                      X(Redirect)
 
 namespace ftar::wire {
 

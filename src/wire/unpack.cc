@@ -283,6 +283,15 @@ class Reader {
     Texts(in.rosters(), out.rosters);
   }
 
+  // ---- where the coordinator is
+  void Get(const fb::Redirect& in, Redirect& out) {
+    out.epoch = in.epoch();
+    out.host = Id(in.host());
+    Text(in.address(), out.address);
+    out.here = in.here();
+    out.leaves = in.leaves();
+  }
+
  private:
   // Counts memory that is about to be taken; after the first refusal nothing more is decoded.
   bool Take(size_t bytes) {

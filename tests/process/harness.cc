@@ -1,9 +1,12 @@
 #include "tests/process/harness.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -215,6 +218,23 @@ Coordinator::Coordinator(const Variables& variables, const std::string& address,
     const std::string& line = process_->lines().back();
     address_ = line.substr(line.rfind(' ') + 1);
   }
+}
+
+std::string FreeAddresses(int count) {
+  std::string out;
+  std::vector<int> held;  // until all are drawn, so that they differ
+  for (int i = 0; i < count; ++i) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    held.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (bind(held.back(), reinterpret_cast<sockaddr*>(&address), size) != 0) continue;
+    getsockname(held.back(), reinterpret_cast<sockaddr*>(&address), &size);
+    out += (out.empty() ? "" : ",") + ("127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
+  }
+  for (const int fd : held) close(fd);
+  return out;
 }
 
 Team::Team(const std::string& coordinator, int replicas, const Variables& variables,

@@ -71,6 +71,10 @@ class Coordinator {
   std::string address_;
 };
 
+// So many addresses of 127.0.0.1 that nobody listens at, joined by commas: where the first members
+// of a job listen in which any member may coordinate.
+std::string FreeAddresses(int count);
+
 // A group of workers, replica i each.
 class Team {
  public:

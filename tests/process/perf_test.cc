@@ -69,6 +69,16 @@ TEST_P(Tables, NothingIsWrongAndTheFileSaysTheSame) {
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Tables, testing::Values(1, 2, 3));
 
+// No process coordinates: rank 0 does, and is struck.
+TEST(Perf, TheRankThatCoordinatesMayDie) {
+  for (const char* fault : {"kill:0@8", "leave:0@8"}) {
+    const Result result = RunPerf({"-n", "3", "-b", "4K", "-e", "4K", "--iters", "30", "-T", "20",
+                                   "--coordinator", "hosted", "--fault", fault});
+    ASSERT_EQ(result.code, 0) << result.text << result.errors;
+    EXPECT_EQ(result.report["out_of_bounds"]["count"], 0);
+  }
+}
+
 // Partial sums of averaged integers are the widest frames there are.
 TEST(Perf, LargeAveragesOfIntegersFitThroughEveryTransport) {
   for (const char* transport : {"shm", "tcp"}) {

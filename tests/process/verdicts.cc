@@ -27,8 +27,8 @@ std::set<int> ParticipantsOf(const std::string& line) {
 
 void TeamTest::TearDown() {
   if (!HasFailure() || !team_) return;
-  fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
-          coordinator_->process().Output().c_str());
+  fprintf(stderr, "%s", team_->Story().c_str());
+  if (coordinator_) fprintf(stderr, "coordinator:\n%s", coordinator_->process().Output().c_str());
 }
 
 void TeamTest::ExpectAgrees(const Process& victim) {

@@ -29,7 +29,7 @@ class TeamTest : public testing::Test {
   // bits.
   void ExpectAgrees(const Process& victim);
 
-  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Coordinator> coordinator_;  // null where a member coordinates
   std::unique_ptr<Team> team_;
   Verdicts agreed_;  // the survivors'
 };

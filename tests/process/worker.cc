@@ -168,7 +168,10 @@ class Runner {
 
   bool Finish(Started& one) {
     ftar::Outcome outcome = one.op.Wait();
-    while (!outcome.final()) outcome = one.op.Wait();
+    while (!outcome.final()) {
+      Say("wait seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status));
+      outcome = one.op.Wait();
+    }
     const float* const send = one.buffers.send;
     const float* const result = one.in_place ? send : one.buffers.recv;
     std::string participants;

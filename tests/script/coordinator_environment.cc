@@ -184,6 +184,8 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
     Advance(command);
   } else if (command.name == "evidence") {
     Evidence(command);
+  } else if (command.name == "retire") {
+    Feed(membership::Retire{});
   } else if (command.name == "view") {
     ShowView();
   } else if (command.name == "refuse") {
@@ -223,6 +225,9 @@ void CoordinatorEnvironment::Restart(const Command& command) {
       command.options.contains("late") ? Duration(command.Option("late", "1s")) : 0;
   config.settle_ns = Duration(command.Option("settle", "0"));
   config.place_wait_ns = Duration(command.Option("place_wait", "300s"));
+  config.hosted = command.options.contains("hosted");
+  if (config.hosted) config.self = At(command.Option("hosted", "")).hello.card.id;
+  config.successor = command.Has("successor");
   membership::CoordinatorRecord record;
   if (command.Has("record")) record = *membership::DecodeRecord(disk_);
   machine_ = std::make_unique<CoordinatorMachine>(config, std::move(record));
@@ -401,6 +406,7 @@ void CoordinatorEnvironment::Feed(const membership::CoordinatorEvent& event) {
     conns_.erase(conn);
   }
   if (ready.ended) Print("  ended");
+  if (ready.stand_down) Print("  stands down");
 }
 
 void CoordinatorEnvironment::Drain() {

@@ -132,6 +132,8 @@ void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Me
     node.heard_at = now_;
     if (const auto* prepare = std::get_if<wire::Prepare>(message.get()))
       node.conduct.HearsPrepare(*prepare);
+    if (std::holds_alternative<wire::Redirect>(*message))
+      StepSuccession(node, membership::CoordinatorLeaves{});
     Feed(node, engine::FromCoordinator{*message});
     if (director_) director_->SawMessage(Moment::Verb::kHears, &node, nullptr, *message);
   };

@@ -82,6 +82,14 @@ void World::NoteSuccessors(Node& node) {
   if (!known.list.empty()) StepSuccession(node, known);
 }
 
+// It coordinates on until it can hand over, for a while.
+void World::RetireSeat(Node& node) {
+  AtNode(node, now_ + kTimeout, [this, &node, life = node.seat.life] {
+    if (node.seat.machine && node.seat.life == life) CloseSeat(node.seat);
+  });
+  FeedSeat(node.seat, membership::Retire{});
+}
+
 // All who were connected see it close.
 void World::CloseSeat(Seat& seat) {
   seat.machine.reset();

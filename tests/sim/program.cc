@@ -127,7 +127,7 @@ void World::Program(Node& node) {
   if (phase != engine::Phase::kMember && phase != engine::Phase::kLeaving &&
       phase != engine::Phase::kJoining) {
     node.over = look_again_ = true;
-    if (node.seat.machine) CloseSeat(node.seat);  // it coordinates no longer than it is in
+    if (node.seat.machine) RetireSeat(node);
     return NoteEnd(node, phase);
   }
   if (phase == engine::Phase::kMember) CallOrStep(node);

@@ -162,6 +162,7 @@ class World {
   void Dial(Node& node, MemberId target);
   void WatchSilence(Node& node);
   void NoteSuccessors(Node& node);
+  void RetireSeat(Node& node);
   void CloseSeat(Seat& seat);
   bool Severed(const Node& a, const Node& b) const;
   void Part(Node& a, Node& b);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -65,6 +66,7 @@ class RunningServer {
     return fd.ok() ? std::move(*fd) : UniqueFd();
   }
   bool done() const { return done_; }
+  Server& server() { return *server_; }
 
  private:
   std::unique_ptr<Server> server_;
@@ -112,6 +114,19 @@ class Member {
     return installed_;
   }
   bool Evicted() { return Installed(), evicted_; }
+  // What a member's server has said first, once it has.
+  std::optional<wire::Redirect> Greeting() {
+    Poll();
+    if (told_.empty()) return {};
+    const auto* greeting = std::get_if<wire::Redirect>(&told_.front());
+    return greeting ? std::optional(*greeting) : std::nullopt;
+  }
+  template <typename T>
+  bool HasHeard() {
+    Poll();
+    return std::any_of(told_.begin(), told_.end(),
+                       [](const auto& message) { return std::holds_alternative<T>(message); });
+  }
 
  private:
   MemberId id_;
@@ -149,6 +164,52 @@ TEST(Server, AThousandIdleStrangersKeepNobodyOut) {
   for (size_t i = 0; i < 2 * kKept; ++i) strangers.push_back(server.Connect());
   EXPECT_TRUE(Eventually([&] { return ClosedByPeer(strangers[kStrangers]); }));
   EXPECT_TRUE(member.Open()) << member.status().ToString();
+}
+
+ServerSettings OfAMember() {
+  ServerSettings settings;
+  settings.hosted = true;
+  return settings;
+}
+
+TEST(Server, ADormantOneSaysWhoCoordinates) {
+  RunningServer server(OfAMember());
+  server.server().Know({7, MemberId{3, 3}, "coordinator=10.0.0.3:1", false, false});
+  Member member(server, MemberId{1, 1});
+  ASSERT_TRUE(Eventually([&] { return member.Greeting().has_value(); }));
+  const wire::Redirect greeting = *member.Greeting();
+  EXPECT_EQ(greeting.epoch, 7u);
+  EXPECT_EQ(greeting.host, (MemberId{3, 3}));
+  EXPECT_EQ(greeting.address, "coordinator=10.0.0.3:1");
+  EXPECT_FALSE(greeting.here);
+  EXPECT_TRUE(Eventually([&] { return member.Closed(); }));
+  EXPECT_FALSE(server.server().coordinating());
+  EXPECT_TRUE(server.server().WaitDormant(0));
+}
+
+TEST(Server, WokenItCoordinatesUntilItsMemberGoes) {
+  RunningServer server(OfAMember());
+  const MemberId self{1, 1};
+  server.server().Know({0, self, "", false, false});
+  membership::CoordinatorConfig config;
+  config.hosted = true;
+  config.self = self;
+  config.settle_ns = 0;
+  server.server().Host(config);
+  EXPECT_TRUE(server.server().coordinating());
+  Member member(server, self);
+  ASSERT_TRUE(Eventually([&] { return member.Greeting().has_value(); }));
+  EXPECT_TRUE(member.Greeting()->here);
+  member.SayHello();
+  ASSERT_TRUE(Eventually([&] { return member.HasHeard<wire::Prepare>(); }));
+  EXPECT_FALSE(server.server().WaitDormant(0));
+  // Nobody holds a view yet: there is nothing to hand over.
+  server.server().Retire();
+  EXPECT_TRUE(server.server().WaitDormant(10 * kSecond));
+  EXPECT_TRUE(Eventually([&] { return member.Closed(); }));
+  Member late(server, MemberId{2, 2});
+  ASSERT_TRUE(Eventually([&] { return late.Greeting().has_value(); }));
+  EXPECT_FALSE(late.Greeting()->here);
 }
 
 TEST(Server, AHandshakeHasItsTime) {

@@ -49,6 +49,23 @@ TEST(Succession, TheFounderBegins) {
   EXPECT_EQ(*ready.dial, Member(0));
 }
 
+// The second process in the founder's place must not begin a job that is under way.
+TEST(Succession, AFounderLooksAtOtherPlacesFirst) {
+  for (const bool begun : {false, true}) {
+    Succession succession({Member(0), 1, true, kStep, kRetry, kGrace, 2});
+    TimeNs now = 5;
+    for (int look = 0; look < 2; ++look, now += kRetry) {
+      succession.Step(now, SuccessionTick{});
+      const SuccessionReady ready = succession.TakeReady();
+      EXPECT_FALSE(ready.take_over);
+      ASSERT_TRUE(ready.dial);
+      EXPECT_FALSE(ready.dial->valid());
+      succession.Step(now, DialFailed{begun && look == 0});
+    }
+    EXPECT_EQ(succession.TakeReady().take_over, !begun);
+  }
+}
+
 TEST(Succession, WhoKnowsNobodyLooksAtTheMeetingPoint) {
   Succession succession({Member(7), 1, false, kStep, kRetry, kGrace});
   succession.Step(5, SuccessionTick{});
@@ -76,6 +93,18 @@ TEST(Succession, TheDeadKeepNobodyWaiting) {
   next.Step(990, HostExited{Member(0)});
   next.Step(1000, CoordinatorGone{});
   EXPECT_EQ(TakesOverAt(&next, 1000), 1000);
+}
+
+TEST(Succession, WhoHandsOverKeepsNobodyWaiting) {
+  Succession first = Follower(1), second = Follower(2);
+  for (Succession* succession : {&first, &second}) {
+    succession->Step(990, CoordinatorLeaves{});
+    EXPECT_FALSE(succession->TakeReady().take_over) << "it is there still";
+    succession->Step(1000, CoordinatorGone{});
+    EXPECT_TRUE(succession->witnessed().empty()) << "it lives";
+  }
+  EXPECT_EQ(TakesOverAt(&first, 1000), 1000);
+  EXPECT_EQ(TakesOverAt(&second, 1000), 1000 + kStep);
 }
 
 TEST(Succession, LooksAlongTheListFromWhoWasLost) {

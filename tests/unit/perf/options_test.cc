@@ -26,6 +26,17 @@ TEST(Options, DefaultsAreThoseOfNcclTests) {
   EXPECT_FALSE(options.CheckEvery());
 }
 
+TEST(Options, ARankMayCoordinate) {
+  EXPECT_FALSE(Parse({"-n", "3"}).options.hosted);
+  EXPECT_FALSE(Parse({"-n", "3", "--coordinator", "fixed"}).options.hosted);
+  const ParseResult result = Parse({"-n", "3", "--coordinator", "hosted", "--fault", "kill:0@3"});
+  ASSERT_TRUE(result.run) << result.text;
+  EXPECT_TRUE(result.options.hosted);
+  EXPECT_FALSE(Parse({"--coordinator", "hosted"}).run) << "another launcher has its own way";
+  EXPECT_FALSE(Parse({"-n", "3", "--coordinator", "hosted", "--ideal=ft-off"}).run);
+  EXPECT_FALSE(Parse({"-n", "3", "--coordinator", "stored"}).run);
+}
+
 TEST(Options, ReadsAFaultRun) {
   const ParseResult result =
       Parse({"-n", "4", "-b", "8", "-e", "1M", "-f", "2", "--fault", "kill:2@40", "--fault",

@@ -82,17 +82,17 @@ TEST(FindPlace, Torchrun) {
   EXPECT_EQ(place.replica, 3);
   EXPECT_EQ(place.replicas, 8);
   EXPECT_EQ(place.job, "run7");
-  EXPECT_EQ(place.coordinator_host, "node0");
-  EXPECT_EQ(place.coordinator_port, 29501) << "torchrun's own store holds 29500";
+  EXPECT_EQ(place.meeting.front().host, "node0");
+  EXPECT_EQ(place.meeting.front().port, 29501) << "torchrun's own store holds 29500";
   EXPECT_FALSE(place.starts_coordinator);
   EXPECT_TRUE(Found(Torchrun(0, 8, 4)).starts_coordinator);
 }
 
 TEST(FindPlace, OneHostWithoutATokenMeetsOnLoopback) {
-  EXPECT_EQ(Found(Torchrun(1, 4, 4)).coordinator_host, "127.0.0.1");
-  EXPECT_EQ(Found(Torchrun(1, 4, 4), true).coordinator_host, "node0");
-  EXPECT_EQ(Found(Slurm(1, 4, 1)).coordinator_host, "127.0.0.1");
-  EXPECT_EQ(Found(Slurm(1, 4, 1), true).coordinator_host, "n03");
+  EXPECT_EQ(Found(Torchrun(1, 4, 4)).meeting.front().host, "127.0.0.1");
+  EXPECT_EQ(Found(Torchrun(1, 4, 4), true).meeting.front().host, "node0");
+  EXPECT_EQ(Found(Slurm(1, 4, 1)).meeting.front().host, "127.0.0.1");
+  EXPECT_EQ(Found(Slurm(1, 4, 1), true).meeting.front().host, "n03");
 }
 
 TEST(FindPlace, RanksFillReplicasShardByShard) {
@@ -108,14 +108,15 @@ TEST(FindPlace, OpenMpiAndMpichOnOneHost) {
     const Place first = Found(launcher(0, 4, 4)), second = Found(launcher(1, 4, 4));
     EXPECT_EQ(second.replica, 1);
     EXPECT_EQ(second.replicas, 4);
-    EXPECT_EQ(second.coordinator_host, "127.0.0.1");
-    EXPECT_EQ(first.coordinator_port, second.coordinator_port) << "all derive the same one";
-    EXPECT_GE(first.coordinator_port, 20000);
-    EXPECT_LT(first.coordinator_port, 32000) << "below the ports of outgoing connections";
+    EXPECT_EQ(second.meeting.front().host, "127.0.0.1");
+    EXPECT_EQ(first.meeting.front().port, second.meeting.front().port) << "all derive the same one";
+    EXPECT_GE(first.meeting.front().port, 20000);
+    EXPECT_LT(first.meeting.front().port, 32000) << "below the ports of outgoing connections";
     EXPECT_TRUE(first.starts_coordinator);
     EXPECT_FALSE(second.starts_coordinator);
     const Place other = Found(launcher(0, 4, 4), false, kParent + 1);
-    EXPECT_NE(other.coordinator_port, first.coordinator_port) << "another mpirun, another job";
+    EXPECT_NE(other.meeting.front().port, first.meeting.front().port)
+        << "another mpirun, another job";
   }
   EXPECT_EQ(Found(OpenMpi(0, 2, 2)).launcher, "Open MPI");
   EXPECT_EQ(Found(Mpich(0, 2, 2)).launcher, "MPICH");
@@ -125,8 +126,8 @@ TEST(FindPlace, TheLaunchersNameOfTheJobDerivesThePort) {
   const Place one = Found(OpenMpi(0, 4, 4) + Environment{"PMIX_NAMESPACE=one"}, false, 1);
   const Place same = Found(OpenMpi(1, 4, 4) + Environment{"PMIX_NAMESPACE=one"}, false, 2);
   const Place two = Found(OpenMpi(0, 4, 4) + Environment{"PMIX_NAMESPACE=two"}, false, 1);
-  EXPECT_EQ(one.coordinator_port, same.coordinator_port);
-  EXPECT_NE(one.coordinator_port, two.coordinator_port);
+  EXPECT_EQ(one.meeting.front().port, same.meeting.front().port);
+  EXPECT_NE(one.meeting.front().port, two.meeting.front().port);
   EXPECT_EQ(one.job, "one");
 }
 
@@ -139,8 +140,8 @@ TEST(FindPlace, OpenMpiAndMpichOverHostsNeedAMaster) {
     EXPECT_THAT(place.status().text(), HasSubstr("MASTER_ADDR"));
     const Place with =
         Found(launcher(1, 4, 2) + Environment{"MASTER_ADDR=head", "MASTER_PORT=5000"});
-    EXPECT_EQ(with.coordinator_host, "head");
-    EXPECT_EQ(with.coordinator_port, 5001);
+    EXPECT_EQ(with.meeting.front().host, "head");
+    EXPECT_EQ(with.meeting.front().port, 5001);
   }
 }
 
@@ -150,18 +151,18 @@ TEST(FindPlace, Slurm) {
   EXPECT_EQ(place.replica, 2);
   EXPECT_EQ(place.replicas, 6);
   EXPECT_EQ(place.job, "77.3");
-  EXPECT_EQ(place.coordinator_host, "n03");
-  EXPECT_EQ(place.coordinator_port, first.coordinator_port);
+  EXPECT_EQ(place.meeting.front().host, "n03");
+  EXPECT_EQ(place.meeting.front().port, first.meeting.front().port);
   EXPECT_TRUE(first.starts_coordinator);
   Environment step = Slurm(0, 6, 6);
   step[3] = "SLURM_STEP_ID=4";
-  EXPECT_NE(Found(step).coordinator_port, first.coordinator_port) << "two steps of one job";
+  EXPECT_NE(Found(step).meeting.front().port, first.meeting.front().port) << "two steps of one job";
 }
 
 TEST(FindPlace, TheConfigurationWinsOverTheLauncher) {
   const Place named = Found(Torchrun(0, 8, 4) + Environment{"FTAR_COORDINATOR=10.1.2.3:900"});
-  EXPECT_EQ(named.coordinator_host, "10.1.2.3");
-  EXPECT_EQ(named.coordinator_port, 900);
+  EXPECT_EQ(named.meeting.front().host, "10.1.2.3");
+  EXPECT_EQ(named.meeting.front().port, 900);
   EXPECT_FALSE(named.starts_coordinator) << "somebody else serves at a named address";
   const Place placed =
       Found(Torchrun(3, 8, 4) + Environment{"FTAR_REPLICA=6", "FTAR_REPLICAS=7",
@@ -170,6 +171,20 @@ TEST(FindPlace, TheConfigurationWinsOverTheLauncher) {
   EXPECT_EQ(placed.replicas, 7);
   EXPECT_EQ(placed.min_replicas, 2);
   EXPECT_EQ(placed.job, "mine");
+}
+
+TEST(FindPlace, WhereMembersCoordinateTheFirstHaveTheirAddresses) {
+  const Environment hosted = {"FTAR_COORDINATOR_KIND=hosted"};
+  const Place first = Found(Torchrun(0, 8, 4) + hosted);
+  EXPECT_FALSE(first.starts_coordinator) << "it is one";
+  EXPECT_EQ(first.number(), 0u);
+  EXPECT_EQ(first.meeting.size(), 1u);
+  const Place third = Found(Torchrun(5, 8, 4) + hosted +
+                            Environment{"FTAR_SHARDS=2", "FTAR_COORDINATOR=a:1,[::1]:2,c:3"});
+  EXPECT_EQ(third.number(), 5u) << "shard 1 of replica 2";
+  ASSERT_EQ(third.meeting.size(), 3u);
+  EXPECT_EQ(third.meeting[1].host, "::1");
+  EXPECT_EQ(third.meeting[2].port, 3);
 }
 
 TEST(FindPlace, TheInnermostLauncherCounts) {
@@ -204,6 +219,13 @@ TEST(FindPlace, WhatIsWrongIsNamed) {
       {"which shard", {"FTAR_SHARDS=2", "FTAR_COORDINATOR=a:1"}, "shard"},
       {"where to meet", {"FTAR_REPLICAS=2", "FTAR_REPLICA=0"}, "coordinator"},
       {"no port", {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=host"}, "coordinator"},
+      {"one too many",
+       {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=a:1,b:2"},
+       "coordinator"},
+      {"a hole",
+       {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR_KIND=hosted",
+        "FTAR_COORDINATOR=a:1,,b:2"},
+       "coordinator"},
   };
   for (const Bad& bad : cases) {
     const Expected<Place> place = Find(bad.environment);

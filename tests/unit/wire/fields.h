@@ -79,6 +79,7 @@ FTAR_FIELDS(Release, 1);
 FTAR_FIELDS(LeaveReady, 1);
 FTAR_FIELDS(Roster, 2);
 FTAR_FIELDS(Behind, 2);
+FTAR_FIELDS(Redirect, 5);
 #undef FTAR_FIELDS
 
 // References to all fields of `t`, in order.
