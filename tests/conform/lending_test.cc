@@ -1,5 +1,7 @@
 // Payload in exported memory is read where it lies: whole, until its owner wants it back, and what
 // is read after that is known to be nothing.
+#include <poll.h>
+
 #include <cstring>
 
 #include "tests/conform/harness.h"
@@ -145,6 +147,29 @@ TEST_P(LendingTest, MemoryMayGoWhileItIsLent) {
   ASSERT_TRUE(made.ok());
   a.block = *made;
   EXPECT_NE(Lend(&a, &b, 6, 2, 60), nullptr);
+}
+
+// Without fault tolerance an operation is over when all that it has lent is back: whoever sleeps
+// until then is woken, whichever comes first.
+TEST_P(LendingTest, AReturnThatIsAwaitedWakesTheLender) {
+  Owner a(1);
+  Node b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a.node, &b));
+  for (const bool asleep_first : {false, true}) {
+    ASSERT_NE(Lend(&a, &b, 5, 1, 50), nullptr);
+    a.node.device->Find(b.card.id)->FinishOp(kGroup, 1);
+    PumpFor({&a.node, &b}, 2 * kMillisecond);
+    if (!asleep_first) b.ReleaseAll();
+    EXPECT_EQ(a.node.device->PrepareSleep(), asleep_first);
+    if (asleep_first) b.ReleaseAll();
+    pollfd ready{a.node.device->wait_fd(), POLLIN, 0};
+    if (asleep_first) {
+      EXPECT_EQ(::poll(&ready, 1, 1000), 1);
+    }
+    a.node.device->FinishSleep();
+    a.node.log.clear();
+    EXPECT_TRUE(PumpUntil({&a.node, &b}, [&] { return a.node.Count(Kind::kSent) == 1; }));
+  }
 }
 
 TEST_P(LendingTest, MoreThanCanBeLentIsCopied) {

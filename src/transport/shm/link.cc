@@ -293,6 +293,7 @@ size_t ShmLink::hold_bytes_max() const {
 
 bool ShmLink::HasWork() const {
   if (state_ != State::kUp) return false;
+  if (loans_awaited_ && channel_->lender().HasReturned()) return true;
   return !lent_inputs_.empty() || channel_->reader().HasMore() ||
          (!queue_.empty() && channel_->writer().RoomMayHaveCome());
 }

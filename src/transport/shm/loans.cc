@@ -110,15 +110,19 @@ void Lender::RecallAll() {
   for (Loan& loan : loans_) Recall(loan);
 }
 
+// The peer's word holds the age of the last loan of that slot that came back, plus one.
+bool Lender::IsBack(const Loan& loan) const {
+  const Reference& reference = loan.reference;
+  return peer_->loans_returned[reference.slot].load(std::memory_order_seq_cst) == reference.age + 1;
+}
+
 bool Lender::TakeReturned(Returned* returned) {
   while (!loans_.empty()) {
     const Loan& loan = loans_.front();
     const bool recalled = loan.recalled;
     if (!recalled) {
+      if (!IsBack(loan)) return false;
       const uint32_t slot = loan.reference.slot;
-      // The word holds the age of the last loan of that slot that came back, plus one.
-      if (peer_->loans_returned[slot].load(std::memory_order_acquire) != loan.reference.age + 1)
-        return false;
       own_->loan_ages[slot].fetch_add(1, std::memory_order_relaxed);
       free_.push_back(slot);
       *returned = {loan.header, loan.cookie};

@@ -69,6 +69,7 @@ class Lender {
   // The oldest loan, if the peer is done with it. Those that were recalled are passed over.
   bool TakeReturned(Returned* returned);
   bool idle() const { return loans_.empty(); }
+  bool HasReturned() const { return !loans_.empty() && IsBack(loans_.front()); }
   // Tells the peer of blocks that are no more; cheap if none has gone.
   void ForgetFreed(int socket);
 
@@ -85,6 +86,7 @@ class Lender {
   };
   bool PeerHas(const std::shared_ptr<const ExportedBlock>& block, int socket);
   void Recall(Loan& loan);
+  bool IsBack(const Loan& loan) const;
 
   SegmentHeader* const own_;
   const SegmentHeader* const peer_;
