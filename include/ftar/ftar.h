@@ -481,8 +481,7 @@ typedef struct {
 
 /* At least 64-byte aligned, zeroed. 0 bytes: FTAR_ERR_ARG. NULL desc: defaults. Freed by
  * ftarMemFree or with the job. Members of one host read each other's blocks of 64 KiB and more where
- * they lie, which makes operations on them about twice as fast as on other memory. A forked child
- * shares such a block with its parent. */
+ * they lie, which spares a copy. A forked child shares such a block with its parent. */
 FTAR_API ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc* desc,
                                    void** memory);
 /* FTAR_ERR_ARG: not memory of this job. The caller sees to it that no operation uses it. */

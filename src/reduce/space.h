@@ -2,7 +2,7 @@
 //
 // A Space allocates, moves and reduces memory of one kind; whoever uses it never follows one of its
 // addresses. HostSpace is ordinary memory and the host kernels. FakeDevice (fake_device.h) stands
-// for a device in tests; the CUDA ones are in kernels/device_space.h. Any thread may call; a call
+// for a device in tests; the CUDA ones are in kernels/device.h. Any thread may call; a call
 // has ended when it returns. A Space outlives its allocations, which belong to the caller until
 // Free.
 #ifndef FTAR_REDUCE_SPACE_H_
