@@ -480,8 +480,8 @@ typedef struct {
   { sizeof(ftarMemDesc), FTAR_MEM_AUTO, -1, -1, 0 }
 
 /* At least 64-byte aligned, zeroed. 0 bytes: FTAR_ERR_ARG. NULL desc: defaults. Freed by
- * ftarMemFree or with the job. Members of one host read each other's blocks of 64 KiB and more where
- * they lie, which spares a copy. A forked child shares such a block with its parent. */
+ * ftarMemFree or with the job. Members of one host read each other's blocks of 64 KiB and more
+ * where they lie, which spares a copy. A forked child shares such a block with its parent. */
 FTAR_API ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc* desc,
                                    void** memory);
 /* FTAR_ERR_ARG: not memory of this job. The caller sees to it that no operation uses it. */

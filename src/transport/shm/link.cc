@@ -227,8 +227,10 @@ size_t ShmLink::Deliver(const RingReader::Record& record) {
 bool ShmLink::FollowReference(Completion* completion, Held* held) {
   Reference reference;
   Expected<Borrower::Borrowed> borrowed =
-      Status(Code::kCorrupt, "the peer's ring holds a reference of the wrong size");
-  if (completion->payload.size() == sizeof reference) {
+      Status(Code::kCorrupt, "the peer's ring holds a reference that makes no sense");
+  const wire::FrameKind kind = completion->header.kind;
+  const bool data = kind != wire::FrameKind::kControl && kind != wire::FrameKind::kAck;
+  if (data && completion->payload.size() == sizeof reference) {
     std::memcpy(&reference, completion->payload.data(), sizeof reference);
     borrowed = channel_->borrower().Take(reference);
   }

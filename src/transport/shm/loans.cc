@@ -21,6 +21,7 @@ struct BlockNotice {
 static_assert(sizeof(BlockNotice) == 24);
 
 constexpr size_t kBlocksMax = 4096;  // of one peer
+constexpr int kNoticesAtATime = 64;  // whatever the peer writes; the rest is there the next time
 
 bool Tell(int socket, const BlockNotice& notice, int fd) {
   iovec bytes{const_cast<BlockNotice*>(&notice), sizeof notice};
@@ -148,7 +149,7 @@ void Lender::ForgetFreed(int socket) {
 // ---- the side that reads
 
 Expected<Borrower::Borrowed> Borrower::Take(const Reference& reference) const {
-  if (reference.slot >= kLoansMax)
+  if (reference.slot >= kLoansMax || reference.bytes > wire::kPayloadBytesMax)
     return Status(Code::kCorrupt, "the peer lends what cannot be lent");
   const auto found = blocks_.find(reference.block);
   if (found == blocks_.end()) {
@@ -212,7 +213,8 @@ void Borrower::Map(uint64_t block, uint64_t bytes, const UniqueFd& fd) {
 }
 
 Borrower::Socket Borrower::Listen(int socket) {
-  for (bool any = true; any;) {
+  bool any = true;
+  for (int i = 0; i < kNoticesAtATime && any; ++i) {
     const Socket state = TakeOne(socket, &any);
     if (state != Socket::kOpen) return state;
   }
