@@ -136,6 +136,12 @@ void Hosting::ViewChanged(TimeNs now, Epoch epoch,
                           const std::vector<wire::MemberCard>& successors) {
   if (successors.empty()) return;
   epoch_ = std::max(epoch_, epoch);
+  const auto gone = [&successors](MemberId id) {
+    return std::none_of(successors.begin(), successors.end(),
+                        [id](const wire::MemberCard& card) { return card.id == id; });
+  };
+  std::erase_if(addresses_, [&gone](const auto& entry) { return gone(entry.first); });
+  std::erase_if(exited_, gone);
   membership::SuccessorsKnown known;
   for (const wire::MemberCard& card : successors) {
     known.list.push_back(card.id);
