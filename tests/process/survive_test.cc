@@ -56,7 +56,8 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
                            {"FTAR_PLAN", cell.plan},
                            {"FTAR_TIMEOUT", silent ? "1s" : "20s"},
                            {"FTAR_LOG", "info"}};
-    const int count = cell.plan == "oneshot" ? 5000 : 100000;
+    // Smaller blocks than 64 KiB are not lent.
+    const int count = cell.plan != "oneshot" ? 100000 : cell.lent ? 20000 : 5000;
     const std::vector<std::string> arguments = {"ops=" + std::to_string(kOps),
                                                 "count=" + std::to_string(count),
                                                 "window=" + std::to_string(cell.window),
@@ -97,6 +98,9 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
       EXPECT_EQ(own.size(), static_cast<size_t>(kOps)) << "replica " << replica;
       if (agreed_.empty()) agreed_ = own;
       EXPECT_EQ(own, agreed_) << "replica " << replica;
+      const std::vector<std::string> mapped = member.LinesWith("mapped ");
+      ASSERT_EQ(mapped.size(), 1u) << "replica " << replica;
+      EXPECT_EQ(std::stoi(Field(mapped[0], "blocks")) > 0, GetParam().lent) << mapped[0];
       for (const std::string& line : member.LinesWith("op ")) {
         EXPECT_EQ(Field(line, "status"), "FTAR_OK") << line;
         EXPECT_EQ(Field(line, "wrong"), "0") << line;
@@ -224,7 +228,8 @@ std::vector<Cell> LentCells() {
       cell.plan = turn % 3 == 1 ? "oneshot" : "direct";
       if (cell.stage == "gathering") cell.plan = "direct";
       cell.window = turn % 5 == 4 ? 3 : 1;
-      cell.in_place = turn % 2 == 1;
+      // In place a oneshot exchange sends a copy of the input.
+      cell.in_place = turn % 2 == 1 && cell.plan != "oneshot";
       cell.lent = true;
       cells.push_back(cell);
       ++turn;

@@ -28,6 +28,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -228,6 +229,18 @@ void Watch(ftarJob_t job, int64_t seconds) {
   }).detach();
 }
 
+// Exported memory of other members that this process has mapped, which nobody else maps for reading
+// alone.
+size_t BlocksOfOthers() {
+  std::ifstream maps("/proc/self/maps");
+  size_t blocks = 0;
+  for (std::string line; std::getline(maps, line);) {
+    const bool shown = line.find("memfd:ftar-user") != std::string::npos;
+    if (shown && line.find(" r--s ") != std::string::npos) ++blocks;
+  }
+  return blocks;
+}
+
 int Run(const Arguments& arguments) {
   ftar::JobConfig config;
   config.handler = [](const ftarEvent& event) {
@@ -266,6 +279,7 @@ int Run(const Arguments& arguments) {
       std::this_thread::sleep_for(std::chrono::milliseconds(pause));
     }
   }
+  Say("mapped blocks=" + std::to_string(BlocksOfOthers()));
   Say(in ? "finished" : "out");
   if (arguments.Number("linger", 0) != 0) {
     char line[16];
