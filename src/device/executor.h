@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/ids.h"
 #include "base/status.h"
 #include "device/gpu.h"
 #include "kernels/plan.h"

@@ -11,10 +11,11 @@ LAYERS = {
     "engine": "base topology wire plan membership collective",
     "reduce": "base",
     "kernels": "base reduce",
+    "device": "base reduce kernels",
     "transport": "base wire",
     "coordinator": "base topology wire plan membership collective engine transport reduce",
-    "runtime": "base topology wire plan membership collective engine transport reduce coordinator",
-    "api": "base topology wire plan membership collective engine transport reduce coordinator runtime",
+    "runtime": "base topology wire plan membership collective engine transport reduce coordinator device kernels",
+    "api": "base topology wire plan membership collective engine transport reduce coordinator runtime device kernels",
 }
 TRANSPORTS = ("shm", "tcp", "faulty", "verbs", "ucx", "cuda_ipc")
 

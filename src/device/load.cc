@@ -1,0 +1,61 @@
+#include "device/load.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdint>
+
+namespace ftar::device {
+namespace {
+
+constexpr const char* kLibrary = "libftar-cuda.so";
+
+std::string LoaderWords() {
+  const char* words = dlerror();
+  return words != nullptr ? words : "the dynamic linker gives no reason";
+}
+
+// The folder of the library that this code is part of, with the slash; empty if nobody knows.
+std::string OwnFolder() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&OpenGpu), &info) == 0 || info.dli_fname == nullptr) {
+    return "";
+  }
+  const std::string path = info.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+// Never closed: kernels of it may still run when the last user is gone.
+Expected<void*> Load(const std::string& library) {
+  constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+  if (library.empty()) {
+    const std::string folder = OwnFolder();
+    if (!folder.empty()) {
+      if (void* handle = dlopen((folder + kLibrary).c_str(), kFlags)) return handle;
+    }
+    const std::string beside = folder.empty() ? "" : LoaderWords() + "; ";
+    if (void* handle = dlopen(kLibrary, kFlags)) return handle;
+    return Status(Code::kDevice, beside + LoaderWords());
+  }
+  if (void* handle = dlopen(library.c_str(), kFlags)) return handle;
+  return Status(Code::kDevice, LoaderWords());
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Gpu>> OpenGpu(const std::string& library, int32_t device) {
+  const Expected<void*> handle = Load(library);
+  if (!handle.ok()) return handle.status();
+  const auto open = reinterpret_cast<OpenGpuFunction>(dlsym(*handle, kOpenGpuSymbol));
+  if (open == nullptr) {
+    return Status(Code::kDevice, library + " is no library of libftar's: " + LoaderWords());
+  }
+  std::array<char, 512> why = {};
+  std::unique_ptr<Gpu> gpu(open(kGpuInterface, device, why.data(), why.size()));
+  why.back() = '\0';
+  if (gpu == nullptr) return Status(Code::kDevice, why.data());
+  return gpu;
+}
+
+}  // namespace ftar::device
