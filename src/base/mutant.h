@@ -3,8 +3,8 @@
 // mistake that nobody finds shows a hole in the simulator's checkers.
 //
 // FTAR_MUTANT(kName) stands at the place that enforces the rule. It is the constant false wherever
-// FTAR_MUTANTS is not defined, which is everywhere but in the simulator's own build of the core:
-// the library contains none of this.
+// FTAR_MUTANTS is not defined, which is everywhere but in the simulators' own builds: the library
+// contains none of this.
 #ifndef FTAR_BASE_MUTANT_H_
 #define FTAR_BASE_MUTANT_H_
 
@@ -17,7 +17,7 @@ namespace ftar {
 enum class Mutant : int {
   kNone,
 #define FTAR_MUTANT_NAME(name, rule, mistake) name,
-  FTAR_MUTANT_LIST(FTAR_MUTANT_NAME)
+  FTAR_MUTANT_LIST(FTAR_MUTANT_NAME) FTAR_DEVICE_MUTANT_LIST(FTAR_MUTANT_NAME)
 #undef FTAR_MUTANT_NAME
 };
 

@@ -114,6 +114,25 @@
   X(kLayoutOfToday, "F7", "lays segments out by today's members, not by the epoch named") \
   X(kGoneSegmentsKept, "F7", "leaves the segments of members that are gone as they were") \
   X(kHalfReplicaStays, "Q7", "evicts the member that died and keeps the rest of its replica")
+
+// The same of what drives a GPU (src/device, kernels/resident.h); the device simulator
+// (ftar-device-sim) looks for them.
+#define FTAR_DEVICE_MUTANT_LIST(X) \
+  X(kNumberBeforePart, "order", "stores a part's number before the part itself") \
+  X(kNumberUnordered, "order", "reads a part without waiting for its number in order") \
+  X(kDoneBeforeData, "order", "stores the number of what is done before the data") \
+  X(kAbortSeenByOne, "barrier", "lets the thread that has seen an abort go on alone") \
+  X(kReturnsFromWait, "barrier", "leaves the kernel from a wait, past the others' barrier") \
+  X(kStaleEpochRuns, "abort", "carries out a part of an epoch that was aborted") \
+  X(kAbortEndsRunning, "abort", "counts what still runs as done when it aborts") \
+  X(kAbortUntold, "abort", "drops what waits, and tells the device nothing") \
+  X(kOneBlockSpeaksForAll, "done", "takes one block's done for the whole plan's") \
+  X(kOverlapTogether, "order", "starts plans together that touch the same memory") \
+  X(kSlotReused, "slots", "writes over a part that its block may not have read yet") \
+  X(kAbsentBlockServed, "crew", "hands parts to blocks that have not come or have left") \
+  X(kLaunchedTwice, "crew", "launches a kernel again before all blocks of the last have left") \
+  X(kCountsFromOne, "crew", "lets a new kernel begin at the first part, not behind the last done") \
+  X(kRecallForgotten, "crew", "does not call the others home when a block has left")
 // clang-format on
 
 #endif  // FTAR_BASE_MUTANT_LIST_H_

@@ -1,11 +1,136 @@
 #include "device/executor.h"
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+
+#include "device/conductor.h"
+#include "device/launcher.h"
+#include "device/mailbox.h"
+
 namespace ftar::device {
+namespace {
+
+using Boxes = Mailboxes<HostMemory>;
+
+// All that both sides write, in one piece of pinned memory.
+struct Shared {
+  LaunchWords launches;
+  kernels::ResidentControl resident;
+};
+
+TimeNs Now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+// Both kinds: the bounded one is a schedule without blocks, so that every plan is launched.
+class GpuExecutor final : public Executor {
+ public:
+  GpuExecutor(Gpu* gpu, Shared* shared, const ExecutorOptions& options)
+      : gpu_(gpu),
+        options_(options),
+        shared_(shared),
+        boxes_(&shared->resident, HostMemory()),
+        launcher_(gpu, &shared->launches, &shared->resident),
+        conductor_({.blocks = options.kind == ExecutorKind::kResident ? options.blocks : 0,
+                    .launches = Launcher::kOutstandingMax,
+                    .stuck_ns = options.stuck_ns,
+                    .silence_ns = options.silence_ns},
+                   &boxes_, &launcher_) {}
+  ~GpuExecutor() override;
+
+  const char* name() const override {
+    return options_.kind == ExecutorKind::kResident ? "resident" : "bounded";
+  }
+  uint64_t Submit(const kernels::Plan& plan) override {
+    submitted_ = conductor_.Submit(plan);
+    launcher_.Expect(true);
+    return submitted_;
+  }
+  uint64_t Poll(TimeNs now) override {
+    const uint64_t done = conductor_.Poll(now);
+    launcher_.Expect(done < submitted_);
+    return done;
+  }
+  void Abort() override { conductor_.Abort(); }
+  Status status() const override;
+
+  // After the first kernel was launched, or could not be.
+  Status Settle() {
+    launcher_.Settle();
+    return launcher_.status();
+  }
+
+ private:
+  // Waits for `end`, looking at the lanes; false when the deadline is first.
+  template <typename End>
+  bool Await(TimeNs deadline, const End& end);
+  // True if the GPU will say nothing more.
+  bool Hopeless() const { return !launcher_.status().ok() || conductor_.broken(); }
+
+  Gpu* const gpu_;
+  const ExecutorOptions options_;
+  Shared* const shared_;
+  Boxes boxes_;
+  Launcher launcher_;
+  Conductor<Boxes, Launcher> conductor_;
+};
+
+Status GpuExecutor::status() const {
+  const Status launcher = launcher_.status();
+  if (!launcher.ok()) return launcher;
+  if (conductor_.broken()) {
+    return Status(Code::kDevice, "the GPU's mailboxes hold what no kernel of ours has written");
+  }
+  if (!conductor_.schedule().stuck()) return Status::Ok();
+  return Status(Code::kDevice, "the GPU has not moved for " +
+                                   std::to_string(options_.stuck_ns / kMillisecond) +
+                                   " ms, though it has work");
+}
+
+template <typename End>
+bool GpuExecutor::Await(TimeNs deadline, const End& end) {
+  std::mutex mutex;
+  std::condition_variable never;
+  std::unique_lock<std::mutex> lock(mutex);
+  while (!end()) {
+    const TimeNs now = Now();
+    if (now > deadline) return false;
+    Poll(now);
+    never.wait_for(lock, std::chrono::microseconds(50));
+  }
+  return true;
+}
+
+GpuExecutor::~GpuExecutor() {
+  const TimeNs patience = options_.stuck_ns > 0 ? options_.stuck_ns : 10 * kSecond;
+  const TimeNs deadline = Now() + patience;
+  Abort();
+  Await(deadline, [this] { return conductor_.schedule().idle() || Hopeless(); });
+  conductor_.Dismiss();
+  Await(deadline, [this] { return conductor_.Gone() || Hopeless(); });
+  // A thread that the driver keeps is left behind, and so is what it uses.
+  const bool ended = Await(deadline, [this] { return launcher_.End(); });
+  const bool quiet = conductor_.schedule().idle() && conductor_.Gone() && !Hopeless();
+  if (quiet && ended) static_cast<void>(gpu_->FreePinned(shared_));
+}
+
+}  // namespace
 
 Expected<std::unique_ptr<Executor>> OpenExecutor(Gpu* gpu, const ExecutorOptions& options) {
   if (gpu == nullptr) return Status(Code::kArg, "an executor needs a GPU");
-  if (options.blocks < 1) return Status(Code::kArg, "an executor has at least one block");
-  return Status(Code::kUnsupported, "no executor is built yet");
+  if (options.kind == ExecutorKind::kResident &&
+      (options.blocks < 1 || options.blocks > kernels::kResidentBlocksMax)) {
+    return Status(Code::kArg, "a resident kernel has 1 to 4 blocks");
+  }
+  FTAR_RETURN_IF_ERROR(gpu->LoadKernels());
+  const Expected<void*> memory = gpu->AllocatePinned(sizeof(Shared));
+  if (!memory.ok()) return memory.status();
+  auto executor = std::make_unique<GpuExecutor>(gpu, new (*memory) Shared(), options);
+  FTAR_RETURN_IF_ERROR(executor->Settle());
+  return std::unique_ptr<Executor>(std::move(executor));
 }
 
 }  // namespace ftar::device

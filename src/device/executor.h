@@ -54,6 +54,9 @@ struct ExecutorOptions {
   ExecutorKind kind = ExecutorKind::kBounded;
   int blocks = 2;                  // of the resident kernel
   TimeNs stuck_ns = 10 * kSecond;  // 0: never
+  // The resident kernel gives its multiprocessors back when nobody has polled for so long, and is
+  // launched again when there is work. 0: it stays.
+  TimeNs silence_ns = 30 * kSecond;
 };
 
 // Set-up: loads kernels, allocates mailboxes, starts the resident kernel. `gpu` outlives it. The

@@ -1,0 +1,194 @@
+#include "device/schedule.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "base/mutant.h"
+
+namespace ftar::device {
+
+Schedule::Schedule(const Options& options) : options_(options) {
+  lanes_.resize(static_cast<size_t>(options.blocks) + 1);
+  for (Lane& lane : lanes_) lane.capacity = options.slots;
+  lanes_.back().capacity = options.launches;
+  lanes_.back().up = true;
+}
+
+uint64_t Schedule::Submit(const kernels::Plan& plan, bool resident) {
+  Entry entry{.plan = plan, .touched = Touched(plan), .resident = resident, .epoch = epoch_};
+  if (plan.blocks == 0) entry.state = State::kFinished;
+  for (size_t i = 0; i < window_.size() && entry.state == State::kWaiting; ++i) {
+    const Entry& earlier = window_[i];
+    if (earlier.state == State::kFinished || !entry.touched.Conflicts(earlier.touched)) continue;
+    if (!FTAR_MUTANT(kOverlapTogether)) entry.blockers.push_back(first_ + i);
+  }
+  if (window_.empty()) was_idle_ = true;
+  window_.push_back(std::move(entry));
+  const uint64_t number = submitted();
+  Retire();
+  return number;
+}
+
+bool Schedule::Acknowledge(int lane_number, uint64_t number) {
+  Lane& lane = lanes_[static_cast<size_t>(lane_number)];
+  const uint64_t acknowledged = lane.posted - lane.handed.size();
+  if (number < acknowledged || number > lane.posted) return false;
+  while (!lane.handed.empty() && lane.handed.front().number <= number) {
+    const uint64_t plan = lane.handed.front().plan;
+    lane.handed.pop_front();
+    if (plan >= first_) FinishPart(plan);
+  }
+  Retire();
+  return true;
+}
+
+void Schedule::FinishPart(uint64_t plan) {
+  Entry& entry = Find(plan);
+  if (entry.state == State::kFinished) return;
+  assert(entry.state == State::kRunning && entry.parts_left > 0);
+  --entry.parts_left;
+  if (entry.parts_left == 0 || FTAR_MUTANT(kOneBlockSpeaksForAll)) entry.state = State::kFinished;
+}
+
+void Schedule::Retire() {
+  while (!window_.empty() && window_.front().state == State::kFinished) {
+    window_.pop_front();
+    ++first_;
+  }
+}
+
+void Schedule::SeeBlock(int block, bool up, bool left) {
+  Lane& lane = lanes_[static_cast<size_t>(block)];
+  lane.left = left;
+  lane.up = up && !left;
+}
+
+void Schedule::Abort() {
+  ++epoch_;
+  for (Entry& entry : window_) {
+    if (entry.state == State::kWaiting || FTAR_MUTANT(kAbortEndsRunning)) {
+      entry.state = State::kFinished;
+    }
+  }
+  Retire();
+}
+
+void Schedule::Tick(TimeNs now, uint64_t motion) {
+  if (motion != motion_ || was_idle_) moved_at_ = now;
+  motion_ = motion;
+  was_idle_ = window_.empty();
+  if (!was_idle_ && options_.stuck_ns > 0 && now - moved_at_ > options_.stuck_ns) stuck_ = true;
+}
+
+// ---- handing over
+
+bool Schedule::TakePost(Post* post) {
+  size_t looked = 0;
+  for (size_t i = 0; ready_.empty() && i < window_.size() && looked < kLookAhead; ++i) {
+    if (window_[i].state != State::kWaiting) continue;
+    ++looked;
+    if (Start(first_ + i)) break;
+  }
+  if (ready_.empty()) return false;
+  *post = ready_.front();
+  ready_.pop_front();
+  return true;
+}
+
+int Schedule::LaneOfBlockers(Entry* entry) {
+  std::erase_if(entry->blockers, [this](uint64_t plan) {
+    return plan < first_ || Find(plan).state == State::kFinished;
+  });
+  int behind = kNone;
+  for (const uint64_t plan : entry->blockers) {
+    const Entry& blocker = Find(plan);
+    if (blocker.state != State::kRunning || blocker.lane == kNone) return kBlocked;
+    if (behind != kNone && behind != blocker.lane) return kBlocked;
+    behind = blocker.lane;
+  }
+  return behind;
+}
+
+bool Schedule::Start(uint64_t plan) {
+  Entry& entry = Find(plan);
+  const int behind = LaneOfBlockers(&entry);
+  if (behind == kBlocked) return false;
+  if (!entry.resident) {
+    const bool in_order = behind == kNone || behind == launch_lane();
+    if (!in_order || !CanTake(lanes_.back())) return false;
+    Hand(plan, launch_lane(), 0, 1);
+    return true;
+  }
+  if (crew_ != Crew::kOut) return false;
+  if (behind == kNone) return StartSplit(plan);
+  // On one block, behind what it waits for, if that costs nothing.
+  if (behind == launch_lane() || entry.plan.job.chunks > 1) return false;
+  if (!CanTake(lanes_[static_cast<size_t>(behind)])) return false;
+  Hand(plan, behind, 0, 1);
+  return true;
+}
+
+// Over as many of the blocks that are there as it has chunks, first those that have least to do.
+bool Schedule::StartSplit(uint64_t plan) {
+  std::vector<int> blocks;
+  for (int b = 0; b < options_.blocks; ++b) {
+    if (lanes_[static_cast<size_t>(b)].up || FTAR_MUTANT(kAbsentBlockServed)) blocks.push_back(b);
+  }
+  std::stable_sort(blocks.begin(), blocks.end(), [this](int a, int b) {
+    return lanes_[static_cast<size_t>(a)].handed.size() <
+           lanes_[static_cast<size_t>(b)].handed.size();
+  });
+  const uint64_t chunks = Find(plan).plan.job.chunks;
+  const auto parts = static_cast<size_t>(std::min<uint64_t>(chunks, blocks.size()));
+  if (parts == 0) return false;
+  // The last of them has most.
+  const Lane& fullest = lanes_[static_cast<size_t>(blocks[parts - 1])];
+  if (fullest.handed.size() >= fullest.capacity && !FTAR_MUTANT(kSlotReused)) return false;
+  for (size_t i = 0; i < parts; ++i) Hand(plan, blocks[i], i, parts);
+  return true;
+}
+
+void Schedule::Hand(uint64_t plan, int lane_number, uint64_t first, uint64_t stride) {
+  Entry& entry = Find(plan);
+  Lane& lane = lanes_[static_cast<size_t>(lane_number)];
+  entry.state = State::kRunning;
+  entry.lane = stride == 1 ? lane_number : kNone;
+  ++entry.parts_left;
+  lane.handed.push_back({.number = ++lane.posted, .plan = plan});
+  ready_.push_back({.lane = lane_number,
+                    .number = lane.posted,
+                    .epoch = entry.epoch,
+                    .first = first,
+                    .stride = stride,
+                    .plan = &entry.plan});
+}
+
+// ---- the resident kernel
+
+bool Schedule::BlocksAreWanted() const {
+  if (generation_ == 0) return true;
+  const bool hold = std::any_of(lanes_.begin(), lanes_.end() - 1,
+                                [](const Lane& lane) { return !lane.handed.empty(); });
+  return hold || std::any_of(window_.begin(), window_.end(), [](const Entry& entry) {
+           return entry.resident && entry.state == State::kWaiting;
+         });
+}
+
+Call Schedule::TakeCall() {
+  if (options_.blocks == 0) return Call::kNothing;
+  const auto left =
+      std::count_if(lanes_.begin(), lanes_.end() - 1, [](const Lane& lane) { return lane.left; });
+  if (crew_ == Crew::kOut && left > 0) {
+    crew_ = Crew::kRecalled;
+    return Call::kRecall;
+  }
+  const bool all_left = left == options_.blocks || FTAR_MUTANT(kLaunchedTwice);
+  if (crew_ == Crew::kRecalled && all_left) crew_ = Crew::kHome;
+  if (crew_ != Crew::kHome || !BlocksAreWanted()) return Call::kNothing;
+  crew_ = Crew::kOut;
+  ++generation_;
+  for (int b = 0; b < options_.blocks; ++b) SeeBlock(b, false, false);
+  return Call::kLaunch;
+}
+
+}  // namespace ftar::device
