@@ -9,8 +9,8 @@
 //  - a number is read with acquire order before the descriptor that it stands for, and the number
 //    of what is done is stored with release order after all of the block's data;
 //  - nothing that the other side wrote bounds a loop or makes an address without a check.
-// The memory belongs to the host, outlives the kernel, and says everything that a kernel needs that
-// goes on where another one has left.
+// A block leaves between two parts only, so what it was handed is then either done or not begun.
+// The memory belongs to the host and outlives the kernel.
 #ifndef FTAR_KERNELS_RESIDENT_H_
 #define FTAR_KERNELS_RESIDENT_H_
 
@@ -40,11 +40,12 @@ static_assert(sizeof(ResidentPart) % sizeof(Pack) == 0);
 
 // Each line is written by one side only.
 struct alignas(128) ResidentHostLine {
-  uint32_t generation = 0;   // of the kernel that is launched; set before it is
-  uint32_t stop = 0;         // kernels of this generation leave
-  uint32_t abort_epoch = 0;  // parts of older epochs are dropped
-  uint32_t alive = 0;        // changes now and then
-  uint64_t silence_ns = 0;   // blocks leave if it has not for so long; 0: they stay
+  uint32_t generation = 0;                  // of the kernel that is launched; set before it is
+  uint32_t stop = 0;                        // kernels of this generation leave
+  uint32_t abort_epoch = 0;                 // parts of older epochs are dropped
+  uint32_t alive = 0;                       // changes now and then
+  uint64_t silence_ns = 0;                  // blocks leave if it has not for so long; 0: they stay
+  uint64_t first[kResidentBlocksMax] = {};  // each block's first part; set before the launch
 };
 struct alignas(128) ResidentDeviceLine {
   uint64_t done = 0;     // all parts up to this number are done or dropped
@@ -154,7 +155,7 @@ FTAR_HD void ComeUp(Ops& ops, ResidentControl* control) {
   const ResidentHostLine& host = control->host;
   ResidentDeviceLine* line = &control->device[ops.Block()];
   ResidentShared* shared = ops.Shared();
-  shared->number = FTAR_MUTANT(kCountsFromOne) ? 0 : ops.LoadRelaxed(&line->done);
+  shared->number = FTAR_MUTANT(kCountsFromOne) ? 0 : ops.LoadRelaxed(&host.first[ops.Block()]) - 1;
   ResidentWatch* watch = &shared->watch;
   watch->generation = ops.LoadRelaxed(&host.generation);
   watch->silence_ns = ops.LoadRelaxed(&host.silence_ns);

@@ -131,7 +131,8 @@
   X(kSlotReused, "slots", "writes over a part that its block may not have read yet") \
   X(kAbsentBlockServed, "crew", "hands parts to blocks that have not come or have left") \
   X(kLaunchedTwice, "crew", "launches a kernel again before all blocks of the last have left") \
-  X(kCountsFromOne, "crew", "lets a new kernel begin at the first part, not behind the last done") \
+  X(kCountsFromOne, "crew", "lets a new kernel begin with the first part of all") \
+  X(kLeftUndoneLost, "crew", "does not hand over again what a kernel has left undone") \
   X(kRecallForgotten, "crew", "does not call the others home when a block has left")
 // clang-format on
 

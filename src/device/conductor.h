@@ -107,7 +107,9 @@ class Conductor {
         if (!FTAR_MUTANT(kRecallForgotten)) boxes_->Recall();
         continue;
       }
-      boxes_->Prepare(schedule_.generation(), static_cast<uint64_t>(options_.silence_ns));
+      boxes_->Prepare(schedule_.generation(), options_.blocks,
+                      static_cast<uint64_t>(options_.silence_ns),
+                      [this](int block) { return schedule_.NextNumber(block); });
       launches_->LaunchResident(options_.blocks);
     }
     for (Post post; schedule_.TakePost(&post);) {

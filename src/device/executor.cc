@@ -20,6 +20,9 @@ struct Shared {
   kernels::ResidentControl resident;
 };
 
+// A kernel that leaves between two polls is launched again and again, and does nothing.
+constexpr TimeNs kSilenceMin = 100 * kMillisecond;
+
 TimeNs Now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
@@ -124,6 +127,9 @@ Expected<std::unique_ptr<Executor>> OpenExecutor(Gpu* gpu, const ExecutorOptions
   if (options.kind == ExecutorKind::kResident &&
       (options.blocks < 1 || options.blocks > kernels::kResidentBlocksMax)) {
     return Status(Code::kArg, "a resident kernel has 1 to 4 blocks");
+  }
+  if (options.silence_ns != 0 && options.silence_ns < kSilenceMin) {
+    return Status(Code::kArg, "a resident kernel stays for at least 100 ms");
   }
   FTAR_RETURN_IF_ERROR(gpu->LoadKernels());
   const Expected<void*> memory = gpu->AllocatePinned(sizeof(Shared));

@@ -39,9 +39,11 @@ class Mailboxes {
   Mailboxes(kernels::ResidentControl* control, Memory memory)
       : control_(control), memory_(memory) {}
 
-  // What a kernel reads when it comes; before it is launched.
-  void Prepare(uint32_t generation, uint64_t silence_ns) {
+  // What a kernel reads when it comes; before it is launched. `first`: of a block's next part.
+  template <typename First>
+  void Prepare(uint32_t generation, int blocks, uint64_t silence_ns, const First& first) {
     generation_ = generation;
+    for (int b = 0; b < blocks; ++b) memory_.StoreRelaxed(&control_->host.first[b], first(b));
     memory_.StoreRelaxed(&control_->host.silence_ns, silence_ns);
     memory_.StoreRelease(&control_->host.generation, generation);
   }

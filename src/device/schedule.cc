@@ -31,8 +31,8 @@ uint64_t Schedule::Submit(const kernels::Plan& plan, bool resident) {
 
 bool Schedule::Acknowledge(int lane_number, uint64_t number) {
   Lane& lane = lanes_[static_cast<size_t>(lane_number)];
-  const uint64_t acknowledged = lane.posted - lane.handed.size();
-  if (number < acknowledged || number > lane.posted) return false;
+  if (number < lane.acknowledged || number > lane.posted) return false;
+  lane.acknowledged = number;
   while (!lane.handed.empty() && lane.handed.front().number <= number) {
     const uint64_t plan = lane.handed.front().plan;
     lane.handed.pop_front();
@@ -116,15 +116,16 @@ bool Schedule::Start(uint64_t plan) {
   if (!entry.resident) {
     const bool in_order = behind == kNone || behind == launch_lane();
     if (!in_order || !CanTake(lanes_.back())) return false;
-    Hand(plan, launch_lane(), 0, 1);
+    Hand(plan, launch_lane(), {});
     return true;
   }
   if (crew_ != Crew::kOut) return false;
+  if (!entry.again.empty()) return behind == kNone && StartAgain(plan);
   if (behind == kNone) return StartSplit(plan);
   // On one block, behind what it waits for, if that costs nothing.
   if (behind == launch_lane() || entry.plan.job.chunks > 1) return false;
   if (!CanTake(lanes_[static_cast<size_t>(behind)])) return false;
-  Hand(plan, behind, 0, 1);
+  Hand(plan, behind, {});
   return true;
 }
 
@@ -144,34 +145,76 @@ bool Schedule::StartSplit(uint64_t plan) {
   // The last of them has most.
   const Lane& fullest = lanes_[static_cast<size_t>(blocks[parts - 1])];
   if (fullest.handed.size() >= fullest.capacity && !FTAR_MUTANT(kSlotReused)) return false;
-  for (size_t i = 0; i < parts; ++i) Hand(plan, blocks[i], i, parts);
+  for (size_t i = 0; i < parts; ++i) Hand(plan, blocks[i], {.first = i, .stride = parts});
   return true;
 }
 
-void Schedule::Hand(uint64_t plan, int lane_number, uint64_t first, uint64_t stride) {
+// All parts that were left undone, in one go, wherever there is room.
+bool Schedule::StartAgain(uint64_t plan) {
+  size_t room = 0;
+  for (int b = 0; b < options_.blocks; ++b) {
+    const Lane& lane = lanes_[static_cast<size_t>(b)];
+    if (lane.up) room += lane.capacity - lane.handed.size();
+  }
+  const std::vector<Part> parts = Find(plan).again;
+  if (room < parts.size()) return false;
+  Find(plan).again.clear();
+  for (const Part& part : parts) Hand(plan, LeastLoaded(), part);
+  return true;
+}
+
+// Of the blocks that are there.
+int Schedule::LeastLoaded() const {
+  int least = kNone;
+  for (int b = 0; b < options_.blocks; ++b) {
+    const Lane& lane = lanes_[static_cast<size_t>(b)];
+    if (!lane.up) continue;
+    if (least == kNone || lane.handed.size() < lanes_[static_cast<size_t>(least)].handed.size()) {
+      least = b;
+    }
+  }
+  return least;
+}
+
+void Schedule::Hand(uint64_t plan, int lane_number, Part part) {
   Entry& entry = Find(plan);
   Lane& lane = lanes_[static_cast<size_t>(lane_number)];
   entry.state = State::kRunning;
-  entry.lane = stride == 1 ? lane_number : kNone;
+  entry.lane = part.stride == 1 ? lane_number : kNone;
   ++entry.parts_left;
-  lane.handed.push_back({.number = ++lane.posted, .plan = plan});
+  lane.handed.push_back({.number = ++lane.posted, .plan = plan, .part = part});
   ready_.push_back({.lane = lane_number,
                     .number = lane.posted,
                     .epoch = entry.epoch,
-                    .first = first,
-                    .stride = stride,
+                    .first = part.first,
+                    .stride = part.stride,
                     .plan = &entry.plan});
+}
+
+// All blocks have left: what they have not done, nobody has begun.
+void Schedule::Withdraw() {
+  for (size_t b = 0; b + 1 < lanes_.size() && !FTAR_MUTANT(kLeftUndoneLost); ++b) {
+    for (const Handed& handed : lanes_[b].handed) {
+      if (handed.plan < first_) continue;
+      Entry& entry = Find(handed.plan);
+      // What was aborted meanwhile needs no kernel to be dropped.
+      entry.state = entry.epoch == epoch_ ? State::kWaiting : State::kFinished;
+      entry.lane = kNone;
+      --entry.parts_left;
+      entry.again.push_back(handed.part);
+    }
+    lanes_[b].handed.clear();
+  }
+  Retire();
 }
 
 // ---- the resident kernel
 
 bool Schedule::BlocksAreWanted() const {
   if (generation_ == 0) return true;
-  const bool hold = std::any_of(lanes_.begin(), lanes_.end() - 1,
-                                [](const Lane& lane) { return !lane.handed.empty(); });
-  return hold || std::any_of(window_.begin(), window_.end(), [](const Entry& entry) {
-           return entry.resident && entry.state == State::kWaiting;
-         });
+  return std::any_of(window_.begin(), window_.end(), [](const Entry& entry) {
+    return entry.resident && entry.state == State::kWaiting;
+  });
 }
 
 Call Schedule::TakeCall() {
@@ -183,7 +226,10 @@ Call Schedule::TakeCall() {
     return Call::kRecall;
   }
   const bool all_left = left == options_.blocks || FTAR_MUTANT(kLaunchedTwice);
-  if (crew_ == Crew::kRecalled && all_left) crew_ = Crew::kHome;
+  if (crew_ == Crew::kRecalled && all_left) {
+    crew_ = Crew::kHome;
+    Withdraw();
+  }
   if (crew_ != Crew::kHome || !BlocksAreWanted()) return Call::kNothing;
   crew_ = Crew::kOut;
   ++generation_;

@@ -7,9 +7,9 @@
 // is done when every lane has said so for its part; nothing else ends what runs, an abort neither.
 //
 // The resident kernel comes and goes: its blocks start one by one, maybe late, and may leave when
-// they hear nothing. One that has left calls all of them home, and a new kernel goes on with what
-// was handed over. Every call does one thing; then what is to be done is taken from here until
-// nothing is left.
+// they hear nothing. One that has left calls all of them home; what they have left undone is handed
+// over again, to the blocks of a new kernel. Every call does one thing; then what is to be done is
+// taken from here until nothing is left.
 #ifndef FTAR_DEVICE_SCHEDULE_H_
 #define FTAR_DEVICE_SCHEDULE_H_
 
@@ -62,6 +62,8 @@ class Schedule {
   bool TakePost(Post* post);
   // What to do about the resident kernel now.
   Call TakeCall();
+  // What a lane's next part will be called.
+  uint64_t NextNumber(int lane) const { return lanes_[static_cast<size_t>(lane)].posted + 1; }
 
   uint64_t submitted() const { return first_ + window_.size() - 1; }
   // All plans up to this one are done or dropped.
@@ -73,6 +75,11 @@ class Schedule {
 
  private:
   enum class State { kWaiting, kRunning, kFinished };
+  // Chunks first, first + stride, ...
+  struct Part {
+    uint64_t first = 0;
+    uint64_t stride = 1;
+  };
   struct Entry {
     kernels::Plan plan;
     Touched touched;
@@ -82,16 +89,19 @@ class Schedule {
     int lane = -1;                        // the only one that it went to
     int parts_left = 0;                   // of those that were handed over
     std::vector<uint64_t> blockers = {};  // earlier ones that it conflicts with
+    std::vector<Part> again = {};         // parts that a kernel left undone; its others are done
   };
   struct Handed {
     uint64_t number = 0;
     uint64_t plan = 0;
+    Part part;
   };
   struct Lane {
     uint64_t capacity = 0;
     bool up = false;
     bool left = false;
     uint64_t posted = 0;
+    uint64_t acknowledged = 0;
     std::deque<Handed> handed;  // and not acknowledged
   };
   // kHome: no kernel. kOut: launched. kRecalled: told to leave.
@@ -103,7 +113,10 @@ class Schedule {
   int LaneOfBlockers(Entry* entry);
   bool Start(uint64_t plan);
   bool StartSplit(uint64_t plan);
-  void Hand(uint64_t plan, int lane, uint64_t first, uint64_t stride);
+  bool StartAgain(uint64_t plan);
+  void Hand(uint64_t plan, int lane, Part part);
+  void Withdraw();
+  int LeastLoaded() const;
   void FinishPart(uint64_t plan);
   void Retire();
   bool BlocksAreWanted() const;
