@@ -131,6 +131,7 @@ std::string World::Run(uint64_t seed) {
   failure_.clear();
   step_ = 0;
   actors_used_ = 0;
+  now_ = nullptr;
   stream_.clear();
   waiting_.clear();
   present_.clear();
@@ -158,10 +159,13 @@ std::string World::Run(uint64_t seed) {
 }
 
 Actor* World::NewActor(std::function<void()> body) {
-  if (actors_used_ == actors_.size()) actors_.push_back(std::make_unique<Actor>());
-  Actor* actor = actors_[actors_used_++].get();
+  size_t place = 0;
+  while (place < actors_used_ && actors_[place]->runs) ++place;
+  if (place == actors_.size()) actors_.push_back(std::make_unique<Actor>());
+  actors_used_ = std::max(actors_used_, place + 1);
+  Actor* actor = actors_[place].get();
   actor->view.clear();
-  if (now_ != nullptr && actors_used_ > 2) actor->view = now_->view;
+  if (now_ != nullptr) actor->view = now_->view;
   actor->runs = true;
   actor->blocked = false;
   actor->stalled_until = 0;
