@@ -3,6 +3,9 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/ftar DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS ftar EXPORT ftarTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET ftar_cuda)
+  install(TARGETS ftar_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(EXPORT ftarTargets NAMESPACE ftar:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ftar)
 configure_package_config_file(cmake/ftarConfig.cmake.in ${PROJECT_BINARY_DIR}/ftarConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ftar)

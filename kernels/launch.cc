@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/device_entries.h"
+#include "kernels/resident_launch.h"
 
 namespace ftar::kernels {
 namespace {
@@ -36,19 +37,36 @@ Status FromCuda(cudaError_t error, const char* what) {
   return Status(Code::kDevice, std::string(what) + ": " + cudaGetErrorString(error));
 }
 
+Status LaunchShape(const void* kernel, int blocks, int threads, void** arguments, void* stream,
+                   FenceDomain domain) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeMemSyncDomain;
+  attribute.val.memSyncDomain = domain == FenceDomain::kRemote ? cudaLaunchMemSyncDomainRemote
+                                                               : cudaLaunchMemSyncDomainDefault;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return FromCuda(cudaLaunchKernelExC(&config, kernel, arguments), "cudaLaunchKernelExC");
+}
+
 }  // namespace
 
-Status Launch(const Plan& plan, void* stream) {
+Status Launch(const Plan& plan, void* stream, FenceDomain domain) {
   if (plan.blocks == 0) return Status::Ok();
   const Expected<const void*> kernel = Find(plan.id);
   if (!kernel.ok()) return kernel.status();
   Job job = plan.job;
   void* arguments[] = {&job};
-  const dim3 grid(static_cast<unsigned>(plan.blocks));
-  const dim3 block(static_cast<unsigned>(plan.threads));
-  return FromCuda(cudaLaunchKernel(kernel.value(), grid, block, arguments, 0,
-                                   static_cast<cudaStream_t>(stream)),
-                  "cudaLaunchKernel");
+  return LaunchShape(kernel.value(), plan.blocks, plan.threads, arguments, stream, domain);
+}
+
+Status LaunchResident(void* control, int blocks, void* stream) {
+  void* arguments[] = {&control};
+  return LaunchShape(ResidentFunction(), blocks, kMaxThreads, arguments, stream,
+                     FenceDomain::kRemote);
 }
 
 Expected<Resources> ResourcesOf(const Id& id) {
@@ -66,7 +84,8 @@ Status LoadAll() {
     const Expected<Resources> resources = ResourcesOf(entry.id);
     if (!resources.ok()) return resources.status();
   }
-  return Status::Ok();
+  cudaFuncAttributes attributes = {};
+  return FromCuda(cudaFuncGetAttributes(&attributes, ResidentFunction()), "cudaFuncGetAttributes");
 }
 
 }  // namespace ftar::kernels

@@ -12,9 +12,16 @@
 
 namespace ftar::kernels {
 
+// Whose writes a fence of the kernel waits for: with kRemote only those of others that said so, not
+// those of the user's kernels beside it.
+enum class FenceDomain { kDefault, kRemote };
+
 // Enqueues the plan on `stream`, a cudaStream_t. The memory of the job must live until the kernel
 // has ended. A plan with nothing to do enqueues nothing.
-Status Launch(const Plan& plan, void* stream);
+Status Launch(const Plan& plan, void* stream, FenceDomain domain = FenceDomain::kDefault);
+
+// Starts the resident kernel (resident.h) on `stream`; `control` is a ResidentControl.
+Status LaunchResident(void* control, int blocks, void* stream);
 
 // Loads every kernel onto the current device: with lazy loading the first launch of one waits for
 // whatever runs, which deadlocks a kernel that waits for this thread.

@@ -38,7 +38,7 @@ PURE_CALLS_BANNED = (
 
 # Header (or folder) -> where it may be included. Tests may include anything.
 THIRD_PARTY = {
-    "cuda": ("kernels/arith.h", "kernels/device.cc", "kernels/launch.cc"),
+    "cuda": ("cuda/", "kernels/arith.h", "kernels/device.cc", "kernels/launch.cc"),
     "hwloc.h": ("src/topology/hwloc_source",),
     "openssl/": ("src/transport/", "src/coordinator/", "src/runtime/"),
     "flatbuffers/": ("src/wire/",),
@@ -53,6 +53,7 @@ THIRD_PARTY = {
 
 # What programs may include of ours beside include/ftar and their own folder: the rooms that they run.
 PROGRAM_ROOMS = {
+    "cuda/": "base reduce kernels device",
     "perf/kernel_bench/": "kernels reduce base",
     "perf/bench_": "reduce engine collective plan wire base",
     "perf/": "",

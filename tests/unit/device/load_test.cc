@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 namespace ftar::device {
 namespace {
 
@@ -21,6 +23,22 @@ TEST(LoadTest, RefusesALibraryThatIsNotOurs) {
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.status().code(), Code::kDevice);
   EXPECT_THAT(gpu.status().text(), HasSubstr("libc.so.6"));
+}
+
+TEST(LoadTest, LibftarCudaOpensOrSaysWhyNot) {
+#ifdef FTAR_CUDA_LIBRARY
+  const auto gpu = OpenGpu(FTAR_CUDA_LIBRARY, -1);
+  if (gpu.ok()) {
+    EXPECT_FALSE((*gpu)->facts().name.empty());
+    return;
+  }
+  EXPECT_EQ(gpu.status().code(), Code::kDevice);
+  // The driver's words, not the dynamic linker's: the library itself needs nothing that is missing.
+  EXPECT_THAT(gpu.status().text(), testing::AnyOf(HasSubstr("driver"), HasSubstr("device")));
+  std::printf("no GPU: %s\n", gpu.status().text().c_str());
+#else
+  GTEST_SKIP() << "built without nvcc, so there is no libftar-cuda.so";
+#endif
 }
 
 }  // namespace

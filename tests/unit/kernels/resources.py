@@ -34,6 +34,8 @@ def read(path):
 
 def shape(name):
     """(tile, operator, packs at a time, registers that its launch shape has)."""
+    if "FtarResidentKernel" in name:
+        return "Resident", "", 0, 64
     match = KERNEL.search(name)
     if not match:
         return None
@@ -72,7 +74,7 @@ def table(rows, architectures):
     print("| type | kernel | unroll | " + " | ".join(architectures) + " | budget | spills and local memory |")
     print("|" + "---|" * (5 + len(architectures)))
     for (file, tile, unroll, budget), row in sorted(most.items()):
-        print(f"| {file} | {tile.lower()} | {unroll} | " + " | ".join(str(row.get(a, "")) for a in architectures)
+        print(f"| {file} | {tile.lower()} | {unroll or 'as launched'} | " + " | ".join(str(row.get(a, "")) for a in architectures)
               + f" | {budget} | {row['local']} |")
 
 

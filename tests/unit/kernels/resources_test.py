@@ -29,6 +29,7 @@ class Resources(unittest.TestCase):
     def test_good(self):
         self.assertEqual(found(report()), [])
         self.assertEqual(resources.shape(NAME), ("Two", "sum", 4, 64))
+        self.assertEqual(resources.shape("_ZN4ftar7kernels18FtarResidentKernelE"), ("Resident", "", 0, 64))
 
     def test_bad(self):
         self.assertIn("65 registers", found(report(registers=65))[0])

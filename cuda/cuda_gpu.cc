@@ -1,0 +1,369 @@
+#include "cuda_gpu.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "kernels/launch.h"
+
+namespace ftar::device {
+namespace {
+
+CUdeviceptr ToDevice(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
+void* ToHost(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+// With it every launch waits until the kernel has ended.
+bool LaunchesBlock() {
+  const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+}  // namespace
+
+// ---- life
+
+Expected<std::unique_ptr<Gpu>> CudaGpu::Open(int32_t device) {
+  const Expected<const Driver*> loaded = Driver::Load();
+  if (!loaded.ok()) return loaded.status();
+  const Driver& driver = **loaded;
+  int count = 0;
+  FTAR_RETURN_IF_ERROR(driver.ToStatus(driver.cuDeviceGetCount(&count), "cuDeviceGetCount"));
+  CUdevice handle = 0;
+  CUcontext users = nullptr;
+  if (device < 0 && driver.cuCtxGetCurrent(&users) == CUDA_SUCCESS && users != nullptr) {
+    FTAR_RETURN_IF_ERROR(driver.ToStatus(driver.cuCtxGetDevice(&handle), "cuCtxGetDevice"));
+  } else {
+    const int ordinal = device < 0 ? 0 : device;
+    if (ordinal >= count) {
+      return Status(Code::kDevice, "device " + std::to_string(ordinal) + " of " +
+                                       std::to_string(count) + " that CUDA sees here");
+    }
+    FTAR_RETURN_IF_ERROR(driver.ToStatus(driver.cuDeviceGet(&handle, ordinal), "cuDeviceGet"));
+  }
+  std::unique_ptr<CudaGpu> gpu(new CudaGpu(&driver, handle));
+  FTAR_RETURN_IF_ERROR(gpu->Start());
+  return std::unique_ptr<Gpu>(std::move(gpu));
+}
+
+Status CudaGpu::Start() {
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(driver_.cuDevicePrimaryCtxRetain(&context_, device_),
+                                        "cuDevicePrimaryCtxRetain"));
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  std::array<char, 256> name = {};
+  size_t memory = 0;
+  driver_.cuDeviceGetName(name.data(), static_cast<int>(name.size()), device_);
+  driver_.cuDeviceTotalMem(&memory, device_);
+  facts_.name = name.data();
+  facts_.device = device_;
+  facts_.memory_bytes = memory;
+  facts_.multiprocessors = Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  facts_.shares_memory =
+      Attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0 &&
+      Attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
+  if (Attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) == 0 ||
+      Attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 0) {
+    return Status(Code::kDevice,
+                  facts_.name + " has no stream memory operations or no unified addresses");
+  }
+  int lowest = 0, highest = 0;
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(driver_.cuCtxGetStreamPriorityRange(&lowest, &highest),
+                                        "cuCtxGetStreamPriorityRange"));
+  for (CUstream* stream : {&plans_, &resident_}) {
+    FTAR_RETURN_IF_ERROR(driver_.ToStatus(
+        driver_.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, highest),
+        "cuStreamCreateWithPriority"));
+  }
+  return Status::Ok();
+}
+
+// A stream that still has work is destroyed when it has ended; nothing here waits for it.
+CudaGpu::~CudaGpu() {
+  if (context_ == nullptr) return;
+  {
+    const CurrentContext current(driver_, context_);
+    for (CUstream stream : {plans_, resident_}) {
+      if (stream != nullptr) driver_.cuStreamDestroy(stream);
+    }
+  }
+  driver_.cuDevicePrimaryCtxRelease(device_);
+}
+
+int CudaGpu::Attribute(CUdevice_attribute attribute) const {
+  int value = 0;
+  return driver_.cuDeviceGetAttribute(&value, attribute, device_) == CUDA_SUCCESS ? value : 0;
+}
+
+// A stream with work answers that it is not ready; everything else that is no success sticks.
+Status CudaGpu::Health() {
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  for (CUstream stream : {plans_, resident_}) {
+    const CUresult result = driver_.cuStreamQuery(stream);
+    if (result == CUDA_ERROR_NOT_READY) continue;
+    FTAR_RETURN_IF_ERROR(driver_.ToStatus(result, "the CUDA context is broken"));
+  }
+  return Status::Ok();
+}
+
+// ---- pointers
+
+PointerFacts CudaGpu::Identify(const void* address) const {
+  CUmemorytype type = static_cast<CUmemorytype>(0);
+  int ordinal = -1;
+  unsigned managed = 0;
+  CUdeviceptr seen = 0;
+  CUpointer_attribute asked[] = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+  void* answers[] = {&type, &ordinal, &managed, &seen};
+  // Answers zeros for an address that the driver does not know.
+  const CUresult result = driver_.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
+  if (result != CUDA_SUCCESS) return {};
+  if (managed != 0) return {.kind = PointerKind::kManaged, .device = ordinal};
+  if (type == CU_MEMORYTYPE_DEVICE) return {.kind = PointerKind::kDevice, .device = ordinal};
+  if (type == CU_MEMORYTYPE_HOST && seen == ToDevice(address)) {
+    return {.kind = PointerKind::kPinned, .device = ordinal};
+  }
+  return {};
+}
+
+// One allocation after the other: expandable segments are several, side by side.
+bool CudaGpu::Holds(const void* address, size_t bytes) const {
+  const CurrentContext current(driver_, context_);
+  if (!current.status().ok()) return false;
+  CUdeviceptr at = ToDevice(address);
+  const CUdeviceptr end = at + bytes;
+  while (at < end) {
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    if (driver_.cuMemGetAddressRange(&base, &size, at) != CUDA_SUCCESS) return false;
+    if (base + size <= at) return false;
+    at = base + size;
+  }
+  return true;
+}
+
+// ---- memory
+
+CUmemAllocationProp CudaGpu::SharedMemory() const {
+  CUmemAllocationProp properties = {};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = device_;
+  if (Attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0) {
+    properties.allocFlags.gpuDirectRDMACapable = 1;
+  }
+  return properties;
+}
+
+size_t CudaGpu::Granularity() const {
+  const CUmemAllocationProp properties = SharedMemory();
+  size_t granularity = 0;
+  const CUresult result = driver_.cuMemGetAllocationGranularity(
+      &granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  return result == CUDA_SUCCESS && granularity > 0 ? granularity : size_t{2} << 20;
+}
+
+Expected<CUdeviceptr> CudaGpu::Map(CUmemGenericAllocationHandle handle, size_t bytes,
+                                   CUmemAccess_flags access) {
+  CUdeviceptr address = 0;
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(driver_.cuMemAddressReserve(&address, bytes, 0, 0, 0),
+                                        "cuMemAddressReserve"));
+  Status status = driver_.ToStatus(driver_.cuMemMap(address, bytes, 0, handle, 0), "cuMemMap");
+  if (!status.ok()) {
+    driver_.cuMemAddressFree(address, bytes);
+    return status;
+  }
+  CUmemAccessDesc description = {};
+  description.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  description.location.id = device_;
+  description.flags = access;
+  status =
+      driver_.ToStatus(driver_.cuMemSetAccess(address, bytes, &description, 1), "cuMemSetAccess");
+  if (!status.ok()) {
+    static_cast<void>(Unmap(address, bytes));
+    return status;
+  }
+  return address;
+}
+
+Status CudaGpu::Unmap(CUdeviceptr address, size_t bytes) {
+  const Status unmapped = driver_.ToStatus(driver_.cuMemUnmap(address, bytes), "cuMemUnmap");
+  const Status freed =
+      driver_.ToStatus(driver_.cuMemAddressFree(address, bytes), "cuMemAddressFree");
+  return unmapped.ok() ? freed : unmapped;
+}
+
+void CudaGpu::Keep(CUdeviceptr address, const Mapping& mapping) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  mappings_[ToHost(address)] = mapping;
+}
+
+Expected<CudaGpu::Mapping> CudaGpu::Forget(void* address) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto place = mappings_.find(address);
+  if (place == mappings_.end()) return Status(Code::kArg, "no memory that was mapped here");
+  const Mapping mapping = place->second;
+  mappings_.erase(place);
+  return mapping;
+}
+
+// The mapping and the descriptor hold the memory; the handle is needed in between alone.
+Expected<SharedBlock> CudaGpu::AllocateShared(size_t bytes) {
+  if (!facts_.shares_memory) return Status(Code::kUnsupported, "this GPU shares no memory");
+  if (bytes == 0) return Status(Code::kArg, "no bytes to share");
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  const size_t granularity = Granularity();
+  const size_t whole = (bytes + granularity - 1) / granularity * granularity;
+  const CUmemAllocationProp properties = SharedMemory();
+  CUmemGenericAllocationHandle handle = 0;
+  FTAR_RETURN_IF_ERROR(
+      driver_.ToStatus(driver_.cuMemCreate(&handle, whole, &properties, 0), "cuMemCreate"));
+  int descriptor = -1;
+  Status status =
+      driver_.ToStatus(driver_.cuMemExportToShareableHandle(
+                           &descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                       "cuMemExportToShareableHandle");
+  Expected<CUdeviceptr> address = status;
+  if (status.ok()) {
+    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    address = Map(handle, whole, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
+  driver_.cuMemRelease(handle);
+  if (!address.ok()) {
+    if (descriptor >= 0) close(descriptor);
+    return address.status();
+  }
+  Keep(*address, {.bytes = whole, .descriptor = descriptor});
+  return SharedBlock{.address = ToHost(*address), .bytes = whole, .descriptor = descriptor};
+}
+
+Status CudaGpu::FreeShared(void* address) {
+  const Expected<Mapping> mapping = Forget(address);
+  if (!mapping.ok()) return mapping.status();
+  if (mapping->descriptor >= 0) close(mapping->descriptor);
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  return Unmap(ToDevice(address), mapping->bytes);
+}
+
+Expected<void*> CudaGpu::Import(int descriptor, size_t bytes) {
+  if (!facts_.shares_memory) return Status(Code::kUnsupported, "this GPU shares no memory");
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  const size_t granularity = Granularity();
+  if (bytes == 0 || bytes % granularity != 0) {
+    return Status(Code::kArg, "shared memory has whole pieces of " + std::to_string(granularity));
+  }
+  CUmemGenericAllocationHandle handle = 0;
+  void* const file = reinterpret_cast<void*>(static_cast<uintptr_t>(descriptor));
+  FTAR_RETURN_IF_ERROR(
+      driver_.ToStatus(driver_.cuMemImportFromShareableHandle(
+                           &handle, file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                       "cuMemImportFromShareableHandle"));
+  // Not every driver maps for reading alone.
+  Expected<CUdeviceptr> address = Map(handle, bytes, CU_MEM_ACCESS_FLAGS_PROT_READ);
+  if (!address.ok()) address = Map(handle, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  driver_.cuMemRelease(handle);
+  if (!address.ok()) return address.status();
+  Keep(*address, {.bytes = bytes});
+  return ToHost(*address);
+}
+
+Status CudaGpu::Unmap(void* address) { return FreeShared(address); }
+
+Expected<void*> CudaGpu::AllocatePinned(size_t bytes) {
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  void* address = nullptr;
+  constexpr unsigned kFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+  FTAR_RETURN_IF_ERROR(
+      driver_.ToStatus(driver_.cuMemHostAlloc(&address, bytes, kFlags), "cuMemHostAlloc"));
+  if (reinterpret_cast<uintptr_t>(address) % 4096 != 0) {
+    driver_.cuMemFreeHost(address);
+    return Status(Code::kDevice, "cuMemHostAlloc gave memory that begins within a page");
+  }
+  std::memset(address, 0, bytes);
+  return address;
+}
+
+Status CudaGpu::FreePinned(void* address) {
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  return driver_.ToStatus(driver_.cuMemFreeHost(address), "cuMemFreeHost");
+}
+
+// ---- streams
+
+// Writes are flushed to the whole system before the word that follows them (the default), and what
+// comes behind the wait sees what the host saw before it opened the gate. A remote writer, a
+// network card, is the business of who told the host of its data.
+Status CudaGpu::EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) {
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  auto* const users = static_cast<CUstream>(stream);
+  const auto write = [&](uint32_t* word, uint32_t value) {
+    return driver_.ToStatus(
+        driver_.cuStreamWriteValue32(users, ToDevice(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+        "cuStreamWriteValue32");
+  };
+  FTAR_RETURN_IF_ERROR(write(&gate->ready, 1));
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(
+      driver_.cuStreamWaitValue32(users, ToDevice(&gate->done), 1, CU_STREAM_WAIT_VALUE_EQ),
+      "cuStreamWaitValue32"));
+  if (outcome != nullptr) {
+    FTAR_RETURN_IF_ERROR(
+        driver_.ToStatus(driver_.cuMemcpyAsync(ToDevice(outcome), ToDevice(&gate->outcome),
+                                               sizeof(gate->outcome), users),
+                         "cuMemcpyAsync"));
+  }
+  FTAR_RETURN_IF_ERROR(write(&gate->done, 0));
+  return write(&gate->passed, 1);
+}
+
+Expected<bool> CudaGpu::Captures(StreamHandle stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(
+      driver_.cuStreamIsCapturing(static_cast<CUstream>(stream), &status), "cuStreamIsCapturing"));
+  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+// ---- kernels
+
+Status CudaGpu::LoadKernels() {
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  return kernels::LoadAll();
+}
+
+Status CudaGpu::Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) {
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  FTAR_RETURN_IF_ERROR(kernels::Launch(plan, plans_, kernels::FenceDomain::kRemote));
+  return driver_.ToStatus(
+      driver_.cuStreamWriteValue64(plans_, ToDevice(done), seq, CU_STREAM_WRITE_VALUE_DEFAULT),
+      "cuStreamWriteValue64");
+}
+
+Status CudaGpu::LaunchResident(void* control, int blocks) {
+  if (LaunchesBlock()) {
+    return Status(Code::kConfig, "CUDA_LAUNCH_BLOCKING",
+                  "CUDA_LAUNCH_BLOCKING makes every launch wait for its kernel, and the resident "
+                  "one does not end; unset it, or use the bounded executor");
+  }
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  return kernels::LaunchResident(control, blocks, resident_);
+}
+
+}  // namespace ftar::device

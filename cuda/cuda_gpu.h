@@ -1,0 +1,70 @@
+// A Gpu by CUDA: one device of this process, in its primary context.
+//
+// Every call makes that context current for its own time, so that a user's thread finds its device
+// unchanged. Kernels run on two private streams of the highest priority that wait for nobody: one
+// for plans, one for the resident kernel, which never ends by itself.
+#ifndef FTAR_CUDA_CUDA_GPU_H_
+#define FTAR_CUDA_CUDA_GPU_H_
+
+#include <map>
+#include <mutex>
+
+#include "device/gpu.h"
+#include "driver.h"
+
+namespace ftar::device {
+
+class CudaGpu final : public Gpu {
+ public:
+  // `device`: an ordinal; -1: the one of the calling thread's context, or else the first.
+  static Expected<std::unique_ptr<Gpu>> Open(int32_t device);
+  ~CudaGpu() override;
+
+  const Facts& facts() const override { return facts_; }
+  PointerFacts Identify(const void* address) const override;
+  bool Holds(const void* address, size_t bytes) const override;
+  Expected<SharedBlock> AllocateShared(size_t bytes) override;
+  Status FreeShared(void* address) override;
+  Expected<void*> Import(int descriptor, size_t bytes) override;
+  Status Unmap(void* address) override;
+  Expected<void*> AllocatePinned(size_t bytes) override;
+  Status FreePinned(void* address) override;
+  Status EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) override;
+  Expected<bool> Captures(StreamHandle stream) override;
+  Status LoadKernels() override;
+  Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) override;
+  Status LaunchResident(void* control, int blocks) override;
+  Status Health() override;
+
+ private:
+  struct Mapping {
+    size_t bytes = 0;
+    int descriptor = -1;  // of what is exported
+  };
+
+  CudaGpu(const Driver* driver, CUdevice device) : driver_(*driver), device_(device) {}
+  Status Start();
+  int Attribute(CUdevice_attribute attribute) const;
+  CUmemAllocationProp SharedMemory() const;
+  size_t Granularity() const;
+  // Maps the memory of a handle at an address of its own.
+  Expected<CUdeviceptr> Map(CUmemGenericAllocationHandle handle, size_t bytes,
+                            CUmemAccess_flags access);
+  Status Unmap(CUdeviceptr address, size_t bytes);
+  void Keep(CUdeviceptr address, const Mapping& mapping);
+  Expected<Mapping> Forget(void* address);
+
+  const Driver& driver_;
+  const CUdevice device_;
+  Facts facts_;
+  CUcontext context_ = nullptr;
+  CUstream plans_ = nullptr;
+  CUstream resident_ = nullptr;
+
+  std::mutex mutex_;
+  std::map<void*, Mapping> mappings_;  // guarded by mutex_
+};
+
+}  // namespace ftar::device
+
+#endif  // FTAR_CUDA_CUDA_GPU_H_
