@@ -131,45 +131,21 @@ Status DeviceSpace::Copy(void* to, const void* from, size_t bytes) {
   return FromCuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
 }
 
-Status DeviceSpace::ReduceOnce(const SpaceReduction& r) {
-  void* const destination = r.dst;
-  const Expected<Plan> plan = PlanReduction({.dtype = r.dtype,
-                                             .redop = r.redop,
-                                             .sources = r.sources,
-                                             .destinations = {&destination, 1},
-                                             .count = r.count,
-                                             .divisor = r.divisor,
-                                             .scale = r.scale,
-                                             .to_partial = r.to_partial});
-  if (!plan.ok()) return plan.status();
-  FTAR_RETURN_IF_ERROR(Launch(plan.value(), nullptr));
-  return FromCuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-}
-
 Status DeviceSpace::Reduce(const SpaceReduction& reduction) {
-  FTAR_RETURN_IF_ERROR(reduce::CheckReduction(reduction));
-  if (reduction.sources.size() <= kMaxSources) return ReduceOnce(reduction);
-  // What the first ones give together is the first source beside the next ones, in their order.
   const Dtype accumulator = reduce::AccumulatorOf(reduction.dtype, reduction.redop);
-  const Expected<void*> partial = Allocate(reduction.count * reduce::ElementBytes(accumulator));
-  if (!partial.ok()) return partial.status();
-  std::span<const Source> left = reduction.sources;
-  std::vector<Source> some;
-  Status status;
-  while (status.ok() && !left.empty()) {
-    const size_t taken = std::min(left.size(), kMaxSources - some.size());
-    some.insert(some.end(), left.begin(), left.begin() + static_cast<ptrdiff_t>(taken));
-    left = left.subspan(taken);
-    SpaceReduction part = reduction;
-    part.sources = some;
-    if (!left.empty()) {
-      part.to_partial = true;
-      part.dst = partial.value();
-    }
-    status = ReduceOnce(part);
-    some = {{.data = partial.value(), .format = accumulator, .weight = 1.0}};
+  void* partial = nullptr;
+  if (reduction.sources.size() > kMaxSources) {
+    const Expected<void*> made = Allocate(reduction.count * reduce::ElementBytes(accumulator));
+    if (!made.ok()) return made.status();
+    partial = *made;
   }
-  const Status freed = Free(partial.value());
+  const Expected<std::vector<Plan>> plans = PlanTurns(reduction, partial);
+  Status status = plans.status();
+  for (size_t i = 0; status.ok() && i < plans.value().size(); ++i) {
+    status = Launch(plans.value()[i], nullptr);
+  }
+  if (status.ok()) status = FromCuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  const Status freed = partial == nullptr ? Status::Ok() : Free(partial);
   return status.ok() ? freed : status;
 }
 

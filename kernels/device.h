@@ -67,7 +67,6 @@ class DeviceSpace : public reduce::Space {
   Status Reduce(const reduce::SpaceReduction& reduction) override;
 
  private:
-  Status ReduceOnce(const reduce::SpaceReduction& reduction);
   reduce::MemoryKind kind_;
 };
 

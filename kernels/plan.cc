@@ -204,6 +204,34 @@ Expected<Plan> PlanReduction(const Reduction& r, const Control& control, const S
   return plan;
 }
 
+Expected<std::vector<Plan>> PlanTurns(const reduce::SpaceReduction& reduction, void* partial) {
+  FTAR_RETURN_IF_ERROR(reduce::CheckReduction(reduction));
+  // What the first ones give together is the first source beside the next ones, in their order.
+  const Dtype accumulator = reduce::AccumulatorOf(reduction.dtype, reduction.redop);
+  std::span<const reduce::Source> left = reduction.sources;
+  std::vector<reduce::Source> some;
+  std::vector<Plan> plans;
+  while (!left.empty()) {
+    const size_t taken = std::min(left.size(), kMaxSources - some.size());
+    some.insert(some.end(), left.begin(), left.begin() + static_cast<ptrdiff_t>(taken));
+    left = left.subspan(taken);
+    const bool last = left.empty();
+    void* const destination = last ? reduction.dst : partial;
+    const Expected<Plan> plan = PlanReduction({.dtype = reduction.dtype,
+                                               .redop = reduction.redop,
+                                               .sources = some,
+                                               .destinations = {&destination, 1},
+                                               .count = reduction.count,
+                                               .divisor = reduction.divisor,
+                                               .scale = reduction.scale,
+                                               .to_partial = reduction.to_partial || !last});
+    if (!plan.ok()) return plan.status();
+    plans.push_back(*plan);
+    some = {{.data = partial, .format = accumulator, .weight = 1.0}};
+  }
+  return plans;
+}
+
 Expected<Plan> PlanCopy(const void* from, std::span<void* const> to, size_t bytes,
                         const Control& control, const Shape& wish) {
   if (to.size() > kMaxDestinations) return Refused("at most 16 destinations");

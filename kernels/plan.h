@@ -6,11 +6,13 @@
 #define FTAR_KERNELS_PLAN_H_
 
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/job.h"
 #include "kernels/tuning.h"
 #include "kernels/variants.h"
+#include "reduce/space.h"
 
 namespace ftar::kernels {
 
@@ -48,6 +50,10 @@ struct Plan {
 // that is none.
 Expected<Plan> PlanReduction(const Reduction& reduction, const Control& control = {},
                              const Shape& wish = {});
+
+// Any number of sources, one destination: more than 16 are reduced in turns, which changes no bit.
+// `partial`: memory for `count` results in the accumulator's type, read only if there are turns.
+Expected<std::vector<Plan>> PlanTurns(const reduce::SpaceReduction& reduction, void* partial);
 
 // Bytes from one place to up to 16; to none where only the checksum is wanted.
 Expected<Plan> PlanCopy(const void* from, std::span<void* const> to, size_t bytes,
