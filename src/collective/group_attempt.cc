@@ -111,6 +111,7 @@ uint64_t GroupMachine::Allocate(Op& op, uint64_t bytes) {
   Todo& todo = Push(Todo::Kind::kAllocate);
   todo.id = next_staging_++;
   todo.bytes = bytes;
+  todo.seq = op.seq;
   op.staging.push_back(todo.id);
   return todo.id;
 }

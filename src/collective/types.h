@@ -125,6 +125,7 @@ struct Todo {
   Kind kind = Kind::kWork;
   uint64_t id = 0;
   uint64_t bytes = 0;
+  Seq seq = kNoSeq;  // kAllocate: the operation that it is for
   Work work;
   SendFrame frame;
   Outcome outcome;
