@@ -94,6 +94,15 @@ constexpr Knob kKnobs[] = {
      "leaves it alone."},
     {K::kTcpCrc, "tcp_crc", F, "on", "", 0, 0, kAgreed, kShown,
      "Check every frame on a TCP link by CRC32C."},
+    {K::kGpu, "gpu", S, "auto", "", 0, 0, kOwn, kShown,
+     "Library that drives this member's GPU; auto takes libftar-cuda.so when a call needs one, off "
+     "none."},
+    {K::kGpuExecutor, "gpu_executor", E, "bounded", "bounded|resident", 0, 0, kOwn, kShown,
+     "bounded launches a kernel a piece, resident keeps one running that waits for pieces: "
+     "quicker, "
+     "for a GPU that is not shared."},
+    {K::kGpuBlocks, "gpu_blocks", I, "2", "", 1, 4, kOwn, kShown,
+     "Blocks of 512 threads of the resident kernel."},
     {K::kLog, "log", E, "warn", "off|error|warn|info|debug|trace", 0, 0, kOwn, kShown,
      "How much is logged."},
     {K::kLogFile, "log_file", S, "", "", 0, 0, kOwn, kShown,

@@ -44,6 +44,9 @@ enum class KnobId : uint8_t {
   kTcpStreams,
   kTcpCongestion,
   kTcpCrc,
+  kGpu,
+  kGpuExecutor,
+  kGpuBlocks,
   kLog,
   kLogFile,
   kCount

@@ -58,4 +58,11 @@ Expected<std::unique_ptr<Gpu>> OpenGpu(const std::string& library, int32_t devic
   return gpu;
 }
 
+bool DriverIsLoaded() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  dlclose(driver);
+  return true;
+}
+
 }  // namespace ftar::device

@@ -23,6 +23,9 @@ using OpenGpuFunction = Gpu* (*)(uint32_t version, int32_t device, char* why, si
 // Code::kDevice. The library stays loaded for good: its kernels may still run.
 Expected<std::unique_ptr<Gpu>> OpenGpu(const std::string& library, int32_t device);
 
+// Whether this process uses CUDA at all. Without it no address is a GPU's, and nothing is loaded.
+bool DriverIsLoaded();
+
 }  // namespace ftar::device
 
 #endif  // FTAR_DEVICE_LOAD_H_

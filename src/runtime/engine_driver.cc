@@ -19,6 +19,7 @@ using collective::Work;
 // Below this a copy is cheaper than remembering who still reads the bytes.
 constexpr size_t kCopyBytesMax = 1024;
 constexpr size_t kStagingCachedMax = 256u << 20;
+constexpr TimeNs kDevicePollNs = 20 * kMicrosecond;
 constexpr TimeNs kRetryNs = 10 * kMillisecond;  // giving up without memory
 
 uint64_t LargestCacheBytes() {
@@ -43,8 +44,8 @@ EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* h
 
 EngineDriver::~EngineDriver() {
   // The pool owns only what it was given back.
-  for (auto& [key, staging] : staging_) pool_.Give(staging.block, 0);
-  inbound_.ForEach([&](Inbound& inbound) { pool_.Give(inbound.own, 0); });
+  for (auto& [key, staging] : staging_) GiveBlock(staging.home, staging.block, 0);
+  inbound_.ForEach([&](Inbound& inbound) { GiveBlock(inbound.own_home, inbound.own, 0); });
 }
 
 void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
@@ -158,7 +159,7 @@ void EngineDriver::Abandon(TimeNs now, const Status& why) {
 void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
   hook_group_ = group;
   switch (todo.kind) {
-    case Todo::Kind::kAllocate: return Allocate(now, group, todo.id, todo.bytes);
+    case Todo::Kind::kAllocate: return Allocate(now, group, todo);
     case Todo::Kind::kFree: return FreeStaging(now, group, todo.id);
     case Todo::Kind::kWork: return DoWork(now, group, todo.work);
     case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
@@ -179,6 +180,12 @@ void EngineDriver::SendControl(const engine::PeerMessage& message) {
   wire::FrameHeader header;
   header.kind = wire::FrameKind::kControl;
   header.payload_bytes = static_cast<uint32_t>(bytes.size());
+  if (!found->second.waiting.empty()) {
+    Peer::Waiting& behind = found->second.waiting.emplace_back();
+    behind.frame.header = header;
+    behind.control = bytes;
+    return;
+  }
   found->second.link->Send(header, {}, bytes, true, 0);
   sent_ = true;
 }
@@ -202,10 +209,14 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
     return;
   }
   const BufferRef& payload = frame.payload;
+  if (InDeviceMemory(group, payload)) return SendStaged(now, &found->second, group, frame);
   const std::byte* data = nullptr;
   if (payload.bytes > 0) {
     data = Resolve(group, payload, false);
     if (data == nullptr) return Fail(now, Code::kInternal, "a send reaches outside of its buffer");
+  }
+  if (!found->second.waiting.empty() && kind != wire::FrameKind::kAck) {
+    return SendBehind(&found->second, group, frame, 0);
   }
   const bool copy = payload.bytes <= kCopyBytesMax;
   const uint64_t cookie = copy ? 0 : StartFlight(frame.to, group, frame.header.seq, payload);
@@ -213,12 +224,14 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   sent_ = true;
 }
 
-void EngineDriver::Allocate(TimeNs now, GroupKey group, uint64_t id, uint64_t bytes) {
-  Staging& staging = staging_[{group, id}];  // first: nobody would own a block without a place
-  staging = {pool_.Take(bytes), bytes, 0, false};
+void EngineDriver::Allocate(TimeNs now, GroupKey group, const Todo& todo) {
+  const Home home = OnDevice(group, todo.seq) ? Home::kDevice : Home::kHost;
+  // The place first: nobody would own a block without one.
+  Staging& staging = staging_[{group, todo.id}];
+  staging = {TakeBlock(home, todo.bytes), home, todo.bytes, 0, false};
   if (staging.block.data != nullptr) return;
-  staging_.erase({group, id});
-  Fail(now, Code::kMemory, "no memory for " + std::to_string(bytes) + " bytes of staging");
+  staging_.erase({group, todo.id});
+  Fail(now, Code::kMemory, "no memory for " + std::to_string(todo.bytes) + " bytes of staging");
 }
 
 bool EngineDriver::GatherSources(GroupKey group, const Work& work) {
@@ -277,6 +290,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   }
   // Whoever gives up still saves what it must restore, and restores it; nobody waits for those.
   if (failed_ && work.id != 0) return;
+  if (OnDevice(group, work.seq)) return DoDeviceWork(now, group, work);
   std::byte* const dst = Resolve(group, work.dst, true);
   bool good = dst != nullptr;
   if (good && reduces) {
@@ -323,8 +337,9 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
   const Seq seq = outcome.seq;
   // Normally nothing is in flight here: with fault tolerance the engine has cancelled it. Without,
   // the buffers stay ours until the last send has left.
-  if (!deferred_.empty() || HasFlights(group, seq)) {
-    deferred_.push_back({group, std::move(outcome)});
+  const uint64_t number = OnDevice(group, seq) ? accelerator_->submitted() : 0;
+  if (!deferred_.empty() || !IsFree(group, seq, number)) {
+    deferred_.push_back({group, number, std::move(outcome)});
     return;
   }
   outcome.delivered_ns = now;
@@ -332,9 +347,15 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
   Strike(FaultStage::kBetween, seq, -1);
 }
 
+// `number`: of the last plan that may touch its buffers, 0 if none does.
+bool EngineDriver::IsFree(GroupKey group, Seq seq, uint64_t number) const {
+  const bool running = number > 0 && number > accelerator_->done() && accelerator_->status().ok();
+  return !running && !HasFlights(group, seq);
+}
+
 void EngineDriver::DeliverFinished(TimeNs now) {
   while (!deferred_.empty() &&
-         !HasFlights(deferred_.front().group, deferred_.front().outcome.seq)) {
+         IsFree(deferred_.front().group, deferred_.front().outcome.seq, deferred_.front().number)) {
     Deferred next = std::move(deferred_.front());
     deferred_.pop_front();
     next.outcome.delivered_ns = now;
@@ -345,6 +366,8 @@ void EngineDriver::DeliverFinished(TimeNs now) {
 TimeNs EngineDriver::devices_deadline() const {
   TimeNs first = kNever;
   for (const auto& device : devices_) first = std::min(first, device->next_deadline());
+  // A GPU rings no bell.
+  if (accelerator_ && !accelerator_->idle()) first = std::min(first, polled_ns_ + kDevicePollNs);
   return first;
 }
 
@@ -381,6 +404,7 @@ void EngineDriver::CloseInForkedChild() {
 EngineDriver::Counters EngineDriver::counters() const {
   Counters out = counters_;
   out.staging_bytes = pool_.used_bytes() + pool_.cached_bytes();
+  if (accelerator_) out.staging_bytes += accelerator_->bytes();
   return out;
 }
 

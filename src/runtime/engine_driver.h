@@ -23,6 +23,7 @@
 #include "base/slot_table.h"
 #include "engine/engine.h"
 #include "reduce/types.h"
+#include "runtime/accelerator.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
 #include "runtime/test_hook.h"
@@ -62,6 +63,10 @@ class EngineDriver {
   void StrikeBefore(Seq seq) { Strike(FaultStage::kBefore, seq, -1); }
   bool dropping() const { return dropping_; }  // test hook: the network is gone, silently
   StagingPool& staging() { return pool_; }
+  // From now on operations may lie in the GPU's memory. Once.
+  void Use(std::unique_ptr<Accelerator> accelerator) { accelerator_ = std::move(accelerator); }
+  // Null if there is none.
+  Accelerator* accelerator() { return accelerator_.get(); }
 
   void Feed(TimeNs now, const engine::Event& event) {
     Guard([&] { Step(now, event); });
@@ -118,6 +123,16 @@ class EngineDriver {
       uint64_t received_bytes = 0;  // when it came
     };
     std::deque<Resting> resting;  // the first one still rests; of those behind it some may not
+    // Frames whose bytes are still on their way out of the GPU's memory, and all behind them but
+    // acks.
+    struct Waiting {
+      uint64_t number = 0;  // of the plan that brings the bytes
+      uint64_t cookie = 0;
+      GroupKey group = 0;
+      collective::SendFrame frame;
+      std::vector<std::byte> control;  // a control frame's payload
+    };
+    std::deque<Waiting> waiting;
   };
   struct Inbound {
     MemberId from;
@@ -126,12 +141,14 @@ class EngineDriver {
     std::span<const std::byte> payload;
     std::shared_ptr<const void> lent;  // the payload lies in its sender's memory, kept mapped
     StagingBlock own;
+    Home own_home = Home::kHost;
     uint32_t flights = 0;   // sends that read it
     bool released = false;  // by the engine
     bool detached = false;
   };
   struct Staging {
     StagingBlock block;
+    Home home = Home::kHost;
     uint64_t bytes = 0;
     uint32_t flights = 0;
     bool released = false;
@@ -164,6 +181,24 @@ class EngineDriver {
     engine_->Step(now, event);
   }
 
+  // engine_driver_device.cc: operations in the GPU's memory
+  bool OnDevice(GroupKey group, Seq seq) const;
+  bool InDeviceMemory(GroupKey group, const collective::BufferRef& ref) const;
+  bool PollAccelerator(TimeNs now);
+  void DoDeviceWork(TimeNs now, GroupKey group, const collective::Work& work);
+  Expected<uint64_t> SubmitWork(TimeNs now, GroupKey group, const collective::Work& work,
+                                std::byte* dst);
+  bool PinInbound(TimeNs now, uint64_t id);
+  void SendStaged(TimeNs now, Peer* peer, GroupKey group, const collective::SendFrame& frame);
+  Expected<uint64_t> Stage(TimeNs now, GroupKey group, const collective::SendFrame& frame,
+                           collective::BufferRef* staged);
+  void SendBehind(Peer* peer, GroupKey group, const collective::SendFrame& frame, uint64_t number);
+  void FlushWaiting(Peer* peer);
+  void DropWaiting(GroupKey group, Seq seq);
+  void QuietAccelerator(TimeNs now);
+  StagingBlock TakeBlock(Home home, size_t bytes);
+  void GiveBlock(Home home, StagingBlock block, TimeNs now);
+
   // engine_driver_events.cc: what devices say
   void OnCompletion(TimeNs now, transport::Device& device, transport::Completion& completion);
   void OnReceived(TimeNs now, const transport::Completion& completion);
@@ -190,7 +225,7 @@ class EngineDriver {
   void CopyBytes(GroupKey group, const collective::Work& work, const std::byte* src,
                  std::byte* dst);
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
-  void Allocate(TimeNs now, GroupKey group, uint64_t id, uint64_t bytes);
+  void Allocate(TimeNs now, GroupKey group, const collective::Todo& todo);
   void Fail(TimeNs now, Code code, const std::string& text);
   // `peer`: to whom the frame at hand goes; invalid where there is none.
   void Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer = {});
@@ -216,6 +251,7 @@ class EngineDriver {
   void CancelSends(TimeNs now, GroupKey group, Seq seq);
   void FinishSends(GroupKey group, Seq seq);
   bool HasFlights(GroupKey group, Seq seq) const;
+  bool IsFree(GroupKey group, Seq seq, uint64_t number) const;
   void DeliverFinished(TimeNs now);
 
   std::unique_ptr<engine::Engine> engine_;
@@ -227,6 +263,21 @@ class EngineDriver {
   const uint64_t cached_bytes_max_;
   TestHook hook_;
   StagingPool pool_;
+  std::unique_ptr<Accelerator> accelerator_;
+  struct DeviceWork {
+    uint64_t number = 0;  // of its last plan
+    GroupKey group = 0;
+    collective::Work work;
+  };
+  std::deque<DeviceWork> device_works_;
+  struct Staged {  // what was brought out last: the next peer gets the same bytes
+    GroupKey group = 0;
+    collective::BufferRef from, to;
+    uint64_t number = 0;
+  };
+  Staged staged_;
+  uint64_t next_staged_ = 0;
+  TimeNs polled_ns_ = 0;
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;
   SlotTable<Inbound> inbound_;
@@ -237,10 +288,12 @@ class EngineDriver {
   size_t flights_used_ = 0;
   struct Deferred {
     GroupKey group = 0;
+    uint64_t number = 0;  // of the last plan that may touch its buffers
     collective::Outcome outcome;
   };
-  std::deque<Deferred>
-      deferred_;  // without fault tolerance: delivered when their last send has left
+  // Delivered when the GPU has let go of their buffers and, without fault tolerance, their last
+  // send has left.
+  std::deque<Deferred> deferred_;
   std::vector<transport::Completion> completions_;
   std::vector<reduce::Source> sources_;  // scratch
   engine::Ready ready_;                  // scratch

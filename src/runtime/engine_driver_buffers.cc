@@ -75,7 +75,12 @@ void EngineDriver::RestoreInputs() {
   for (auto saved = saved_.rbegin(); saved != saved_.rend(); ++saved) {
     std::byte* const user = Resolve(saved->group, saved->user, /*write=*/true);
     const std::byte* const kept = Resolve(saved->group, saved->kept, /*write=*/false);
-    if (user != nullptr && kept != nullptr) std::memcpy(user, kept, saved->kept.bytes);
+    if (user == nullptr || kept == nullptr) continue;
+    if (OnDevice(saved->group, saved->user.id)) {
+      static_cast<void>(accelerator_->Copy(user, kept, saved->kept.bytes));
+    } else {
+      std::memcpy(user, kept, saved->kept.bytes);
+    }
   }
   saved_.clear();
 }
@@ -87,14 +92,14 @@ void EngineDriver::FreeStaging(TimeNs now, GroupKey group, uint64_t id) {
                 [&](const Saved& saved) { return saved.group == group && saved.kept.id == id; });
   found->second.released = true;
   if (found->second.flights > 0) return;  // EndFlight gives it back
-  pool_.Give(found->second.block, now);
+  GiveBlock(found->second.home, found->second.block, now);
   staging_.erase(found);
 }
 
 void EngineDriver::DropInbound(TimeNs now, uint64_t id) {
   Inbound& inbound = *inbound_.Find(id);
   if (inbound.link != nullptr) inbound.link->Release(inbound.token);
-  pool_.Give(inbound.own, now);
+  GiveBlock(inbound.own_home, inbound.own, now);
   inbound_.Remove(id);
 }
 
@@ -188,6 +193,7 @@ bool EngineDriver::HasFlights(GroupKey group, Seq seq) const {
 
 void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
   if (flights_used_ == 0) return;
+  DropWaiting(group, seq);
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->CancelOp(group, seq);
   }
@@ -213,7 +219,7 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
   }
   inbound_.ForEach([&](Inbound& inbound) {
     if (inbound.from != peer || inbound.link == nullptr) return;
-    if (inbound.lent != nullptr) {
+    if (inbound.lent != nullptr || inbound.own.data != nullptr) {
       // Its era is over with its sender; should something read it still, that does not count.
       inbound.link = nullptr;
       return;
@@ -232,11 +238,12 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
 }
 
 void EngineDriver::ForgetAll(TimeNs now) {
+  if (accelerator_) QuietAccelerator(now);
   // What was received is of no use any more; giving it back first spares the copies that a
   // revocation makes.
   inbound_.ForEach([&](Inbound& inbound) {
     if (inbound.link != nullptr) inbound.link->Release(inbound.token);
-    pool_.Give(inbound.own, now);
+    GiveBlock(inbound.own_home, inbound.own, now);
   });
   inbound_.Clear();
   std::vector<MemberId> all;

@@ -22,7 +22,8 @@ bool Ended(engine::Phase phase) {
 
 bool EngineDriver::Poll(TimeNs now) {
   if (dropping_) return false;
-  bool any = false;
+  polled_ns_ = now;
+  bool any = accelerator_ && PollAccelerator(now);
   for (const auto& device : devices_) {
     Guard([&] {
       completions_.clear();
@@ -131,6 +132,7 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   }
   const bool was_up = std::exchange(peer.up, false);
   peer.link = nullptr;
+  peer.waiting.clear();
   // A way that never worked is no evidence against the peer while there is another one to try.
   if (!was_up && peer.card.id.valid()) {
     bool after = false;

@@ -121,9 +121,21 @@ Expected<void*> Job::MemAlloc(size_t bytes) {
   return impl_->memory().Allocate(bytes);
 }
 
+Expected<void*> Job::MemAllocDevice(size_t bytes, int32_t device) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->MemAllocDevice(bytes, device);
+}
+
 Status Job::MemFree(void* memory) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  return impl_->memory().Free(memory);
+  return impl_->MemFree(memory);
 }
+
+Expected<device::Gpu*> Job::Gpu(int32_t device) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->Gpu(device);
+}
+
+device::Gpu* Job::GpuIfAny() { return impl_->forked() ? nullptr : impl_->GpuIfAny(); }
 
 }  // namespace ftar::runtime

@@ -19,6 +19,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "collective/types.h"
+#include "device/gpu.h"
 #include "wire/messages.h"
 #include "wire/view.h"
 
@@ -77,6 +78,12 @@ struct OpRequest {
   double weight = 0;       // NaN: the member's (the step's, else 1)
   int64_t timeout_ns = 0;  // 0: none
   std::function<void(const collective::Outcome&)> on_done;
+  bool on_device = false;  // both buffers are the GPU's
+  // On a user's stream: begins when the stream gets there, and the stream goes on when it is
+  // delivered. `device_outcome` is written in the stream's order.
+  bool on_stream = false;
+  void* stream = nullptr;
+  void* device_outcome = nullptr;
 };
 
 class Op;  // one started operation; shared by the caller's handle and the job
@@ -148,7 +155,16 @@ class Job : public std::enable_shared_from_this<Job> {
 
   Expected<void*> MemAlloc(
       size_t bytes);  // 64-byte aligned at least; shared-memory backed where possible
+  // Of the job's GPU; -1: whichever that is.
+  Expected<void*> MemAllocDevice(size_t bytes, int32_t device);
   Status MemFree(void* memory);
+
+  // The job's GPU, opened by the first call that needs it, which takes seconds. kArg if `device` is
+  // another one, kDevice if none works. -1: the job's, or this thread's current one. Valid as long
+  // as the job.
+  Expected<device::Gpu*> Gpu(int32_t device);
+  // For a call that may or may not be about a GPU: null if this process uses none.
+  device::Gpu* GpuIfAny();
 
   // True on the thread that is inside one of this job's callbacks now.
   static bool InCallback();

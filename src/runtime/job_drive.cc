@@ -105,9 +105,11 @@ void Job::Impl::NoteSuccessors(TimeNs now) {
 }
 
 bool Job::Impl::Pump(TimeNs now) {
-  if (closed_down_) return false;
+  // Graphs may be launched after this member's end: somebody has to answer.
+  const bool streams = PumpStreams(now);
+  if (closed_down_) return streams;
   ++pumps_;
-  bool any = driver_->Poll(now);
+  bool any = driver_->Poll(now) || streams;
   any |= PumpControl(now);
   const bool tick = now >= driver_->next_deadline();
   if (tick) driver_->Feed(now, engine::Tick{});
@@ -142,7 +144,8 @@ void Job::Impl::Wake() {
 // earlier, or if something waits for room in a link whose doorbell it armed before.
 void Job::Impl::WakeIfNeeded() {
   if (sleepers_ == 0) return;
-  const TimeNs wanted = std::min(driver_->next_deadline(), driver_->devices_deadline());
+  const TimeNs wanted =
+      std::min({driver_->next_deadline(), driver_->devices_deadline(), look_at_streams_ns_});
   if (wanted < sleep_until_ || driver_->sending() || closed_down_ ||
       (control_ && control_->wants_write())) {
     Wake();
@@ -156,8 +159,9 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   const TimeNs now = Now();
   TimeNs control = control_ && !closed_down_ ? control_->next_deadline() : kNever;
   if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
-  sleep_until_ = std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),
-                           deaf ? kNever : driver_->devices_deadline(), control});
+  sleep_until_ =
+      std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),
+                deaf ? kNever : driver_->devices_deadline(), control, look_at_streams_ns_});
   const TimeNs span = SleepFor(now, sleep_until_, kNever, kNever, kNever);
   pollfd fds[8];
   nfds_t count = 0;

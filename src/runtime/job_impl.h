@@ -20,6 +20,7 @@
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,6 +32,7 @@
 #include "runtime/engine_driver.h"
 #include "runtime/events.h"
 #include "runtime/fork_guard.h"
+#include "runtime/gates.h"
 #include "runtime/hosting.h"
 #include "runtime/job.h"
 #include "runtime/memory.h"
@@ -79,6 +81,11 @@ class Job::Impl final : public DriverHost, public ForkAware {
   MemberId self() const { return self_; }
   const Config& config() const { return config_; }
   EventQueue& events() { return events_; }
+  // job_streams.cc
+  Expected<device::Gpu*> Gpu(int32_t device);
+  device::Gpu* GpuIfAny();
+  Expected<void*> MemAllocDevice(size_t bytes, int32_t device);
+  Status MemFree(void* memory);
   UserMemory& memory() { return memory_; }
 
   // DriverHost
@@ -99,7 +106,19 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
  private:
   enum class Wheel { kNobody, kUser, kProgress };
+  // A call that its stream has not reached yet, or that stands behind one in its group.
+  struct Held {
+    OpPtr op;
+    bool ready = false;  // its stream is there, or it has none
+  };
+  // What a graph calls again whenever it is launched.
+  struct Captured {
+    GroupPtr group;
+    OpRequest request;
+    device::Gate* gate = nullptr;
+  };
   struct GroupState {
+    std::deque<Held> held;
     std::deque<OpPtr> ops;         // called and not delivered, in order of seq
     std::deque<OpPtr> unnumbered;  // called before this member knew its first seq
     OutcomeHistory history;
@@ -137,7 +156,22 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void ResolveCoordinator(Lock& lock);
   Lock TakeLock();  // asks a spinning driver to let go
 
+  // job_streams.cc
+  void LookForGpu();
+  void FreeDeviceMemory();
+  Status EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops);
+  void LetGo(const std::vector<OpPtr>& ops, const Status& why);
+  void Hold(TimeNs now, GroupState& state, const std::vector<OpPtr>& ops);
+  bool StartHeld(TimeNs now, GroupState& state);
+  void Replay(TimeNs now, const Captured& captured);
+  bool PumpStreams(TimeNs now);
+  void OpenGate(const OpPtr& op);
+
   // job_ops.cc
+  void Launch(TimeNs now, const OpPtr& op);
+  Status CheckStart(const GroupPtr& group) const;
+  Expected<std::vector<OpPtr>> MakeOps(TimeNs now, const GroupPtr& group,
+                                       std::vector<OpRequest> requests);
   Status CheckUsable() const;  // forked, destroyed, out
   Status FillRequest(GroupState& state, GroupKey group, OpRequest* request, Op* op);
   ViewPtr LayoutView(GroupState& state, GroupKey group, Epoch epoch);
@@ -209,6 +243,17 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status ended_;                                       // why this member is out
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some
   bool leave_requested_ = false;
+
+  // Streams.
+  std::unique_ptr<GatePool> gates_;
+  std::vector<Captured> captured_;
+  size_t held_ = 0;        // in all groups
+  TimeNs streams_ns_ = 0;  // when a stream last arrived
+  TimeNs look_at_streams_ns_ = kNever;
+  std::set<void*> device_memory_;           // ftarMemAlloc's
+  std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_
+  std::atomic<device::Gpu*> gpu_{nullptr};  // the driver's, once it is open
+  std::atomic<bool> process_uses_gpu_{false};
 
   // Steps.
   bool step_pending_ = false;

@@ -45,6 +45,7 @@ Status Job::Impl::CheckUsable() const {
 Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
+  LookForGpu();
   auto group = std::make_shared<Group>();
   group->name = name;
   group->key = engine::KeyOf(name);
@@ -76,7 +77,7 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   }
   if (const auto info = driver_->engine().group_info(key)) {
     out.first_seq = info->first_seq;
-    out.next_seq = info->next_seq;
+    out.next_seq = info->next_seq + (state == groups_.end() ? 0 : state->second.held.size());
   }
   return out;
 }
@@ -151,17 +152,19 @@ Status Job::Impl::CheckOverlap(const std::vector<OpPtr>& fresh) const {
   return Status::Ok();
 }
 
-Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
-                                              std::vector<OpRequest> requests) {
-  Lock lock = TakeLock();
+Status Job::Impl::CheckStart(const GroupPtr& group) const {
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (group->closed) return Status(Code::kState, "group", "the group is closed");
   if (leave_requested_) return Status(Code::kLeft, "this member is leaving");
   if (driver_->engine().phase() == engine::Phase::kJoining) {
     return Status(Code::kState, "job", "the job is not ready yet");
   }
+  return Status::Ok();
+}
+
+Expected<std::vector<OpPtr>> Job::Impl::MakeOps(TimeNs now, const GroupPtr& group,
+                                                std::vector<OpRequest> requests) {
   GroupState& state = groups_[group->key];
-  const TimeNs now = Now();
   std::vector<OpPtr> out;
   for (OpRequest& request : requests) {
     auto op = std::make_shared<Op>();
@@ -173,20 +176,51 @@ Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
     op->handle = next_handle_++;
     out.push_back(std::move(op));
   }
-  FTAR_RETURN_IF_ERROR(CheckOverlap(out));
-  for (const OpPtr& op : out) {
-    starting_.push_back(op);
-    if (step_number_ > 0) step_ops_.push_back(op);
-    if (driver_->hook().armed()) {
-      const auto info = driver_->engine().group_info(group->key);
-      driver_->StrikeBefore(info ? info->next_seq : 0);
+  return out;
+}
+
+// The engine hears of the call.
+void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
+  starting_.push_back(op);
+  if (step_number_ > 0) step_ops_.push_back(op);
+  if (driver_->hook().armed()) {
+    const auto info = driver_->engine().group_info(op->group);
+    driver_->StrikeBefore(info ? info->next_seq : 0);
+  }
+  driver_->Feed(now, engine::StartOp{op->group, op->request.spec, op->handle});
+  Settle(now);
+}
+
+Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
+                                              std::vector<OpRequest> requests) {
+  Lock lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(CheckStart(group));
+  const TimeNs now = Now();
+  Expected<std::vector<OpPtr>> made = MakeOps(now, group, std::move(requests));
+  if (!made.ok()) return made.status();
+  std::vector<OpPtr> fresh = *made;
+  const bool streams = std::any_of(fresh.begin(), fresh.end(),
+                                   [](const OpPtr& op) { return op->request.on_stream; });
+  if (streams) {
+    lock.unlock();
+    Status entered = EnterStreams(group, &fresh);
+    lock.lock();
+    if (entered.ok()) entered = CheckStart(group);
+    if (!entered.ok()) {
+      LetGo(*made, entered);
+      return entered;
     }
-    driver_->Feed(now, engine::StartOp{group->key, op->request.spec, op->handle});
-    Settle(now);
+  }
+  GroupState& state = groups_[group->key];
+  if (streams || !state.held.empty()) {
+    Hold(now, state, fresh);
+  } else {
+    FTAR_RETURN_IF_ERROR(CheckOverlap(fresh));
+    for (const OpPtr& op : fresh) Launch(now, op);
   }
   WakeIfNeeded();
   RunCallbacks(lock);
-  return out;
+  return made;
 }
 
 void Job::Impl::OnStarted(const engine::Started& started) {
@@ -262,6 +296,7 @@ void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome outcome) {
   }
   op->outcome = std::move(outcome);
   op->status = std::move(verdict);
+  if (op->gate != nullptr) OpenGate(op);
   op->done.store(true, std::memory_order_release);
   delivered_ = true;
 }
@@ -273,6 +308,9 @@ void Job::Impl::FinishAll(const Status& status) {
     for (const OpPtr& op : state.unnumbered) open.push_back(op);
   }
   for (const OpPtr& op : starting_) open.push_back(op);
+  for (auto& [key, state] : groups_) {
+    for (const Held& held : state.held) open.push_back(held.op);
+  }
   std::sort(open.begin(), open.end(),
             [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
   for (const OpPtr& op : open) {
@@ -286,8 +324,10 @@ void Job::Impl::FinishAll(const Status& status) {
   for (auto& [key, state] : groups_) {
     state.ops.clear();
     state.unnumbered.clear();
+    state.held.clear();
   }
   starting_.clear();
+  held_ = 0;
 }
 
 // Why a wait may end before its operation: nobody can decide (design 5). The operation lives on.

@@ -17,9 +17,17 @@ constexpr size_t kExportedBytesMin = 64 * 1024;
 
 }  // namespace
 
+BlockSource HostSource() {
+  return {[](size_t bytes) {
+            const size_t alignment = bytes >= 65536 ? 4096 : kStagingAlignment;
+            return static_cast<std::byte*>(aligned_alloc(alignment, bytes));
+          },
+          [](std::byte* block) { free(block); }};
+}
+
 StagingPool::~StagingPool() {
   for (const std::vector<Cached>& list : free_) {
-    for (const Cached& cached : list) free(cached.block.data);
+    for (const Cached& cached : list) source_.free(cached.block.data);
   }
 }
 
@@ -41,8 +49,7 @@ StagingBlock StagingPool::Take(size_t bytes) {
     if (allowed_ == 0) return {};
     if (allowed_ > 0) --allowed_;
     const size_t capacity = CapacityOf(size_class);
-    const size_t alignment = capacity >= 65536 ? 4096 : kStagingAlignment;
-    out.data = static_cast<std::byte*>(aligned_alloc(alignment, capacity));
+    out.data = source_.allocate(capacity);
     if (out.data == nullptr) return {};
     out.capacity = capacity;
   }
@@ -54,14 +61,14 @@ void StagingPool::Give(StagingBlock block, TimeNs now) {
   if (block.data == nullptr) return;
   used_bytes_ -= block.capacity;
   if (cached_bytes_ + block.capacity > cached_bytes_max_) {
-    free(block.data);
+    source_.free(block.data);
     return;
   }
   try {
     free_[ClassOf(block.capacity)].push_back({block, now});
     cached_bytes_ += block.capacity;
   } catch (const std::bad_alloc&) {  // none even to remember it by
-    free(block.data);
+    source_.free(block.data);
   }
 }
 
@@ -74,7 +81,7 @@ void StagingPool::Trim(TimeNs now, TimeNs idle_ns) {
     });
     for (auto it = list.begin(); it != keep; ++it) {
       cached_bytes_ -= it->block.capacity;
-      free(it->block.data);
+      source_.free(it->block.data);
     }
     list.erase(list.begin(), keep);
   }

@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,6 +24,16 @@ namespace ftar::runtime {
 
 inline constexpr size_t kStagingAlignment = 64;
 
+// Where a block lies: in the host's memory, in memory that host and GPU both read, or in the GPU's.
+enum class Home : uint8_t { kHost, kPinned, kDevice };
+
+// Where a pool's blocks come from.
+struct BlockSource {
+  std::function<std::byte*(size_t bytes)> allocate;  // null: none left
+  std::function<void(std::byte*)> free;
+};
+BlockSource HostSource();
+
 struct StagingBlock {
   std::byte* data = nullptr;
   size_t capacity = 0;
@@ -30,7 +42,8 @@ struct StagingBlock {
 class StagingPool {
  public:
   // At most `cached_bytes_max` lie unused; more goes back to the system at once.
-  explicit StagingPool(size_t cached_bytes_max) : cached_bytes_max_(cached_bytes_max) {}
+  explicit StagingPool(size_t cached_bytes_max, BlockSource source = HostSource())
+      : cached_bytes_max_(cached_bytes_max), source_(std::move(source)) {}
   ~StagingPool();
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
@@ -57,6 +70,7 @@ class StagingPool {
   static size_t CapacityOf(size_t size_class) { return size_t{256} << size_class; }
 
   const size_t cached_bytes_max_;
+  const BlockSource source_;
   size_t cached_bytes_ = 0, used_bytes_ = 0;
   int64_t allowed_ = -1;
   std::array<std::vector<Cached>, kClasses> free_;

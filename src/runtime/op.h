@@ -24,6 +24,9 @@ class Op {
   uint64_t send_bytes = 0;  // what kSend and kRecv references may reach
   uint64_t recv_bytes = 0;
   TimeNs start_ns = 0;
+  // Its stream's side; open when it is done. Null: no stream.
+  device::Gate* gate = nullptr;
+  bool in_graph = false;
   uint64_t step = 0;  // counts StepBegin; ops of one step share it
   std::atomic<bool> done{false};
   Status status;

@@ -1,0 +1,224 @@
+// Operations on users' streams: they are called when their stream gets to them, in the order of the
+// calls, and the stream goes on when they are delivered. And the GPU that they are on.
+//
+// Nothing is put onto a stream under the job's lock: that may wait until the stream gets on, which
+// may wait for an operation of ours.
+#include <algorithm>
+#include <utility>
+
+#include "device/load.h"
+#include "runtime/job_impl.h"
+
+namespace ftar::runtime {
+namespace {
+
+// How often somebody looks whether a stream has arrived: more rarely the longer none has.
+constexpr TimeNs kLookMinNs = 10 * kMicrosecond;
+constexpr TimeNs kLookMaxNs = 500 * kMicrosecond;
+
+device::Gate::Outcome ToGate(const collective::Outcome& outcome) {
+  device::Gate::Outcome out;
+  out.status = static_cast<int32_t>(outcome.status);
+  out.participants = outcome.participants;
+  out.weight_sum = outcome.weight_sum;
+  out.seq = outcome.seq;
+  out.epoch = outcome.epoch;
+  return out;
+}
+
+device::Gate::Outcome Refused(const Status& why) {
+  device::Gate::Outcome out;
+  out.status = static_cast<int32_t>(why.code());
+  out.seq = kNoSeq;
+  return out;
+}
+
+}  // namespace
+
+// ---- the GPU
+
+Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
+  const std::lock_guard<std::mutex> alone(gpu_mutex_);
+  device::Gpu* gpu = gpu_.load(std::memory_order_acquire);
+  if (gpu == nullptr) {
+    const std::string& library = config_.text(KnobId::kGpu);
+    if (library == "off") return Status(Code::kUnsupported, "gpu", "the knob gpu is off");
+    Accelerator::Options options;
+    if (library != "auto") options.library = library;
+    options.device = device;
+    const bool resident = config_.text(KnobId::kGpuExecutor) == "resident";
+    options.executor.kind =
+        resident ? device::ExecutorKind::kResident : device::ExecutorKind::kBounded;
+    options.executor.blocks = static_cast<int>(config_.integer(KnobId::kGpuBlocks));
+    options.executor.stuck_ns = timeout_ns_;
+    auto opened = Accelerator::Open(options);
+    if (!opened.ok()) return opened.status();
+    Lock lock = TakeLock();
+    FTAR_RETURN_IF_ERROR(CheckUsable());
+    gpu = &(*opened)->gpu();
+    log_.Info("runtime", "GPU " + std::to_string(gpu->facts().device) + ": " + gpu->facts().name);
+    gates_ = std::make_unique<GatePool>(gpu);
+    driver_->Use(std::move(opened.value()));
+    gpu_.store(gpu, std::memory_order_release);
+  }
+  if (device >= 0 && device != gpu->facts().device) {
+    return Status(Code::kArg, "device",
+                  "device is " + std::to_string(device) + ", and this job uses GPU " +
+                      std::to_string(gpu->facts().device));
+  }
+  return gpu;
+}
+
+// Asked by every operation, so that it must cost nothing where there is no GPU.
+device::Gpu* Job::Impl::GpuIfAny() {
+  device::Gpu* const open = gpu_.load(std::memory_order_acquire);
+  if (open != nullptr || !process_uses_gpu_.load(std::memory_order_relaxed)) return open;
+  const Expected<device::Gpu*> gpu = Gpu(-1);
+  if (gpu.ok()) return *gpu;
+  process_uses_gpu_ = false;
+  log_.Warn("runtime", "no GPU: " + gpu.status().text());
+  return nullptr;
+}
+
+void Job::Impl::LookForGpu() {
+  const std::string& library = config_.text(KnobId::kGpu);
+  if (library == "off") return;
+  if (library != "auto" || device::DriverIsLoaded()) process_uses_gpu_ = true;
+}
+
+Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
+  const Expected<device::Gpu*> gpu = Gpu(device);
+  if (!gpu.ok()) return gpu.status();
+  const Expected<device::SharedBlock> made = (*gpu)->AllocateShared(bytes);
+  if (!made.ok()) return made.status();
+  Lock lock = TakeLock();
+  device_memory_.insert(made->address);
+  return made->address;
+}
+
+Status Job::Impl::MemFree(void* memory) {
+  bool on_device = false;
+  {
+    Lock lock = TakeLock();
+    on_device = device_memory_.erase(memory) > 0;
+  }
+  if (!on_device) return memory_.Free(memory);
+  return gpu_.load(std::memory_order_acquire)->FreeShared(memory);
+}
+
+// With the driver still there, and nothing running any more unless the GPU has failed.
+void Job::Impl::FreeDeviceMemory() {
+  if (!driver_ || driver_->accelerator() == nullptr) return;
+  Accelerator& accelerator = *driver_->accelerator();
+  if (!accelerator.Drain(0)) return;
+  for (void* const memory : device_memory_) {
+    static_cast<void>(accelerator.gpu().FreeShared(memory));
+  }
+  device_memory_.clear();
+}
+
+// ---- calls
+
+// Without the lock. What has been captured is called when its graph is launched, and is done with
+// as far as this call goes.
+Status Job::Impl::EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops) {
+  for (OpPtr& op : *ops) {
+    if (!op->request.on_stream) continue;
+    device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
+    const Expected<bool> captured = gpu->Captures(op->request.stream);
+    if (!captured.ok()) return captured.status();
+    {
+      Lock lock = TakeLock();
+      const Expected<device::Gate*> gate = gates_->Take();
+      if (!gate.ok()) return gate.status();
+      op->gate = *gate;
+    }
+    op->in_graph = *captured;
+    const Status put = gpu->EnqueueGate(op->request.stream, op->gate, op->request.device_outcome);
+    if (!put.ok()) return put;
+    if (!*captured) continue;
+    Lock lock = TakeLock();
+    captured_.push_back({group, op->request, op->gate});
+    look_at_streams_ns_ = 0;
+    op->gate = nullptr;
+    op->status = Status(Code::kState, "op",
+                        "the call was captured: a graph makes it, at every launch, and "
+                        "ftarGroupOutcome and device_outcome tell of each");
+    op->outcome.status = Code::kState;
+    op->done.store(true, std::memory_order_release);
+  }
+  std::erase_if(*ops, [](const OpPtr& op) { return op->in_graph; });
+  return Status::Ok();
+}
+
+// A call that fails after its stream's side is there: the stream passes.
+void Job::Impl::LetGo(const std::vector<OpPtr>& ops, const Status& why) {
+  for (const OpPtr& op : ops) {
+    if (op->gate == nullptr) continue;
+    gates_->Open(std::exchange(op->gate, nullptr), Refused(why), op->in_graph);
+  }
+}
+
+void Job::Impl::Hold(TimeNs now, GroupState& state, const std::vector<OpPtr>& ops) {
+  for (const OpPtr& op : ops) state.held.push_back({op, !op->request.on_stream});
+  held_ += ops.size();
+  streams_ns_ = look_at_streams_ns_ = now;
+  StartHeld(now, state);
+}
+
+// In the order of the calls, which is the same on all members. Whoever finds bytes of its own still
+// in use waits for that operation's end: its stream says that it may.
+bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
+  bool any = false;
+  while (!state.held.empty()) {
+    Held& next = state.held.front();
+    if (!next.ready) next.ready = GatePool::TakeReady(next.op->gate);
+    if (!next.ready || !CheckOverlap({next.op}).ok()) break;
+    const OpPtr op = std::move(next.op);
+    state.held.pop_front();
+    --held_;
+    Launch(now, op);
+    any = true;
+  }
+  return any;
+}
+
+// A graph has come to a call of its own: one more operation, as if it had been called now.
+void Job::Impl::Replay(TimeNs now, const Captured& captured) {
+  Status usable = CheckStart(captured.group);
+  if (usable.ok()) {
+    Expected<std::vector<OpPtr>> made = MakeOps(now, captured.group, {captured.request});
+    usable = made.status();
+    if (made.ok()) {
+      const OpPtr op = made->front();
+      op->gate = captured.gate;
+      op->in_graph = true;
+      groups_[captured.group->key].held.push_back({op, true});
+      ++held_;
+    }
+  }
+  if (!usable.ok()) gates_->Open(captured.gate, Refused(usable), /*again=*/true);
+}
+
+bool Job::Impl::PumpStreams(TimeNs now) {
+  if (held_ == 0 && captured_.empty()) {
+    look_at_streams_ns_ = kNever;
+    return false;
+  }
+  bool any = false;
+  for (const Captured& captured : captured_) {
+    if (!GatePool::TakeReady(captured.gate)) continue;
+    Replay(now, captured);
+    any = true;
+  }
+  for (auto& [key, state] : groups_) any |= StartHeld(now, state);
+  if (any) streams_ns_ = now;
+  look_at_streams_ns_ = now + std::clamp((now - streams_ns_) / 16, kLookMinNs, kLookMaxNs);
+  return any;
+}
+
+void Job::Impl::OpenGate(const OpPtr& op) {
+  gates_->Open(std::exchange(op->gate, nullptr), ToGate(op->outcome), op->in_graph);
+}
+
+}  // namespace ftar::runtime
