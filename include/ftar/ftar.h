@@ -472,16 +472,19 @@ FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo* inf
 
 typedef struct {
   size_t size;
-  ftarMemKind_t kind;   /* AUTO and HOST; CUDA is FTAR_ERR_UNSUPPORTED in this release */
-  int32_t device, numa; /* -1: any */
-  uint32_t flags;       /* 0 */
+  ftarMemKind_t kind; /* AUTO is HOST; CUDA is the GPU's, which the host cannot follow */
+  int32_t device;     /* of CUDA; -1: the job's GPU, at its first use this thread's current one */
+  int32_t numa;       /* must be -1 */
+  uint32_t flags;     /* 0 */
 } ftarMemDesc;
 #define FTAR_MEM_DESC_INIT \
   { sizeof(ftarMemDesc), FTAR_MEM_AUTO, -1, -1, 0 }
 
 /* At least 64-byte aligned, zeroed. 0 bytes: FTAR_ERR_ARG. NULL desc: defaults. Freed by
  * ftarMemFree or with the job. Members of one host read each other's blocks of 64 KiB and more
- * where they lie, which spares a copy. A forked child shares such a block with its parent. */
+ * where they lie, which spares a copy. A forked child shares such a block with its parent. GPU
+ * memory is not zeroed; FTAR_ERR_DEVICE: no GPU, no driver, or no libftar-cuda.so. Its first use
+ * takes seconds. */
 FTAR_API ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc* desc,
                                    void** memory);
 /* FTAR_ERR_ARG: not memory of this job. The caller sees to it that no operation uses it. */
@@ -519,14 +522,23 @@ typedef struct {
     sizeof(ftarOutcome), 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, { 0, 0 } \
   }
 
+/* An outcome for the GPU. */
+typedef struct {
+  ftarResult_t status;
+  int32_t participants;
+  double weight_sum;
+  uint64_t seq, epoch; /* seq: FTAR_NO_SEQ if the call was refused when its stream got there */
+} ftarDeviceOutcome;
+
 typedef struct {
   size_t size;
   ftarKind_t kind;
   ftarDtype_t dtype;
   ftarRedop_t redop; /* read by allreduce and reduce-scatter */
   uint32_t flags;    /* 0 */
-  /* Any alignment. In place is send == recv, and members may differ in that; any other overlap is
-   * FTAR_ERR_ARG. */
+  /* Host memory, or both the GPU's (cudaMalloc'ed, ftarMemAlloc'ed, a tensor's); an address is
+   * recognised. Without a stream the input must be ready. Any alignment. In place is send == recv,
+   * and members may differ in that; any other overlap is FTAR_ERR_ARG. */
   const void* send;
   void* recv;
   uint64_t count;     /* elements; see FTAR_ALLREDUCE and its neighbours. 0 is legal */
@@ -538,12 +550,20 @@ typedef struct {
                          0 and -1: the job's rules alone */
   uint64_t tag;       /* the caller's own, for logs */
   ftarMem_t send_mem, recv_mem; /* NULL, or registered memory that holds the buffer */
-  ftarStreamKind_t stream_kind; /* must be FTAR_STREAM_NONE */
-  int32_t device;               /* must be -1 */
-  void* stream;                 /* must be NULL */
+  /* FTAR_STREAM_CUDA: the call returns at once; the operation begins when `stream` (a cudaStream_t;
+   * NULL is the legacy default stream) has done what was put onto it before, and the stream goes on
+   * when the operation is delivered, whatever its status. Calls of one group begin in the order in
+   * which they were made. While the stream is captured, the call becomes part of the graph and is
+   * made again, with a seq of its own, at every launch: the handle given out is no operation's
+   * then, and a graph that is launched after ftarJobDestroy never ends. */
+  ftarStreamKind_t stream_kind;
+  int32_t device; /* -1, or the GPU that the job uses; its first use settles which */
+  void* stream;
   ftarDtype_t accumulate, wire; /* -1, or what the type gets anyway */
-  const char* plan;     /* "auto", "oneshot", "direct", "ring", the same on all; NULL: the knob */
-  void* device_outcome; /* must be NULL */
+  const char* plan; /* "auto", "oneshot", "direct", "ring", the same on all; NULL: the knob */
+  /* With a stream: an ftarDeviceOutcome in pinned or device memory, written in the stream's order,
+   * so that the next kernel on it may read it; or NULL. */
+  void* device_outcome;
   /* Once, with the final outcome; may be NULL. */
   void (*on_done)(const ftarOutcome* outcome, void* user);
   void* user;

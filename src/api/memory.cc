@@ -15,21 +15,18 @@ using api::Where;
 
 namespace {
 
-Status CheckDesc(const ftarMemDesc* in) {
-  ftarMemDesc desc = FTAR_MEM_DESC_INIT;
+Status ReadDesc(const ftarMemDesc* in, ftarMemDesc* out) {
+  ftarMemDesc& desc = *out;
   if (in != nullptr) FTAR_RETURN_IF_ERROR(api::ReadStruct(in, "desc", &desc));
   if (desc.kind < FTAR_MEM_AUTO || desc.kind > FTAR_MEM_CUDA) {
     return Status(Code::kArg, "desc.kind", "desc.kind is no kind of memory");
-  }
-  if (desc.kind == FTAR_MEM_CUDA) {
-    return Status(Code::kUnsupported, "desc.kind", "this build has no CUDA");
   }
   if (desc.flags != 0) {
     return Status(Code::kUnsupported, "desc.flags",
                   "desc.flags has a flag this library does not know");
   }
-  if (desc.device != -1) {
-    return Status(Code::kUnsupported, "desc.device", "desc.device must be -1 in this build");
+  if (desc.device != -1 && desc.kind != FTAR_MEM_CUDA) {
+    return Status(Code::kArg, "desc.device", "desc.device is for FTAR_MEM_CUDA");
   }
   if (desc.numa != -1) {
     return Status(Code::kUnsupported, "desc.numa", "desc.numa must be -1 in this release");
@@ -46,12 +43,15 @@ ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc* desc, 
     if (memory == nullptr) return Status(Code::kArg, "memory", "memory is null");
     *memory = nullptr;
     if (bytes == 0) return Status(Code::kArg, "bytes", "bytes is 0");
-    FTAR_RETURN_IF_ERROR(CheckDesc(desc));
+    ftarMemDesc wanted = FTAR_MEM_DESC_INIT;
+    FTAR_RETURN_IF_ERROR(ReadDesc(desc, &wanted));
     if (bytes > static_cast<size_t>(PTRDIFF_MAX)) {
       return Status(Code::kMemory, "bytes",
                     std::to_string(bytes) + " bytes are more than an address space has");
     }
-    Expected<void*> made = owner->job->MemAlloc(bytes);
+    Expected<void*> made = wanted.kind == FTAR_MEM_CUDA
+                               ? owner->job->MemAllocDevice(bytes, wanted.device)
+                               : owner->job->MemAlloc(bytes);
     if (made.ok()) *memory = *made;
     return made.status();
   });
@@ -77,7 +77,8 @@ ftarResult_t ftarMemRegister(ftarJob_t job, void* memory, size_t bytes, const ft
     if (reinterpret_cast<uintptr_t>(memory) > UINTPTR_MAX - bytes) {
       return Status(Code::kArg, "bytes", "bytes runs over the end of the address space");
     }
-    FTAR_RETURN_IF_ERROR(CheckDesc(desc));
+    ftarMemDesc wanted = FTAR_MEM_DESC_INIT;
+    FTAR_RETURN_IF_ERROR(ReadDesc(desc, &wanted));
     auto object = std::make_shared<api::MemObject>();
     object->data = memory;
     object->bytes = bytes;

@@ -34,6 +34,15 @@ Status ReadRequest(const ftarOpDesc* in, const std::string& prefix, const api::G
     context.members = info.members;
     context.my_rank = info.rank;
   }
+  if (desc.stream_kind == FTAR_STREAM_CUDA || desc.device != -1) {
+    const Expected<device::Gpu*> gpu = group.job->job->Gpu(desc.device);
+    if (!gpu.ok()) {
+      return Status(gpu.status().code(), prefix + ".device", gpu.status().text());
+    }
+    context.gpu = *gpu;
+  } else {
+    context.gpu = group.job->job->GpuIfAny();
+  }
   FTAR_RETURN_IF_ERROR(api::TranslateOp(desc, prefix, context, request));
   if (desc.on_done != nullptr) {
     request->on_done = [fn = desc.on_done, user = desc.user](const collective::Outcome& outcome) {

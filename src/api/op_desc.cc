@@ -60,13 +60,21 @@ Status CheckNumbers(const ftarOpDesc& desc, const std::string& prefix) {
 Status CheckReserved(const ftarOpDesc& desc, const std::string& prefix) {
   if (desc.flags != 0) return Unsupported(prefix, "flags", "has a flag this library does not know");
   if (desc.priority != 0) return Unsupported(prefix, "priority", "must be 0 in this release");
-  if (desc.stream_kind != FTAR_STREAM_NONE) {
-    return Unsupported(prefix, "stream_kind", "must be FTAR_STREAM_NONE in this build");
+  return Status::Ok();
+}
+
+Status CheckStream(const ftarOpDesc& desc, const std::string& prefix, const device::Gpu* gpu) {
+  if (desc.stream_kind == FTAR_STREAM_CUDA) {
+    if (desc.device_outcome == nullptr) return Status::Ok();
+    const bool reachable = gpu->Identify(desc.device_outcome).kind != device::PointerKind::kHost &&
+                           gpu->Holds(desc.device_outcome, sizeof(ftarDeviceOutcome));
+    if (reachable) return Status::Ok();
+    return Arg(prefix, "device_outcome", "is neither pinned memory nor the GPU's");
   }
-  if (desc.stream != nullptr) return Unsupported(prefix, "stream", "must be NULL in this build");
-  if (desc.device != -1) return Unsupported(prefix, "device", "must be -1 in this build");
+  if (desc.stream_kind != FTAR_STREAM_NONE) return Arg(prefix, "stream_kind", "is no kind");
+  if (desc.stream != nullptr) return Arg(prefix, "stream", "needs stream_kind FTAR_STREAM_CUDA");
   if (desc.device_outcome != nullptr) {
-    return Unsupported(prefix, "device_outcome", "must be NULL in this build");
+    return Arg(prefix, "device_outcome", "is written in the order of a stream, and there is none");
   }
   return Status::Ok();
 }
@@ -116,9 +124,37 @@ Status CheckMem(ftarMem_t mem, const Range& range, const std::string& prefix, co
   return Arg(prefix, field, "does not hold the whole buffer");
 }
 
+// Of an address that the call reads or writes.
+Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes,
+                  const std::string& prefix, const char* field, bool* on_device) {
+  *on_device = false;
+  if (gpu == nullptr || bytes == 0) return Status::Ok();
+  const device::PointerFacts facts = gpu->Identify(data);
+  *on_device = facts.kind == device::PointerKind::kDevice;
+  if (!*on_device) return Status::Ok();
+  if (facts.device != gpu->facts().device) {
+    return Arg(prefix, field,
+               "is on GPU " + std::to_string(facts.device) + ", and this job uses GPU " +
+                   std::to_string(gpu->facts().device));
+  }
+  if (gpu->Holds(data, bytes)) return Status::Ok();
+  return Arg(prefix, field, "is not allocated as far as count says");
+}
+
+// Both buffers are the GPU's, or both the host's, or there is only one.
+Status CheckPlaces(const ftarOpDesc& desc, const std::string& prefix, const device::Gpu* gpu,
+                   uint64_t send_bytes, uint64_t recv_bytes, bool* on_device) {
+  bool send = false, recv = false;
+  FTAR_RETURN_IF_ERROR(CheckPlace(gpu, desc.send, send_bytes, prefix, "send", &send));
+  FTAR_RETURN_IF_ERROR(CheckPlace(gpu, desc.recv, recv_bytes, prefix, "recv", &recv));
+  *on_device = send || recv;
+  if (send_bytes == 0 || recv_bytes == 0 || send == recv) return Status::Ok();
+  return Arg(prefix, "recv", "and send must both be the GPU's memory or both the host's");
+}
+
 // `unit`: bytes of `count` elements.
 Status CheckBuffers(const ftarOpDesc& desc, const std::string& prefix, const OpContext& context,
-                    uint64_t unit) {
+                    uint64_t unit, bool* on_device) {
   const uint64_t members = static_cast<uint64_t>(context.members > 0 ? context.members : 1);
   Range send{reinterpret_cast<uintptr_t>(desc.send), unit};
   Range recv{reinterpret_cast<uintptr_t>(desc.recv), unit};
@@ -134,6 +170,8 @@ Status CheckBuffers(const ftarOpDesc& desc, const std::string& prefix, const OpC
   }
   FTAR_RETURN_IF_ERROR(CheckMem(desc.send_mem, send, prefix, "send_mem"));
   FTAR_RETURN_IF_ERROR(CheckMem(desc.recv_mem, recv, prefix, "recv_mem"));
+  FTAR_RETURN_IF_ERROR(CheckPlaces(desc, prefix, context.gpu, send.bytes, recv.bytes, on_device));
+  if (*on_device) return Status::Ok();
   const bool covered = desc.send == desc.recv && send.bytes <= recv.bytes;
   if (!covered && MappedTogether(desc.send, send.bytes, desc.recv, recv.bytes)) return Status::Ok();
   if (!covered && !IsMapped(desc.send, send.bytes)) {
@@ -183,6 +221,9 @@ void FillSpec(const ftarOpDesc& desc, runtime::OpRequest* request) {
   request->recv = barrier ? nullptr : desc.recv;
   request->weight = desc.weight;
   request->timeout_ns = spec.timeout_ns;
+  request->on_stream = desc.stream_kind == FTAR_STREAM_CUDA;
+  request->stream = desc.stream;
+  request->device_outcome = desc.device_outcome;
 }
 
 }  // namespace
@@ -206,6 +247,7 @@ Status TranslateOp(const ftarOpDesc& desc, const std::string& prefix, const OpCo
   FTAR_RETURN_IF_ERROR(CheckEnumerations(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckNumbers(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckReserved(desc, prefix));
+  FTAR_RETURN_IF_ERROR(CheckStream(desc, prefix, context.gpu));
   FTAR_RETURN_IF_ERROR(CheckFormats(desc, prefix));
   FTAR_RETURN_IF_ERROR(ParsePlan(desc.plan, prefix + ".plan", &request->spec.plan));
   if (desc.kind == FTAR_BROADCAST && (desc.root < 0 || desc.root >= context.members)) {
@@ -218,7 +260,7 @@ Status TranslateOp(const ftarOpDesc& desc, const std::string& prefix, const OpCo
   } else {
     uint64_t bytes = 0;
     FTAR_RETURN_IF_ERROR(CountBytes(desc, prefix, &bytes));
-    FTAR_RETURN_IF_ERROR(CheckBuffers(desc, prefix, context, bytes));
+    FTAR_RETURN_IF_ERROR(CheckBuffers(desc, prefix, context, bytes, &request->on_device));
   }
   FillSpec(desc, request);
   return Status::Ok();

@@ -16,7 +16,8 @@ namespace ftar::api {
 // it.
 struct OpContext {
   int32_t members = 1;
-  int32_t my_rank = -1;  // -1: not known yet
+  int32_t my_rank = -1;              // -1: not known yet
+  const device::Gpu* gpu = nullptr;  // null: every address is the host's
 };
 // Broadcast's root and the segments of reduce-scatter and all-gather depend on the group.
 inline bool NeedsContext(ftarKind_t kind) {

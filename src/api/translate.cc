@@ -1,8 +1,10 @@
 #include "api/translate.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "api/structs.h"
+#include "device/gpu.h"
 #include "plan/role.h"
 #include "reduce/types.h"
 
@@ -10,6 +12,10 @@ namespace ftar::api {
 namespace {
 
 // The public numbers are frozen; the internal ones follow them.
+static_assert(sizeof(ftarDeviceOutcome) == sizeof(device::Gate::Outcome) &&
+              offsetof(ftarDeviceOutcome, weight_sum) ==
+                  offsetof(device::Gate::Outcome, weight_sum) &&
+              offsetof(ftarDeviceOutcome, epoch) == offsetof(device::Gate::Outcome, epoch));
 static_assert(static_cast<int>(Code::kTimeout) == FTAR_TIMEOUT);
 static_assert(static_cast<int>(Code::kArg) == FTAR_ERR_ARG);
 static_assert(static_cast<int>(Code::kHandle) == FTAR_ERR_HANDLE);
