@@ -1,0 +1,109 @@
+// FakeGpu: device::Gpu without a GPU, exported as a library that libftar loads in place of
+// libftar-cuda.so (knob gpu). Kernels run on the host, thread after thread, with the arithmetic of
+// the real ones; one that touches what is not the GPU's breaks the GPU, as an illegal address does.
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "device/load.h"
+#include "fake_memory.h"
+#include "fake_stream.h"
+#include "kernels/host_grid.h"
+
+namespace ftar::fakegpu {
+namespace {
+
+Status Broken() { return Status(Code::kDevice, "the fake GPU is broken: an illegal address"); }
+
+// The job's addresses as the host can follow them; false if one of them is nothing of the GPU's.
+bool Reach(kernels::Job* job) {
+  const FakeMemory& memory = FakeMemory::Get();
+  bool good = true;
+  for (uint32_t i = 0; i < job->sources; ++i) {
+    job->source[i] = memory.Reach(job->source[i]);
+    good = good && job->source[i] != nullptr;
+  }
+  for (uint32_t i = 0; i < job->destinations; ++i) {
+    job->destination[i] = memory.Reach(job->destination[i]);
+    good = good && job->destination[i] != nullptr;
+  }
+  return good;
+}
+
+class FakeGpu : public device::Gpu {
+ public:
+  FakeGpu() {
+    facts_.name = "fake GPU";
+    facts_.multiprocessors = 1;
+    facts_.memory_bytes = uint64_t{1} << 30;
+    facts_.shares_memory = true;
+  }
+
+  const device::Facts& facts() const override { return facts_; }
+  device::PointerFacts Identify(const void* address) const override {
+    return FakeMemory::Get().Identify(address);
+  }
+  bool Holds(const void* address, size_t bytes) const override {
+    return FakeMemory::Get().Holds(address, bytes);
+  }
+  Expected<device::SharedBlock> AllocateShared(size_t bytes) override {
+    return FakeMemory::Get().AllocateDevice(bytes);
+  }
+  Status FreeShared(void* address) override { return FakeMemory::Get().FreeDevice(address); }
+  Expected<void*> Import(int descriptor, size_t bytes) override {
+    return FakeMemory::Get().Import(descriptor, bytes);
+  }
+  Status Unmap(void* address) override { return FakeMemory::Get().FreeDevice(address); }
+  Expected<void*> AllocatePinned(size_t bytes) override {
+    return FakeMemory::Get().AllocatePinned(bytes);
+  }
+  Status FreePinned(void* address) override { return FakeMemory::Get().FreePinned(address); }
+
+  Status EnqueueGate(device::StreamHandle stream, device::Gate* gate, void* outcome) override {
+    return PutGate(static_cast<Stream*>(stream), gate, outcome) ? Status::Ok() : Broken();
+  }
+  Expected<bool> Captures(device::StreamHandle stream) override {
+    if (CurrentMood() == Mood::kBroken) return Broken();
+    return static_cast<Stream*>(stream)->capturing();
+  }
+
+  Status LoadKernels() override { return Health(); }
+  Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) override {
+    kernels::Plan copy = plan;
+    const bool put = kernels_.Put([copy, done, seq]() mutable {
+      if (copy.blocks > 0 && (!Reach(&copy.job) || !kernels::RunOnHost(copy).ok())) {
+        return SetMood(Mood::kBroken);
+      }
+      std::atomic_ref<uint64_t>(*done).store(seq, std::memory_order_release);
+    });
+    return put ? Status::Ok() : Broken();
+  }
+  Status LaunchResident(void* /*control*/, int /*blocks*/) override {
+    return Status(Code::kUnsupported, "the fake GPU has no resident kernel");
+  }
+  Status Health() override { return CurrentMood() == Mood::kBroken ? Broken() : Status::Ok(); }
+
+ private:
+  device::Facts facts_;
+  Stream kernels_;
+};
+
+}  // namespace
+}  // namespace ftar::fakegpu
+
+extern "C" __attribute__((visibility("default"))) ftar::device::Gpu* ftarOpenGpu(uint32_t version,
+                                                                                 int32_t device,
+                                                                                 char* why,
+                                                                                 size_t why_bytes) {
+  if (version != ftar::device::kGpuInterface) {
+    std::snprintf(why, why_bytes, "the fake GPU is of another version");
+    return nullptr;
+  }
+  if (device > 0) {
+    std::snprintf(why, why_bytes, "there is one fake GPU, number 0");
+    return nullptr;
+  }
+  return new ftar::fakegpu::FakeGpu;
+}

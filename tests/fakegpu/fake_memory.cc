@@ -1,0 +1,127 @@
+#include "fake_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ftar::fakegpu {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+size_t Pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+Status NoMemory() { return Status(Code::kMemory, "the fake GPU has no memory left"); }
+
+}  // namespace
+
+FakeMemory& FakeMemory::Get() {
+  static auto* const memory = new FakeMemory;  // kernels may outlive main
+  return *memory;
+}
+
+Expected<device::SharedBlock> FakeMemory::Map(int descriptor, size_t bytes) {
+  void* const shown = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, descriptor, 0);
+  void* const reachable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (shown == MAP_FAILED || reachable == MAP_FAILED) return NoMemory();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  allocations_[reinterpret_cast<uintptr_t>(shown)] = {device::PointerKind::kDevice, bytes,
+                                                      reachable, descriptor};
+  return device::SharedBlock{shown, bytes, descriptor};
+}
+
+Expected<device::SharedBlock> FakeMemory::AllocateDevice(size_t bytes) {
+  const int descriptor = memfd_create("fakegpu", MFD_CLOEXEC);
+  if (descriptor < 0) return Status::System("memfd_create", errno);
+  const size_t rounded = Pages(bytes);
+  if (ftruncate(descriptor, static_cast<off_t>(rounded)) != 0) {
+    close(descriptor);
+    return NoMemory();
+  }
+  return Map(descriptor, rounded);
+}
+
+Expected<void*> FakeMemory::Import(int descriptor, size_t bytes) {
+  const int own = dup(descriptor);
+  if (own < 0) return Status::System("dup", errno);
+  const Expected<device::SharedBlock> block = Map(own, Pages(bytes));
+  if (!block.ok()) return block.status();
+  return block->address;
+}
+
+Status FakeMemory::FreeDevice(void* address) {
+  if (address == nullptr) return Status::Ok();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = allocations_.find(reinterpret_cast<uintptr_t>(address));
+  if (found == allocations_.end() || found->second.kind != device::PointerKind::kDevice) {
+    return Status(Code::kArg, "no device allocation begins there");
+  }
+  munmap(address, found->second.bytes);
+  munmap(found->second.reachable, found->second.bytes);
+  close(found->second.descriptor);
+  allocations_.erase(found);
+  return Status::Ok();
+}
+
+Expected<void*> FakeMemory::AllocatePinned(size_t bytes) {
+  const size_t rounded = Pages(bytes);
+  void* const memory =
+      mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return NoMemory();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  allocations_[reinterpret_cast<uintptr_t>(memory)] = {device::PointerKind::kPinned, rounded,
+                                                       memory, -1};
+  return memory;
+}
+
+Status FakeMemory::FreePinned(void* address) {
+  if (address == nullptr) return Status::Ok();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = allocations_.find(reinterpret_cast<uintptr_t>(address));
+  if (found == allocations_.end() || found->second.kind != device::PointerKind::kPinned) {
+    return Status(Code::kArg, "no pinned allocation begins there");
+  }
+  munmap(address, found->second.bytes);
+  allocations_.erase(found);
+  return Status::Ok();
+}
+
+// Under mutex_.
+const FakeMemory::Allocation* FakeMemory::Find(const void* address, size_t* offset) const {
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  auto next = allocations_.upper_bound(wanted);
+  if (next == allocations_.begin()) return nullptr;
+  --next;
+  *offset = wanted - next->first;
+  return *offset < next->second.bytes ? &next->second : nullptr;
+}
+
+device::PointerFacts FakeMemory::Identify(const void* address) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t offset = 0;
+  const Allocation* found = Find(address, &offset);
+  if (found == nullptr) return {};
+  return {found->kind, 0};
+}
+
+bool FakeMemory::Holds(const void* address, size_t bytes) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t offset = 0;
+  const Allocation* found = Find(address, &offset);
+  return found != nullptr && bytes <= found->bytes - offset;
+}
+
+void* FakeMemory::Reach(const void* address) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t offset = 0;
+  const Allocation* found = Find(address, &offset);
+  return found == nullptr ? nullptr : static_cast<std::byte*>(found->reachable) + offset;
+}
+
+size_t FakeMemory::allocations() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return allocations_.size();
+}
+
+}  // namespace ftar::fakegpu

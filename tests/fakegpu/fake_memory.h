@@ -1,0 +1,52 @@
+// The fake GPU's memory: what the GPU owns lies behind addresses that the host cannot follow, so
+// that a library which follows one by mistake dies of it.
+//
+// A device allocation is a memfd, mapped twice: without any access at the address that is given
+// out, and readable at one that only the fake's kernels know. Other processes map it by its
+// descriptor. Any thread.
+#ifndef FTAR_TESTS_FAKEGPU_FAKE_MEMORY_H_
+#define FTAR_TESTS_FAKEGPU_FAKE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "device/gpu.h"
+
+namespace ftar::fakegpu {
+
+class FakeMemory {
+ public:
+  static FakeMemory& Get();
+
+  Expected<device::SharedBlock> AllocateDevice(size_t bytes);
+  Expected<void*> Import(int descriptor, size_t bytes);
+  Status FreeDevice(void* address);  // of either
+  Expected<void*> AllocatePinned(size_t bytes);
+  Status FreePinned(void* address);
+
+  device::PointerFacts Identify(const void* address) const;
+  bool Holds(const void* address, size_t bytes) const;
+  // Where the host finds what the GPU has at `address`; null where the GPU has nothing, as in
+  // ordinary memory of the host.
+  void* Reach(const void* address) const;
+  size_t allocations() const;
+
+ private:
+  struct Allocation {
+    device::PointerKind kind = device::PointerKind::kDevice;
+    size_t bytes = 0;
+    void* reachable = nullptr;
+    int descriptor = -1;
+  };
+  Expected<device::SharedBlock> Map(int descriptor, size_t bytes);
+  const Allocation* Find(const void* address, size_t* offset) const;
+
+  mutable std::mutex mutex_;
+  std::map<uintptr_t, Allocation> allocations_;
+};
+
+}  // namespace ftar::fakegpu
+
+#endif  // FTAR_TESTS_FAKEGPU_FAKE_MEMORY_H_

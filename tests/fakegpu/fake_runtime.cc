@@ -1,0 +1,106 @@
+// The part of CUDA's runtime that a test's user needs, over the fake GPU: memory, streams, graphs.
+// The names and the numbers are CUDA's, so that a program written for it (ftar-perf, the example)
+// runs over this one unchanged.
+#include <cstring>
+#include <memory>
+
+#include "fake_memory.h"
+#include "fake_stream.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+using ftar::fakegpu::FakeMemory;
+using ftar::fakegpu::Graph;
+using ftar::fakegpu::Mood;
+using ftar::fakegpu::Stream;
+
+namespace {
+
+constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kIllegalAddress = 700;
+
+Stream* DefaultStream() {
+  static auto* const stream = new Stream;  // kernels may outlive main
+  return stream;
+}
+
+Stream* Of(void* stream) {
+  return stream == nullptr ? DefaultStream() : static_cast<Stream*>(stream);
+}
+
+// Host memory of any kind, or the GPU's.
+void* Anywhere(const void* address) {
+  void* const reachable = FakeMemory::Get().Reach(address);
+  return reachable == nullptr ? const_cast<void*>(address) : reachable;
+}
+
+int Done(bool good) { return good ? kSuccess : kIllegalAddress; }
+
+}  // namespace
+
+EXPORT int cudaGetDeviceCount(int* count) { return *count = 1, kSuccess; }
+EXPORT int cudaSetDevice(int device) { return device == 0 ? kSuccess : kInvalidValue; }
+
+EXPORT int cudaMalloc(void** out, size_t bytes) {
+  const auto block = FakeMemory::Get().AllocateDevice(bytes);
+  if (!block.ok()) return kOutOfMemory;
+  return *out = block->address, kSuccess;
+}
+EXPORT int cudaFree(void* address) {
+  return FakeMemory::Get().FreeDevice(address).ok() ? kSuccess : kInvalidValue;
+}
+EXPORT int cudaMallocHost(void** out, size_t bytes) {
+  const auto block = FakeMemory::Get().AllocatePinned(bytes);
+  if (!block.ok()) return kOutOfMemory;
+  return *out = *block, kSuccess;
+}
+EXPORT int cudaFreeHost(void* address) {
+  return FakeMemory::Get().FreePinned(address).ok() ? kSuccess : kInvalidValue;
+}
+
+EXPORT int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int /*kind*/, void* stream) {
+  return Done(Of(stream)->Put([=] { std::memcpy(Anywhere(to), Anywhere(from), bytes); }));
+}
+EXPORT int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
+  const int put = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  return put == kSuccess ? Done(DefaultStream()->Wait()) : put;
+}
+EXPORT int cudaMemsetAsync(void* to, int value, size_t bytes, void* stream) {
+  return Done(Of(stream)->Put([=] { std::memset(Anywhere(to), value, bytes); }));
+}
+EXPORT int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* user) {
+  return Done(Of(stream)->Put([=] { function(user); }));
+}
+
+EXPORT int cudaStreamCreateWithFlags(void** out, unsigned /*flags*/) {
+  return *out = new Stream, kSuccess;
+}
+EXPORT int cudaStreamDestroy(void* stream) {
+  delete static_cast<Stream*>(stream);
+  return kSuccess;
+}
+EXPORT int cudaStreamSynchronize(void* stream) { return Done(Of(stream)->Wait()); }
+
+EXPORT int cudaStreamBeginCapture(void* stream, int /*mode*/) {
+  return Of(stream)->BeginCapture(), kSuccess;
+}
+EXPORT int cudaStreamEndCapture(void* stream, void** graph) {
+  return *graph = new Graph(Of(stream)->EndCapture()), kSuccess;
+}
+EXPORT int cudaGraphInstantiate(void** out, void* graph, unsigned long long /*flags*/) {
+  return *out = new Graph(*static_cast<Graph*>(graph)), kSuccess;
+}
+EXPORT int cudaGraphLaunch(void* graph, void* stream) {
+  return Done(Of(stream)->PutGraph(*static_cast<Graph*>(graph)));
+}
+EXPORT int cudaGraphDestroy(void* graph) { return delete static_cast<Graph*>(graph), kSuccess; }
+EXPORT int cudaGraphExecDestroy(void* graph) { return cudaGraphDestroy(graph); }
+
+EXPORT const char* cudaGetErrorString(int error) {
+  return error == kSuccess ? "no error" : "an error of the fake GPU";
+}
+
+// What no real one has: moods, and what is still allocated.
+EXPORT void fakeGpuBreak() { SetMood(Mood::kBroken); }
+EXPORT void fakeGpuHang() { SetMood(Mood::kHung); }
+EXPORT void fakeGpuHeal() { SetMood(Mood::kWell); }
+EXPORT size_t fakeGpuAllocations() { return FakeMemory::Get().allocations(); }

@@ -1,0 +1,125 @@
+#include "fake_stream.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "fake_memory.h"
+
+namespace ftar::fakegpu {
+namespace {
+
+std::atomic<Mood> mood{Mood::kWell};
+
+void Doze() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+}  // namespace
+
+void SetMood(Mood wanted) { mood.store(wanted); }
+Mood CurrentMood() { return mood.load(); }
+
+Stream::Stream() : thread_([this] { Main(); }) {}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    queue_.clear();
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+bool Stream::Put(Action action) {
+  if (CurrentMood() == Mood::kBroken) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (capturing_) {
+    recording_.push_back(std::move(action));
+  } else {
+    queue_.push_back(std::move(action));
+  }
+  changed_.notify_all();
+  return true;
+}
+
+bool Stream::PutGraph(const Graph& graph) {
+  for (const Action& action : graph) {
+    if (!Put(action)) return false;
+  }
+  return true;
+}
+
+bool Stream::Wait() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (busy_ || !queue_.empty()) {
+    if (CurrentMood() == Mood::kBroken) return false;
+    changed_.wait_for(lock, std::chrono::milliseconds(1));
+  }
+  return CurrentMood() == Mood::kWell;
+}
+
+void Stream::BeginCapture() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  capturing_ = true;
+  recording_.clear();
+}
+
+Graph Stream::EndCapture() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  capturing_ = false;
+  return std::exchange(recording_, {});
+}
+
+bool Stream::capturing() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return capturing_;
+}
+
+void Stream::Main() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    if (queue_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    if (CurrentMood() == Mood::kBroken) queue_.clear();
+    if (CurrentMood() != Mood::kWell) {
+      changed_.wait_for(lock, std::chrono::milliseconds(1));
+      continue;
+    }
+    const Action action = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    action();
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+bool PutGate(Stream* stream, device::Gate* gate, void* outcome) {
+  const auto word = [](uint32_t& of) { return std::atomic_ref<uint32_t>(of); };
+  const bool first =
+      stream->Put([gate, word] { word(gate->ready).store(1, std::memory_order_release); });
+  const bool second = stream->Put([gate, word] {
+    while (word(gate->done).load(std::memory_order_acquire) != 1) {
+      if (CurrentMood() == Mood::kBroken) return;
+      Doze();
+    }
+  });
+  const bool third = stream->Put([gate, word, outcome] {
+    if (CurrentMood() == Mood::kBroken) return;
+    if (outcome != nullptr) {
+      void* const at = FakeMemory::Get().Reach(outcome);
+      if (at == nullptr) return SetMood(Mood::kBroken);  // an illegal address
+      std::memcpy(at, &gate->outcome, sizeof gate->outcome);
+    }
+    word(gate->done).store(0, std::memory_order_relaxed);
+    word(gate->passed).store(1, std::memory_order_release);
+  });
+  return first && second && third;
+}
+
+}  // namespace ftar::fakegpu

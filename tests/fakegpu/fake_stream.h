@@ -1,0 +1,63 @@
+// Streams and graphs of the fake GPU: each stream is a thread that does what was put onto it, one
+// after the other.
+//
+// A stream that is being captured records instead; a graph plays its recording onto any stream, as
+// often as it is launched. Any thread may put something onto a stream. After Break (a sticky error)
+// streams forget what they hold, and nothing put onto one is done.
+#ifndef FTAR_TESTS_FAKEGPU_FAKE_STREAM_H_
+#define FTAR_TESTS_FAKEGPU_FAKE_STREAM_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device/gpu.h"
+
+namespace ftar::fakegpu {
+
+using Action = std::function<void()>;
+using Graph = std::vector<Action>;
+
+// The GPU as a whole.
+enum class Mood { kWell, kBroken, kHung };
+void SetMood(Mood mood);
+Mood CurrentMood();
+
+class Stream {
+ public:
+  Stream();
+  ~Stream();  // waits for nothing: what is left is forgotten
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // False while the GPU is broken.
+  bool Put(Action action);
+  bool PutGraph(const Graph& graph);
+  // Until all that was put is done; false if that will never be.
+  bool Wait();
+
+  void BeginCapture();
+  Graph EndCapture();
+  bool capturing();
+
+ private:
+  void Main();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Action> queue_;
+  bool busy_ = false, stopping_ = false, capturing_ = false;
+  Graph recording_;
+  std::thread thread_;
+};
+
+// The stream's side of a gate's cycle (device/gpu.h).
+bool PutGate(Stream* stream, device::Gate* gate, void* outcome);
+
+}  // namespace ftar::fakegpu
+
+#endif  // FTAR_TESTS_FAKEGPU_FAKE_STREAM_H_
