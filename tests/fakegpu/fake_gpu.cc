@@ -2,6 +2,7 @@
 // libftar-cuda.so (knob gpu). Kernels run on the host, thread after thread, with the arithmetic of
 // the real ones; one that touches what is not the GPU's breaks the GPU, as an illegal address does.
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -11,6 +12,7 @@
 #include "fake_memory.h"
 #include "fake_stream.h"
 #include "kernels/host_grid.h"
+#include "kernels/host_resident.h"
 
 namespace ftar::fakegpu {
 namespace {
@@ -80,8 +82,19 @@ class FakeGpu : public device::Gpu {
     });
     return put ? Status::Ok() : Broken();
   }
-  Status LaunchResident(void* /*control*/, int /*blocks*/) override {
-    return Status(Code::kUnsupported, "the fake GPU has no resident kernel");
+  Status LaunchResident(void* control, int blocks) override {
+    if (CurrentMood() == Mood::kBroken) return Broken();
+    std::thread([control, blocks] {
+      kernels::RunResidentOnHost(control, blocks, [](kernels::Job* job) {
+        while (CurrentMood() == Mood::kHung) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        const bool good = CurrentMood() == Mood::kWell && Reach(job);
+        if (!good) SetMood(Mood::kBroken);
+        return good;
+      });
+    }).detach();
+    return Status::Ok();
   }
   Status Health() override { return CurrentMood() == Mood::kBroken ? Broken() : Status::Ok(); }
 

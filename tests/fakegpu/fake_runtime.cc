@@ -6,6 +6,7 @@
 
 #include "fake_memory.h"
 #include "fake_stream.h"
+#include "tests/fakegpu/fake_runtime.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 

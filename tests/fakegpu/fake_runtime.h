@@ -1,0 +1,44 @@
+/* The part of CUDA's runtime that fake_runtime.cc has, for programs that know nothing of CUDA's
+ * headers. Results are cudaError_t: 0 is success. Any thread, as CUDA says. */
+#ifndef FTAR_TESTS_FAKEGPU_FAKE_RUNTIME_H_
+#define FTAR_TESTS_FAKEGPU_FAKE_RUNTIME_H_
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int cudaGetDeviceCount(int* count);
+int cudaSetDevice(int device);
+int cudaMalloc(void** out, size_t bytes);
+int cudaFree(void* address);
+int cudaMallocHost(void** out, size_t bytes);
+int cudaFreeHost(void* address);
+int cudaMemcpy(void* to, const void* from, size_t bytes, int kind);
+int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void* stream);
+int cudaMemsetAsync(void* to, int value, size_t bytes, void* stream);
+int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* user);
+int cudaStreamCreateWithFlags(void** out, unsigned flags);
+int cudaStreamDestroy(void* stream);
+int cudaStreamSynchronize(void* stream);
+int cudaStreamBeginCapture(void* stream, int mode);
+int cudaStreamEndCapture(void* stream, void** graph);
+int cudaGraphInstantiate(void** out, void* graph, unsigned long long flags);
+int cudaGraphLaunch(void* graph, void* stream);
+int cudaGraphDestroy(void* graph);
+int cudaGraphExecDestroy(void* graph);
+const char* cudaGetErrorString(int error);
+
+/* What no real one has. Broken: a sticky error, nothing is done any more. Hung: what runs never
+ * ends. */
+void fakeGpuBreak(void);
+void fakeGpuHang(void);
+void fakeGpuHeal(void);
+size_t fakeGpuAllocations(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FTAR_TESTS_FAKEGPU_FAKE_RUNTIME_H_ */

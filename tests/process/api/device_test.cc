@@ -1,0 +1,424 @@
+// Operations in a GPU's memory and on streams, over a GPU that is none (tests/fakegpu): its memory
+// cannot be followed by the host, its kernels and streams are threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "ftar/ftar.h"
+#include "tests/fakegpu/fake_runtime.h"
+#include "tests/process/api/jobs.h"
+#include "tests/process/harness.h"
+
+namespace process {
+namespace {
+
+constexpr int kMembers = 2;
+constexpr int kAnyWay = 4;  // cudaMemcpyDefault
+
+struct Case {
+  const char* transport;
+  const char* executor;
+};
+
+// A buffer of floats in the GPU's memory.
+class OnGpu {
+ public:
+  explicit OnGpu(size_t count) : OnGpu(std::vector<float>(count)) {}
+  explicit OnGpu(const std::vector<float>& values) : count_(values.size()) {
+    EXPECT_EQ(cudaMalloc(&address_, bytes()), 0);
+    EXPECT_EQ(cudaMemcpy(address_, values.data(), bytes(), kAnyWay), 0);
+  }
+  ~OnGpu() { EXPECT_EQ(cudaFree(address_), 0); }
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+  void* get() const { return address_; }
+  size_t bytes() const { return count_ * sizeof(float); }
+  std::vector<float> Read() const {
+    std::vector<float> out(count_);
+    EXPECT_EQ(cudaMemcpy(out.data(), address_, bytes(), kAnyWay), 0);
+    return out;
+  }
+
+ private:
+  void* address_ = nullptr;
+  size_t count_;
+};
+
+class Stream {
+ public:
+  Stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, 1), 0); }
+  ~Stream() { EXPECT_EQ(cudaStreamDestroy(stream_), 0); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  void* get() const { return stream_; }
+  void Wait() const { EXPECT_EQ(cudaStreamSynchronize(stream_), 0); }
+
+ private:
+  void* stream_ = nullptr;
+};
+
+std::vector<float> Values(size_t count, int member, int round = 0) {
+  std::vector<float> out(count);
+  for (size_t i = 0; i < count; ++i) {
+    out[i] = static_cast<float>(
+        (i * 7 + static_cast<size_t>(member) * 31 + static_cast<size_t>(round) * 3) % 1000);
+  }
+  return out;
+}
+
+std::vector<float> Sum(size_t count, int round = 0) {
+  std::vector<float> out = Values(count, 0, round);
+  const std::vector<float> other = Values(count, 1, round);
+  for (size_t i = 0; i < count; ++i) out[i] += other[i];
+  return out;
+}
+
+class DeviceTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    for (int32_t i = 0; i < kMembers; ++i) {
+      ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+      config.replica = i;
+      config.replicas = kMembers;
+      config.coordinator = coordinator_.address().c_str();
+      config.timeout_ns = 2 * kSecondNs;
+      config.flags = FTAR_JOB_NONBLOCKING;
+      const Knobs knobs = {{"gpu", FTAR_FAKE_GPU},
+                           {"transport", GetParam().transport},
+                           {"gpu_executor", GetParam().executor}};
+      ASSERT_EQ(Join(config, knobs, &jobs_[i]), FTAR_IN_PROGRESS) << LastError().text;
+    }
+    for (int32_t i = 0; i < kMembers; ++i) {
+      ASSERT_EQ(ftarJobWaitReady(jobs_[i], kLongNs), FTAR_OK) << LastError().text;
+      ASSERT_EQ(ftarGroupOpen(jobs_[i], nullptr, &groups_[i]), FTAR_OK) << LastError().text;
+    }
+  }
+  void TearDown() override {
+    for (int i = 0; i < kMembers; ++i) {
+      ftarGroupClose(groups_[i]);
+      ftarJobDestroy(jobs_[i]);
+    }
+    fakeGpuHeal();
+  }
+  static ftarOpDesc AllReduce(void* send, void* recv, uint64_t count) {
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.send = send;
+    desc.recv = recv;
+    desc.count = count;
+    return desc;
+  }
+  static ftarOpDesc On(const Stream& stream, ftarOpDesc desc) {
+    desc.stream_kind = FTAR_STREAM_CUDA;
+    desc.stream = stream.get();
+    return desc;
+  }
+  ftarOp_t Start(int member, const ftarOpDesc& desc) {
+    ftarOp_t op = nullptr;
+    EXPECT_EQ(ftarOpStart(groups_[member], &desc, &op), FTAR_OK) << LastError().text;
+    return op;
+  }
+  static ftarResult_t Finish(ftarOp_t op, ftarOutcome* outcome = nullptr) {
+    const ftarResult_t result = ftarOpWait(op, kLongNs, outcome);
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+    return result;
+  }
+
+  Coordinator coordinator_;
+  std::array<ftarJob_t, kMembers> jobs_{};
+  std::array<ftarGroup_t, kMembers> groups_{};
+};
+INSTANTIATE_TEST_SUITE_P(All, DeviceTest,
+                         testing::Values(Case{"shm", "bounded"}, Case{"shm", "resident"},
+                                         Case{"tcp", "bounded"}, Case{"tcp", "resident"}),
+                         [](const auto& info) {
+                           return std::string(info.param.transport) + "_" + info.param.executor;
+                         });
+
+TEST_P(DeviceTest, ResultsAreRightOutOfPlaceAndInPlace) {
+  for (const size_t count : {size_t{1}, size_t{1000}, size_t{40'000}, size_t{600'001}}) {
+    for (const bool in_place : {false, true}) {
+      OnGpu in0(Values(count, 0)), in1(Values(count, 1));
+      OnGpu out0(std::vector<float>(count, -1)), out1(std::vector<float>(count, -1));
+      const OnGpu& to0 = in_place ? in0 : out0;
+      const OnGpu& to1 = in_place ? in1 : out1;
+      ftarOp_t a = Start(0, AllReduce(in0.get(), to0.get(), count));
+      ftarOp_t b = Start(1, AllReduce(in1.get(), to1.get(), count));
+      ASSERT_EQ(Finish(a), FTAR_OK) << LastError().text;
+      ASSERT_EQ(Finish(b), FTAR_OK) << LastError().text;
+      EXPECT_EQ(to0.Read(), Sum(count)) << count;
+      EXPECT_EQ(to1.Read(), Sum(count)) << count;
+      if (!in_place) {
+        EXPECT_EQ(in0.Read(), Values(count, 0));
+      }
+    }
+  }
+}
+
+TEST_P(DeviceTest, EveryPlanAndKind) {
+  constexpr size_t kCount = 5000;
+  for (const char* plan : {"oneshot", "direct", "ring"}) {
+    std::array<std::vector<ftarOp_t>, kMembers> ops;
+    OnGpu in0(Values(kCount, 0)), in1(Values(kCount, 1));
+    OnGpu all0(2 * kCount), all1(2 * kCount);
+    OnGpu half0(kCount / 2), half1(kCount / 2);
+    OnGpu cast0(Values(kCount, 0)), cast1(kCount);
+    for (int i = 0; i < kMembers; ++i) {
+      ftarOpDesc desc = AllReduce(i == 0 ? in0.get() : in1.get(), nullptr, kCount);
+      desc.plan = plan;
+      desc.kind = FTAR_ALLGATHER;
+      desc.recv = i == 0 ? all0.get() : all1.get();
+      ops[i].push_back(Start(i, desc));
+      desc.kind = FTAR_REDUCE_SCATTER;
+      desc.count = kCount / 2;
+      desc.recv = i == 0 ? half0.get() : half1.get();
+      ops[i].push_back(Start(i, desc));
+      desc.kind = FTAR_BROADCAST;
+      desc.count = kCount;
+      desc.send = desc.recv = i == 0 ? cast0.get() : cast1.get();
+      ops[i].push_back(Start(i, desc));
+    }
+    for (const auto& list : ops) {
+      for (ftarOp_t op : list) ASSERT_EQ(Finish(op), FTAR_OK) << plan << " " << LastError().text;
+    }
+    std::vector<float> both = Values(kCount, 0);
+    const std::vector<float> other = Values(kCount, 1);
+    both.insert(both.end(), other.begin(), other.end());
+    EXPECT_EQ(all0.Read(), both) << plan;
+    EXPECT_EQ(all1.Read(), both) << plan;
+    const std::vector<float> sum = Sum(kCount);
+    EXPECT_EQ(half0.Read(), std::vector<float>(sum.begin(), sum.begin() + kCount / 2)) << plan;
+    EXPECT_EQ(half1.Read(), std::vector<float>(sum.begin() + kCount / 2, sum.end())) << plan;
+    EXPECT_EQ(cast1.Read(), Values(kCount, 0)) << plan;
+  }
+}
+
+TEST_P(DeviceTest, AStreamGoesOnWhenTheOperationIsDelivered) {
+  constexpr size_t kCount = 20'000;
+  std::array<Stream, kMembers> streams;
+  void* outcome = nullptr;
+  ASSERT_EQ(cudaMalloc(&outcome, sizeof(ftarDeviceOutcome)), 0);
+  std::array<std::vector<float>, kMembers> results;
+  OnGpu data0(std::vector<float>(kCount, -7)), data1(std::vector<float>(kCount, -7));
+  const std::vector<float> inputs[] = {Values(kCount, 0), Values(kCount, 1)};
+  for (int i = 0; i < kMembers; ++i) {
+    const OnGpu& data = i == 0 ? data0 : data1;
+    results[i].resize(kCount);
+    cudaMemcpyAsync(data.get(), inputs[i].data(), data.bytes(), kAnyWay, streams[i].get());
+    ftarOpDesc desc = On(streams[i], AllReduce(data.get(), data.get(), kCount));
+    if (i == 0) desc.device_outcome = outcome;
+    ASSERT_EQ(ftarOpStart(groups_[i], &desc, nullptr), FTAR_OK) << LastError().text;
+    cudaMemcpyAsync(results[i].data(), data.get(), data.bytes(), kAnyWay, streams[i].get());
+  }
+  for (int i = 0; i < kMembers; ++i) {
+    streams[i].Wait();
+    EXPECT_EQ(results[i], Sum(kCount)) << i;
+  }
+  ftarDeviceOutcome said{};
+  ASSERT_EQ(cudaMemcpy(&said, outcome, sizeof said, kAnyWay), 0);
+  EXPECT_EQ(said.status, FTAR_OK);
+  EXPECT_EQ(said.participants, kMembers);
+  EXPECT_EQ(said.weight_sum, 2.0);
+  EXPECT_EQ(said.seq, 0u);
+  EXPECT_EQ(cudaFree(outcome), 0);
+}
+
+TEST_P(DeviceTest, ManyCallsOnOneStreamInOnePlace) {
+  constexpr size_t kCount = 300;
+  constexpr int kRounds = 10;
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(std::vector<float>(kCount, 1)), data1(std::vector<float>(kCount, 1));
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kMembers; ++i) {
+      const OnGpu& data = i == 0 ? data0 : data1;
+      const ftarOpDesc desc = On(streams[i], AllReduce(data.get(), data.get(), kCount));
+      ASSERT_EQ(ftarOpStart(groups_[i], &desc, nullptr), FTAR_OK) << LastError().text;
+    }
+  }
+  for (const Stream& stream : streams) stream.Wait();
+  EXPECT_EQ(data0.Read(), std::vector<float>(kCount, 1 << kRounds));
+  EXPECT_EQ(data1.Read(), std::vector<float>(kCount, 1 << kRounds));
+  ftarOutcome last = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarGroupOutcome(groups_[0], kRounds - 1, &last), FTAR_OK);
+}
+
+// A graph's call is made anew at each launch, on the buffers that it was captured with.
+TEST_P(DeviceTest, AGraphIsLaunchedAgainAndAgain) {
+  constexpr size_t kCount = 1000;
+  constexpr int kLaunches = 20;
+  std::array<Stream, kMembers> streams;
+  std::array<void*, kMembers> graphs{}, runs{};
+  std::array<std::vector<float>, kMembers> inputs, results;
+  OnGpu data0(kCount), data1(kCount);
+  ftarDeviceOutcome* outcome = nullptr;
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&outcome), sizeof *outcome), 0);
+  for (int i = 0; i < kMembers; ++i) {
+    const OnGpu& data = i == 0 ? data0 : data1;
+    inputs[i].resize(kCount);
+    results[i].resize(kCount);
+    ASSERT_EQ(cudaStreamBeginCapture(streams[i].get(), 0), 0);
+    cudaMemcpyAsync(data.get(), inputs[i].data(), data.bytes(), kAnyWay, streams[i].get());
+    ftarOpDesc desc = On(streams[i], AllReduce(data.get(), data.get(), kCount));
+    if (i == 0) desc.device_outcome = outcome;
+    ftarOp_t op = Start(i, desc);
+    cudaMemcpyAsync(results[i].data(), data.get(), data.bytes(), kAnyWay, streams[i].get());
+    ASSERT_EQ(cudaStreamEndCapture(streams[i].get(), &graphs[i]), 0);
+    ASSERT_EQ(cudaGraphInstantiate(&runs[i], graphs[i], 0), 0);
+    EXPECT_EQ(Finish(op), FTAR_ERR_STATE);
+  }
+  for (int launch = 0; launch < kLaunches; ++launch) {
+    for (int i = 0; i < kMembers; ++i) {
+      const std::vector<float> values = Values(kCount, i, launch);
+      std::copy(values.begin(), values.end(), inputs[i].begin());  // where the graph looks
+      ASSERT_EQ(cudaGraphLaunch(runs[i], streams[i].get()), 0);
+    }
+    for (int i = 0; i < kMembers; ++i) {
+      streams[i].Wait();
+      ASSERT_EQ(results[i], Sum(kCount, launch)) << launch;
+    }
+    EXPECT_EQ(outcome->status, FTAR_OK);
+    EXPECT_EQ(outcome->seq, static_cast<uint64_t>(launch));
+  }
+  for (int i = 0; i < kMembers; ++i) {
+    cudaGraphExecDestroy(runs[i]);
+    cudaGraphDestroy(graphs[i]);
+  }
+  EXPECT_EQ(cudaFreeHost(outcome), 0);
+}
+
+void HoldUntil(void* flag) {
+  while (!static_cast<std::atomic<bool>*>(flag)->load()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Late is not dead: nobody is evicted for a stream that does not get there, however long.
+TEST_P(DeviceTest, AStreamThatDoesNotArriveHoldsTheOthersAndHarmsNobody) {
+  constexpr size_t kCount = 1000;
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  std::atomic<bool> go{false};
+  cudaLaunchHostFunc(streams[1].get(), HoldUntil, &go);
+  ftarOp_t a = Start(0, On(streams[0], AllReduce(data0.get(), data0.get(), kCount)));
+  ftarOp_t b = Start(1, On(streams[1], AllReduce(data1.get(), data1.get(), kCount)));
+  EXPECT_EQ(ftarOpWait(a, 3 * kSecondNs, nullptr), FTAR_TIMEOUT);
+  go = true;
+  EXPECT_EQ(Finish(a), FTAR_OK) << LastError().text;
+  EXPECT_EQ(Finish(b), FTAR_OK) << LastError().text;
+  for (const Stream& stream : streams) stream.Wait();
+  EXPECT_EQ(data0.Read(), Sum(kCount));
+  EXPECT_EQ(data1.Read(), Sum(kCount));
+}
+
+TEST_P(DeviceTest, WhoIsLeftGetsAResultAndBothStreamsGoOn) {
+  constexpr size_t kCount = 50'000;
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  std::atomic<bool> go{false};
+  cudaLaunchHostFunc(streams[1].get(), HoldUntil, &go);
+  ftarOp_t a = Start(0, On(streams[0], AllReduce(data0.get(), data0.get(), kCount)));
+  ftarOp_t b = Start(1, On(streams[1], AllReduce(data1.get(), data1.get(), kCount)));
+  ASSERT_EQ(ftarJobAbort(jobs_[1], "enough"), FTAR_OK);
+  EXPECT_EQ(Finish(b), FTAR_ERR_ABORTED);
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(Finish(a, &outcome), FTAR_OK) << LastError().text;
+  EXPECT_EQ(outcome.participants, 1);
+  go = true;
+  for (const Stream& stream : streams) stream.Wait();
+  EXPECT_EQ(data0.Read(), Values(kCount, 0));
+  EXPECT_EQ(data1.Read(), Values(kCount, 1));
+}
+
+TEST_P(DeviceTest, MemoryOfTheJobs) {
+  ftarMemDesc desc = FTAR_MEM_DESC_INIT;
+  desc.kind = FTAR_MEM_CUDA;
+  std::array<void*, kMembers> memory{};
+  std::array<ftarOp_t, kMembers> ops{};
+  constexpr size_t kCount = 70'000;
+  for (int i = 0; i < kMembers; ++i) {
+    ASSERT_EQ(ftarMemAlloc(jobs_[i], kCount * sizeof(float), &desc, &memory[i]), FTAR_OK)
+        << LastError().text;
+    const std::vector<float> values = Values(kCount, i);
+    ASSERT_EQ(cudaMemcpy(memory[i], values.data(), kCount * sizeof(float), kAnyWay), 0);
+    ops[i] = Start(i, AllReduce(memory[i], memory[i], kCount));
+  }
+  for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
+  std::vector<float> result(kCount);
+  ASSERT_EQ(cudaMemcpy(result.data(), memory[1], kCount * sizeof(float), kAnyWay), 0);
+  EXPECT_EQ(result, Sum(kCount));
+  EXPECT_EQ(ftarMemFree(jobs_[0], memory[0]), FTAR_OK);
+  EXPECT_EQ(ftarMemFree(jobs_[0], memory[1]), FTAR_ERR_ARG);  // the other's, freed with its job
+}
+
+TEST_P(DeviceTest, WhatIsWrongIsRefusedAndNamed) {
+  std::vector<float> host(10);
+  OnGpu data(Values(10, 0));
+  const auto refused = [&](const ftarOpDesc& desc) {
+    EXPECT_EQ(ftarOpStart(groups_[0], &desc, nullptr), FTAR_ERR_ARG);
+    return std::string(LastError().argument);
+  };
+  EXPECT_EQ(refused(AllReduce(data.get(), host.data(), 10)), "desc.recv");
+  EXPECT_EQ(refused(AllReduce(data.get(), data.get(), 1'000'000)), "desc.send");
+  ftarOpDesc desc = AllReduce(data.get(), data.get(), 10);
+  desc.device = 3;
+  EXPECT_EQ(refused(desc), "desc.device");
+  desc = AllReduce(data.get(), data.get(), 10);
+  desc.stream = &desc;
+  EXPECT_EQ(refused(desc), "desc.stream");
+  Stream stream;
+  desc = On(stream, AllReduce(data.get(), data.get(), 10));
+  desc.device_outcome = host.data();
+  EXPECT_EQ(refused(desc), "desc.device_outcome");
+}
+
+// A GPU that fails is its member's failure, and no more: waits end, and say why.
+TEST_P(DeviceTest, ABrokenGpuEndsTheMember) {
+  constexpr size_t kCount = 1000;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  ftarOp_t warm0 = Start(0, AllReduce(data0.get(), data0.get(), kCount));
+  ftarOp_t warm1 = Start(1, AllReduce(data1.get(), data1.get(), kCount));
+  EXPECT_EQ(Finish(warm0), FTAR_OK);
+  EXPECT_EQ(Finish(warm1), FTAR_OK);
+  fakeGpuBreak();
+  ftarOp_t a = Start(0, AllReduce(data0.get(), data0.get(), kCount));
+  ftarOp_t b = Start(1, AllReduce(data1.get(), data1.get(), kCount));
+  EXPECT_EQ(Finish(a), FTAR_ERR_DEVICE);
+  EXPECT_EQ(Finish(b), FTAR_ERR_DEVICE);
+  fakeGpuHeal();
+}
+
+TEST_P(DeviceTest, AHungGpuEndsTheMemberInTime) {
+  constexpr size_t kCount = 1000;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  fakeGpuHang();
+  ftarOp_t a = Start(0, AllReduce(data0.get(), data0.get(), kCount));
+  ftarOp_t b = Start(1, AllReduce(data1.get(), data1.get(), kCount));
+  EXPECT_NE(Finish(a), FTAR_TIMEOUT);
+  EXPECT_NE(Finish(b), FTAR_TIMEOUT);
+  fakeGpuHeal();
+}
+
+TEST(NoGpu, IsSaidWhereOneIsWanted) {
+  ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+  ftarJob_t job = nullptr;
+  ASSERT_EQ(Join(config, {{"gpu", "off"}}, &job), FTAR_OK) << LastError().text;
+  ftarMemDesc desc = FTAR_MEM_DESC_INIT;
+  desc.kind = FTAR_MEM_CUDA;
+  void* memory = nullptr;
+  EXPECT_EQ(ftarMemAlloc(job, 100, &desc, &memory), FTAR_ERR_UNSUPPORTED);
+  ftarJobDestroy(job);
+  ASSERT_EQ(Join(config, {{"gpu", "/nowhere/libnothing.so"}}, &job), FTAR_OK);
+  EXPECT_EQ(ftarMemAlloc(job, 100, &desc, &memory), FTAR_ERR_DEVICE);
+  EXPECT_NE(std::string(LastError().text).find("libnothing"), std::string::npos);
+  ftarJobDestroy(job);
+}
+
+}  // namespace
+}  // namespace process
