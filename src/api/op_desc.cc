@@ -64,7 +64,12 @@ Status CheckReserved(const ftarOpDesc& desc, const std::string& prefix) {
 }
 
 Status CheckStream(const ftarOpDesc& desc, const std::string& prefix, const device::Gpu* gpu) {
-  if (desc.stream_kind == FTAR_STREAM_CUDA) {
+  const bool on_stream = desc.stream_kind == FTAR_STREAM_CUDA;
+  if (gpu == nullptr && (on_stream || desc.device != -1)) {
+    const std::string field = prefix + (on_stream ? ".stream_kind" : ".device");
+    return Status(Code::kDevice, field, field + " needs a GPU, and there is none");
+  }
+  if (on_stream) {
     if (desc.device_outcome == nullptr) return Status::Ok();
     const bool reachable = gpu->Identify(desc.device_outcome).kind != device::PointerKind::kHost &&
                            gpu->Holds(desc.device_outcome, sizeof(ftarDeviceOutcome));

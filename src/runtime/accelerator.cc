@@ -84,7 +84,7 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
   return out;
 }
 
-Accelerator::Accelerator(std::unique_ptr<device::Gpu> gpu,
+Accelerator::Accelerator(std::shared_ptr<device::Gpu> gpu,
                          std::unique_ptr<device::Executor> executor, void* zeros)
     : gpu_(std::move(gpu)),
       executor_(std::move(executor)),

@@ -58,6 +58,7 @@ class Accelerator {
   Accelerator& operator=(const Accelerator&) = delete;
 
   device::Gpu& gpu() { return *gpu_; }
+  std::shared_ptr<device::Gpu> shared_gpu() { return gpu_; }
 
   // Each returns the number of its last plan, which done() will reach. Addresses are the GPU's or
   // pinned.
@@ -82,7 +83,7 @@ class Accelerator {
   size_t bytes() const;
 
  private:
-  Accelerator(std::unique_ptr<device::Gpu> gpu, std::unique_ptr<device::Executor> executor,
+  Accelerator(std::shared_ptr<device::Gpu> gpu, std::unique_ptr<device::Executor> executor,
               void* zeros);
   StagingPool& PoolOf(Home home) { return home == Home::kPinned ? pinned_ : device_; }
   Expected<uint64_t> Submit(const Expected<kernels::Plan>& plan);
@@ -93,7 +94,7 @@ class Accelerator {
     StagingBlock block;
   };
 
-  const std::unique_ptr<device::Gpu> gpu_;
+  const std::shared_ptr<device::Gpu> gpu_;
   std::unique_ptr<device::Executor> executor_;
   void* const zeros_;  // pinned
   GpuBlocks pinned_blocks_, device_blocks_;

@@ -209,7 +209,11 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
     return;
   }
   const BufferRef& payload = frame.payload;
-  if (InDeviceMemory(group, payload)) return SendStaged(now, &found->second, group, frame);
+  if (InDeviceMemory(group, payload)) {
+    const bool lent = LendsDevice(found->second.link, group, payload);
+    if (!lent) return SendStaged(now, &found->second, group, frame);
+    return SendBehind(&found->second, group, frame, silent_number_);
+  }
   const std::byte* data = nullptr;
   if (payload.bytes > 0) {
     data = Resolve(group, payload, false);
@@ -291,6 +295,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   // Whoever gives up still saves what it must restore, and restores it; nobody waits for those.
   if (failed_ && work.id != 0) return;
   if (OnDevice(group, work.seq)) return DoDeviceWork(now, group, work);
+  if (accelerator_ && !FetchInbound(now, work)) return;
   std::byte* const dst = Resolve(group, work.dst, true);
   bool good = dst != nullptr;
   if (good && reduces) {
@@ -319,15 +324,15 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   ++counters_.works;
   if (work.id == 0) return;
   if (const std::optional<MemberId> spoiler = Spoiler(work)) {
-    return Spoil(now, group, work.id, *spoiler);
+    Step(now, engine::WorkSpoiled{group, work.id});
+    return BlameSpoiler(now, *spoiler);
   }
   Step(now, engine::WorkDone{group, work.id});
 }
 
 // A living peer takes back only what it has no operation for any more: it is out, and will be told
 // or has been. Should it be wrong about that, the coordinator hears of it from here.
-void EngineDriver::Spoil(TimeNs now, GroupKey group, uint64_t work, MemberId by) {
-  Step(now, engine::WorkSpoiled{group, work});
+void EngineDriver::BlameSpoiler(TimeNs now, MemberId by) {
   const auto peer = peers_.find(by);
   if (peer == peers_.end() || peer->second.faulted) return;
   LinkFault(now, by, Code::kLink, "it took memory back that was still being read");
@@ -342,6 +347,11 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
     deferred_.push_back({group, number, std::move(outcome)});
     return;
   }
+  DeliverNow(now, group, std::move(outcome));
+}
+
+void EngineDriver::DeliverNow(TimeNs now, GroupKey group, collective::Outcome outcome) {
+  const Seq seq = outcome.seq;
   outcome.delivered_ns = now;
   host_->OnDelivered(group, std::move(outcome));
   Strike(FaultStage::kBetween, seq, -1);
@@ -358,8 +368,7 @@ void EngineDriver::DeliverFinished(TimeNs now) {
          IsFree(deferred_.front().group, deferred_.front().outcome.seq, deferred_.front().number)) {
     Deferred next = std::move(deferred_.front());
     deferred_.pop_front();
-    next.outcome.delivered_ns = now;
-    host_->OnDelivered(next.group, std::move(next.outcome));
+    DeliverNow(now, next.group, std::move(next.outcome));
   }
 }
 

@@ -140,6 +140,7 @@ class EngineDriver {
     uint64_t token = 0;
     std::span<const std::byte> payload;
     std::shared_ptr<const void> lent;  // the payload lies in its sender's memory, kept mapped
+    bool on_device = false;            // and that is a GPU's
     StagingBlock own;
     Home own_home = Home::kHost;
     uint32_t flights = 0;   // sends that read it
@@ -183,19 +184,22 @@ class EngineDriver {
 
   // engine_driver_device.cc: operations in the GPU's memory
   bool OnDevice(GroupKey group, Seq seq) const;
-  bool InDeviceMemory(GroupKey group, const collective::BufferRef& ref) const;
+  bool InDeviceMemory(GroupKey group, const collective::BufferRef& ref);
   bool PollAccelerator(TimeNs now);
   void DoDeviceWork(TimeNs now, GroupKey group, const collective::Work& work);
   Expected<uint64_t> SubmitWork(TimeNs now, GroupKey group, const collective::Work& work,
                                 std::byte* dst);
+  Epoch CurrentEpoch() const;
   bool PinInbound(TimeNs now, uint64_t id);
+  bool FetchInbound(TimeNs now, const collective::Work& work);
+  bool LendsDevice(transport::Link* link, GroupKey group, const collective::BufferRef& ref);
   void SendStaged(TimeNs now, Peer* peer, GroupKey group, const collective::SendFrame& frame);
   Expected<uint64_t> Stage(TimeNs now, GroupKey group, const collective::SendFrame& frame,
                            collective::BufferRef* staged);
   void SendBehind(Peer* peer, GroupKey group, const collective::SendFrame& frame, uint64_t number);
   void FlushWaiting(Peer* peer);
   void DropWaiting(GroupKey group, Seq seq);
-  void QuietAccelerator(TimeNs now);
+  void QuietAccelerator();
   StagingBlock TakeBlock(Home home, size_t bytes);
   void GiveBlock(Home home, StagingBlock block, TimeNs now);
 
@@ -220,11 +224,12 @@ class EngineDriver {
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   std::string OutsideText(GroupKey group, const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
-  void Spoil(TimeNs now, GroupKey group, uint64_t work, MemberId by);
+  void BlameSpoiler(TimeNs now, MemberId by);
   bool GatherSources(GroupKey group, const collective::Work& work);
   void CopyBytes(GroupKey group, const collective::Work& work, const std::byte* src,
                  std::byte* dst);
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
+  void DeliverNow(TimeNs now, GroupKey group, collective::Outcome outcome);
   void Allocate(TimeNs now, GroupKey group, const collective::Todo& todo);
   void Fail(TimeNs now, Code code, const std::string& text);
   // `peer`: to whom the frame at hand goes; invalid where there is none.
@@ -267,7 +272,10 @@ class EngineDriver {
   struct DeviceWork {
     uint64_t number = 0;  // of its last plan
     GroupKey group = 0;
-    collective::Work work;
+    collective::Work work;  // id 0: nobody is told
+    Epoch epoch = 0;        // of the view in which it was begun
+    // What it reads of peers' memory stays mapped.
+    std::vector<std::shared_ptr<const void>> lent;
   };
   std::deque<DeviceWork> device_works_;
   struct Staged {  // what was brought out last: the next peer gets the same bytes
@@ -277,6 +285,9 @@ class EngineDriver {
   };
   Staged staged_;
   uint64_t next_staged_ = 0;
+  // Of the last work that nobody was told the end of: an input that is given back. What is lent
+  // behind it waits for it, as the peer's kernels do not stand in line with ours.
+  uint64_t silent_number_ = 0;
   TimeNs polled_ns_ = 0;
   std::unordered_map<MemberId, Peer> peers_;
   std::unordered_set<MemberId> revoked_;

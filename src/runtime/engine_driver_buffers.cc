@@ -238,7 +238,7 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
 }
 
 void EngineDriver::ForgetAll(TimeNs now) {
-  if (accelerator_) QuietAccelerator(now);
+  if (accelerator_) QuietAccelerator();
   // What was received is of no use any more; giving it back first spares the copies that a
   // revocation makes.
   inbound_.ForEach([&](Inbound& inbound) {

@@ -18,6 +18,8 @@ namespace {
 // Of blocks that the driver itself takes, beside those that the engine numbers.
 constexpr uint64_t kStagedBit = uint64_t{1} << 63;
 // A kernel stops at its next chunk, which is well below a millisecond.
+// Links lend no less.
+constexpr uint64_t kLentBytesMin = 4096;
 constexpr TimeNs kQuietNs = 200 * kMillisecond;
 
 bool Same(const BufferRef& a, const BufferRef& b) {
@@ -32,7 +34,7 @@ bool EngineDriver::OnDevice(GroupKey group, Seq seq) const {
   return op != nullptr && op->request.on_device;
 }
 
-bool EngineDriver::InDeviceMemory(GroupKey group, const BufferRef& ref) const {
+bool EngineDriver::InDeviceMemory(GroupKey group, const BufferRef& ref) {
   if (!accelerator_ || ref.bytes == 0) return false;
   switch (ref.kind) {
     case BufferRef::Kind::kSend:
@@ -41,10 +43,20 @@ bool EngineDriver::InDeviceMemory(GroupKey group, const BufferRef& ref) const {
       const auto found = staging_.find({group, ref.id});
       return found != staging_.end() && found->second.home == Home::kDevice;
     }
-    case BufferRef::Kind::kInbound:
+    case BufferRef::Kind::kInbound: {
+      const Inbound* const inbound = inbound_.Find(ref.id);
+      return inbound != nullptr && inbound->on_device;
+    }
     case BufferRef::Kind::kNone: break;
   }
   return false;
+}
+
+bool EngineDriver::LendsDevice(transport::Link* link, GroupKey group, const BufferRef& ref) {
+  const bool of_user = ref.kind == BufferRef::Kind::kSend || ref.kind == BufferRef::Kind::kRecv;
+  if (!of_user || ref.bytes <= kLentBytesMin) return false;
+  const std::byte* const data = Resolve(group, ref, false);
+  return data != nullptr && link->LendsDevice({data, ref.bytes});
 }
 
 StagingBlock EngineDriver::TakeBlock(Home home, size_t bytes) {
@@ -68,16 +80,25 @@ bool EngineDriver::PollAccelerator(TimeNs now) {
     const DeviceWork done = std::move(device_works_.front());
     device_works_.pop_front();
     any = true;
-    if (const std::optional<MemberId> spoiler = Spoiler(done.work)) {
-      Spoil(now, done.group, done.work.id, *spoiler);
-    } else {
+    if (done.work.id == 0) continue;
+    const std::optional<MemberId> spoiler = Spoiler(done.work);
+    if (!spoiler) {
       Feed(now, engine::WorkDone{done.group, done.work.id});
+      continue;
     }
+    Feed(now, engine::WorkSpoiled{done.group, done.work.id});
+    // A kernel may outlast the attempt it was begun for, whose loans all take back by right.
+    if (!engine_->changing() && done.epoch == CurrentEpoch()) BlameSpoiler(now, *spoiler);
   }
   if (!any) return false;
   for (auto& [id, peer] : peers_) FlushWaiting(&peer);
   if (!deferred_.empty()) DeliverFinished(now);
   return true;
+}
+
+Epoch EngineDriver::CurrentEpoch() const {
+  const collective::ViewPtr view = engine_->view();
+  return view == nullptr ? 0 : view->epoch;
 }
 
 void EngineDriver::DoDeviceWork(TimeNs now, GroupKey group, const Work& work) {
@@ -89,7 +110,17 @@ void EngineDriver::DoDeviceWork(TimeNs now, GroupKey group, const Work& work) {
   const Expected<uint64_t> number = SubmitWork(now, group, work, dst);
   if (!number.ok()) return Fail(now, number.status().code(), number.status().text());
   ++counters_.works;
-  if (work.id != 0) device_works_.push_back({*number, group, work});
+  if (work.id == 0) {
+    silent_number_ = *number;
+    return;
+  }
+  DeviceWork& under_way =
+      device_works_.emplace_back(DeviceWork{*number, group, work, CurrentEpoch(), {}});
+  for (const collective::SourceRef& source : work.sources) {
+    if (source.buffer.kind != BufferRef::Kind::kInbound) continue;
+    const Inbound* const inbound = inbound_.Find(source.buffer.id);
+    if (inbound != nullptr && inbound->on_device) under_way.lent.push_back(inbound->lent);
+  }
 }
 
 Expected<uint64_t> EngineDriver::SubmitWork(TimeNs now, GroupKey group, const Work& work,
@@ -130,7 +161,7 @@ Expected<uint64_t> EngineDriver::SubmitWork(TimeNs now, GroupKey group, const Wo
 // What has arrived lies where only the host can read it. Its link gets the room back at once.
 bool EngineDriver::PinInbound(TimeNs now, uint64_t id) {
   Inbound* const inbound = inbound_.Find(id);
-  if (inbound == nullptr) return true;  // Resolve says so
+  if (inbound == nullptr || inbound->on_device) return true;  // Resolve says if it is not there
   if (inbound->own.data != nullptr && inbound->own_home == Home::kPinned) return true;
   const StagingBlock block = accelerator_->Take(Home::kPinned, inbound->payload.size());
   if (block.data == nullptr) return false;
@@ -144,6 +175,32 @@ bool EngineDriver::PinInbound(TimeNs now, uint64_t id) {
   if (inbound->link != nullptr && inbound->lent == nullptr && inbound->flights == 0) {
     inbound->link->Release(inbound->token);
     inbound->link = nullptr;
+  }
+  return true;
+}
+
+// An operation in the host's memory gets what lies in a peer's GPU: its caller and the peer's have
+// different kinds of buffers. Rare, so that it waits for the GPU.
+bool EngineDriver::FetchInbound(TimeNs now, const Work& work) {
+  for (const collective::SourceRef& source : work.sources) {
+    Inbound* const inbound =
+        source.buffer.kind == BufferRef::Kind::kInbound ? inbound_.Find(source.buffer.id) : nullptr;
+    if (inbound == nullptr || !inbound->on_device) continue;
+    const StagingBlock block = accelerator_->Take(Home::kPinned, inbound->payload.size());
+    if (block.data == nullptr) {
+      Fail(now, Code::kMemory, "no pinned memory for what a peer has sent");
+      return false;
+    }
+    const Expected<uint64_t> number =
+        accelerator_->Copy(block.data, inbound->payload.data(), inbound->payload.size());
+    const bool fetched = number.ok() && accelerator_->Drain(kQuietNs);
+    inbound->own = block;
+    inbound->own_home = Home::kPinned;
+    inbound->payload = {block.data, inbound->payload.size()};
+    inbound->on_device = false;
+    if (fetched) continue;
+    Fail(now, Code::kDevice, "a peer's memory cannot be read: " + accelerator_->status().text());
+    return false;
   }
   return true;
 }
@@ -176,6 +233,9 @@ Expected<uint64_t> EngineDriver::Stage(TimeNs now, GroupKey group,
   if (!number.ok()) {
     FreeStaging(now, group, id);
     return number;
+  }
+  if (from.kind == BufferRef::Kind::kInbound) {
+    device_works_.push_back({*number, group, {}, 0, {inbound_.Find(from.id)->lent}});
   }
   *staged = {BufferRef::Kind::kStaging, id, 0, from.bytes};
   staged_ = {group, from, *staged, *number};
@@ -230,15 +290,12 @@ void EngineDriver::DropWaiting(GroupKey group, Seq seq) {
 
 // This member is out, and its user's memory is the user's again: nothing of ours touches it any
 // more, unless the GPU itself has failed.
-void EngineDriver::QuietAccelerator(TimeNs now) {
+void EngineDriver::QuietAccelerator() {
   device_works_.clear();
   if (accelerator_->Drain(kQuietNs)) return;
   accelerator_->Abort();
-  if (accelerator_->Drain(kQuietNs)) return;
-  log_->Error("runtime",
-              "the GPU does not let go of what it was given: " +
-                  (accelerator_->status().ok() ? "it is stuck" : accelerator_->status().text()));
-  accelerator_->Poll(now);
+  if (accelerator_->Drain(kQuietNs) || !accelerator_->status().ok()) return;
+  log_->Error("runtime", "the GPU does not let go of what it was given");
 }
 
 }  // namespace ftar::runtime

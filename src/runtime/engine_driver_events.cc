@@ -96,6 +96,7 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
     inbound.token = completion.token;
     inbound.payload = completion.payload;
     inbound.lent = completion.lent;
+    inbound.on_device = completion.on_device;
     frame.inbound = inbound_.Add(inbound);
     sender.resting.push_back({frame.inbound, sender.received_bytes});
   }

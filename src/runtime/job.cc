@@ -128,7 +128,7 @@ Expected<void*> Job::MemAllocDevice(size_t bytes, int32_t device) {
 
 Status Job::MemFree(void* memory) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  return impl_->MemFree(memory);
+  return impl_->memory().Free(memory);
 }
 
 Expected<device::Gpu*> Job::Gpu(int32_t device) {

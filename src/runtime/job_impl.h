@@ -20,7 +20,6 @@
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,7 +84,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Expected<device::Gpu*> Gpu(int32_t device);
   device::Gpu* GpuIfAny();
   Expected<void*> MemAllocDevice(size_t bytes, int32_t device);
-  Status MemFree(void* memory);
   UserMemory& memory() { return memory_; }
 
   // DriverHost
@@ -158,7 +156,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_streams.cc
   void LookForGpu();
-  void FreeDeviceMemory();
   Status EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops);
   void LetGo(const std::vector<OpPtr>& ops, const Status& why);
   void Hold(TimeNs now, GroupState& state, const std::vector<OpPtr>& ops);
@@ -250,7 +247,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   size_t held_ = 0;        // in all groups
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;
-  std::set<void*> device_memory_;           // ftarMemAlloc's
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_
   std::atomic<device::Gpu*> gpu_{nullptr};  // the driver's, once it is open
   std::atomic<bool> process_uses_gpu_{false};

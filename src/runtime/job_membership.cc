@@ -26,7 +26,6 @@ Job::Impl::~Impl() {
   for (const int fd : {user_wake_fd_, progress_wake_fd_}) {
     if (fd >= 0) close(fd);
   }
-  FreeDeviceMemory();
 }
 
 // The coordinator ends the wait for a place by itself and says who holds it; that answer is given a

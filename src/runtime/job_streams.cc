@@ -3,6 +3,8 @@
 //
 // Nothing is put onto a stream under the job's lock: that may wait until the stream gets on, which
 // may wait for an operation of ours.
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -33,6 +35,16 @@ device::Gate::Outcome Refused(const Status& why) {
   return out;
 }
 
+// Unmapped by whoever holds it last, which may be after the job.
+Expected<std::shared_ptr<std::byte>> ImportBlock(const std::shared_ptr<device::Gpu>& gpu, int fd,
+                                                 size_t bytes) {
+  const Expected<void*> made = gpu->Import(fd, bytes);
+  if (!made.ok()) return made.status();
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(*made), [gpu](std::byte* address) {
+    static_cast<void>(gpu->Unmap(address));
+  });
+}
+
 }  // namespace
 
 // ---- the GPU
@@ -58,6 +70,9 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
     gpu = &(*opened)->gpu();
     log_.Info("runtime", "GPU " + std::to_string(gpu->facts().device) + ": " + gpu->facts().name);
     gates_ = std::make_unique<GatePool>(gpu);
+    exports_->SetImporter([gpu = (*opened)->shared_gpu()](int fd, size_t bytes) {
+      return ImportBlock(gpu, fd, bytes);
+    });
     driver_->Use(std::move(opened.value()));
     gpu_.store(gpu, std::memory_order_release);
   }
@@ -91,30 +106,17 @@ Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
   if (!gpu.ok()) return gpu.status();
   const Expected<device::SharedBlock> made = (*gpu)->AllocateShared(bytes);
   if (!made.ok()) return made.status();
-  Lock lock = TakeLock();
-  device_memory_.insert(made->address);
-  return made->address;
-}
-
-Status Job::Impl::MemFree(void* memory) {
-  bool on_device = false;
+  std::shared_ptr<device::Gpu> owner;
   {
     Lock lock = TakeLock();
-    on_device = device_memory_.erase(memory) > 0;
+    owner = driver_->accelerator()->shared_gpu();
   }
-  if (!on_device) return memory_.Free(memory);
-  return gpu_.load(std::memory_order_acquire)->FreeShared(memory);
-}
-
-// With the driver still there, and nothing running any more unless the GPU has failed.
-void Job::Impl::FreeDeviceMemory() {
-  if (!driver_ || driver_->accelerator() == nullptr) return;
-  Accelerator& accelerator = *driver_->accelerator();
-  if (!accelerator.Drain(0)) return;
-  for (void* const memory : device_memory_) {
-    static_cast<void>(accelerator.gpu().FreeShared(memory));
-  }
-  device_memory_.clear();
+  const std::shared_ptr<void> memory(
+      made->address, [owner](void* address) { static_cast<void>(owner->FreeShared(address)); });
+  const bool shares = owner->facts().shares_memory;
+  exports_->Add(static_cast<std::byte*>(made->address), made->bytes,
+                transport::UniqueFd(shares ? dup(made->descriptor) : -1), memory);
+  return made->address;
 }
 
 // ---- calls

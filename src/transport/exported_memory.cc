@@ -17,9 +17,33 @@ Expected<std::byte*> ExportedMemory::Allocate(size_t bytes) {
   if (!sealed.ok()) return sealed.status();
   std::byte* const data = sealed->memory->data();
   const std::lock_guard lock(mutex_);
-  blocks_[data] =
-      std::make_shared<const ExportedBlock>(ExportedBlock{next_id_++, std::move(*sealed)});
+  blocks_[data] = std::make_shared<const ExportedBlock>(ExportedBlock{
+      next_id_++, false, std::move(sealed->fd), data, bytes, std::move(sealed->memory)});
   return data;
+}
+
+void ExportedMemory::Add(std::byte* data, size_t bytes, UniqueFd fd,
+                         std::shared_ptr<const void> memory) {
+  const std::lock_guard lock(mutex_);
+  if (blocks_.size() >= kBlocksMax) fd.Reset();
+  blocks_[data] = std::make_shared<const ExportedBlock>(
+      ExportedBlock{next_id_++, true, std::move(fd), data, bytes, std::move(memory)});
+}
+
+void ExportedMemory::SetImporter(Importer importer) {
+  const std::lock_guard lock(mutex_);
+  importer_ = std::move(importer);
+  imports_.store(true, std::memory_order_release);
+}
+
+Expected<std::shared_ptr<std::byte>> ExportedMemory::Import(int fd, size_t bytes) const {
+  Importer importer;
+  {
+    const std::lock_guard lock(mutex_);
+    importer = importer_;
+  }
+  if (!importer) return Status(Code::kDevice, "no GPU here maps a peer's memory");
+  return importer(fd, bytes);
 }
 
 bool ExportedMemory::Free(const void* memory) {
@@ -39,9 +63,9 @@ std::shared_ptr<const ExportedBlock> ExportedMemory::Find(const void* data, size
   auto found = blocks_.upper_bound(first);
   if (found == blocks_.begin()) return nullptr;
   --found;
-  const MappedMemory& memory = *found->second->sealed.memory;
-  const auto offset = static_cast<size_t>(first - memory.data());
-  if (offset > memory.bytes() || bytes > memory.bytes() - offset) return nullptr;
+  const ExportedBlock& block = *found->second;
+  const auto offset = static_cast<size_t>(first - block.data);
+  if (offset > block.bytes || bytes > block.bytes - offset || !block.fd.valid()) return nullptr;
   return found->second;
 }
 

@@ -1,6 +1,7 @@
-// Memory of this process that its host-mates may map read-only and read where it lies (rule F1):
-// sealed memfds with one writer. The registry knows which address belongs to which of them, so that
-// a link can say where a payload is instead of copying it.
+// Memory of this process that its host-mates may map and read where it lies (rule F1): sealed
+// memfds with one writer, and memory of a GPU that a descriptor stands for. The registry knows
+// which address belongs to which of them, so that a link can say where a payload is instead of
+// copying it; and it maps peers' memory of the second kind, once there is a GPU here to do it.
 //
 // Any thread. A block lives until it is freed here and nobody holds it any more; its pages live as
 // long as a peer has them mapped.
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,8 +23,12 @@
 namespace ftar::transport {
 
 struct ExportedBlock {
-  uint64_t id = 0;  // never used twice in a process's registry
-  SealedMemory sealed;
+  uint64_t id = 0;         // never used twice in a process's registry
+  bool on_device = false;  // the host cannot follow it
+  UniqueFd fd;             // what peers map; none: nobody may
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  std::shared_ptr<const void> memory;  // there as long as somebody holds this
 };
 
 class ExportedMemory {
@@ -34,6 +40,14 @@ class ExportedMemory {
   // Whole pages, zeroed, present when touched. A block keeps a descriptor open, so their number is
   // bounded.
   Expected<std::byte*> Allocate(size_t bytes);
+  // A GPU's memory, which is there as long as somebody holds `memory`.
+  void Add(std::byte* data, size_t bytes, UniqueFd fd, std::shared_ptr<const void> memory);
+  // How a peer's is mapped: at an address of ours, as long as the pointer is held.
+  using Importer = std::function<Expected<std::shared_ptr<std::byte>>(int fd, size_t bytes)>;
+  void SetImporter(Importer importer);
+  bool imports() const { return imports_.load(std::memory_order_acquire); }
+  Expected<std::shared_ptr<std::byte>> Import(int fd, size_t bytes) const;
+
   // False if no block begins there.
   bool Free(const void* memory);
   // The block that holds all of the range; null if none does.
@@ -48,6 +62,8 @@ class ExportedMemory {
   std::map<const std::byte*, std::shared_ptr<const ExportedBlock>> blocks_;
   uint64_t next_id_ = 1;
   std::atomic<uint64_t> frees_{0};
+  Importer importer_;
+  std::atomic<bool> imports_{false};
 };
 
 }  // namespace ftar::transport

@@ -1,7 +1,7 @@
 #include "transport/local_connection.h"
 
-#include <algorithm>
 #include <sys/socket.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <cstring>

@@ -57,6 +57,7 @@ struct Completion {
   // The payload lies in the sender's own memory. Whoever has read it asks Link::Intact. It stays
   // mapped as long as somebody holds this; null: the payload is the transport's.
   std::shared_ptr<const void> lent;
+  bool on_device = false;  // and that is a GPU's, which the host cannot follow
   uint64_t token = 0;
   uint64_t cookie = 0;
   Status status;
@@ -94,6 +95,10 @@ class Link {
     std::span<const std::byte> ext, payload;
   };
   virtual Detached Detach(uint64_t token) = 0;
+
+  // Whether a payload in a GPU's memory would be lent, if it is sent now and not copied. Any other
+  // has to be brought to the host's before it is sent: a link never follows such an address.
+  virtual bool LendsDevice(std::span<const std::byte> /*payload*/) { return false; }
 
   // Asked after a lent payload was read: false if its owner has taken the memory back meanwhile,
   // and what was read may be anything. Of other payloads true.

@@ -47,6 +47,8 @@ Expected<void*> FakeMemory::Import(int descriptor, size_t bytes) {
   if (own < 0) return Status::System("dup", errno);
   const Expected<device::SharedBlock> block = Map(own, Pages(bytes));
   if (!block.ok()) return block.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++imports_;
   return block->address;
 }
 
@@ -117,6 +119,11 @@ void* FakeMemory::Reach(const void* address) const {
   size_t offset = 0;
   const Allocation* found = Find(address, &offset);
   return found == nullptr ? nullptr : static_cast<std::byte*>(found->reachable) + offset;
+}
+
+size_t FakeMemory::imports() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return imports_;
 }
 
 size_t FakeMemory::allocations() const {

@@ -32,6 +32,7 @@ class FakeMemory {
   // ordinary memory of the host.
   void* Reach(const void* address) const;
   size_t allocations() const;
+  size_t imports() const;
 
  private:
   struct Allocation {
@@ -45,6 +46,7 @@ class FakeMemory {
 
   mutable std::mutex mutex_;
   std::map<uintptr_t, Allocation> allocations_;
+  size_t imports_ = 0;
 };
 
 }  // namespace ftar::fakegpu

@@ -104,4 +104,5 @@ EXPORT const char* cudaGetErrorString(int error) {
 EXPORT void fakeGpuBreak() { SetMood(Mood::kBroken); }
 EXPORT void fakeGpuHang() { SetMood(Mood::kHung); }
 EXPORT void fakeGpuHeal() { SetMood(Mood::kWell); }
+EXPORT size_t fakeGpuImports() { return FakeMemory::Get().imports(); }
 EXPORT size_t fakeGpuAllocations() { return FakeMemory::Get().allocations(); }

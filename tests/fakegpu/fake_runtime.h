@@ -35,7 +35,9 @@ const char* cudaGetErrorString(int error);
 void fakeGpuBreak(void);
 void fakeGpuHang(void);
 void fakeGpuHeal(void);
+/* How much is allocated, and how much of other processes has been mapped so far. */
 size_t fakeGpuAllocations(void);
+size_t fakeGpuImports(void);
 
 #ifdef __cplusplus
 }

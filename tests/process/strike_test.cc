@@ -54,7 +54,8 @@ struct Strike {
 
 std::ostream& operator<<(std::ostream& out, const Strike& strike) { return out << strike.Name(); }
 
-// Does something to every TCP connection of another process; false where the kernel does not let us.
+// Does something to every TCP connection of another process; false where the kernel does not let
+// us.
 bool ForConnections(pid_t pid, const std::function<void(int fd, uint16_t peer_port)>& treat) {
   const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (process < 0) return false;

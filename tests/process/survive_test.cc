@@ -35,12 +35,13 @@ struct Cell {
   bool in_place = false;
   bool lent = false;    // buffers that host-mates read where they lie
   bool hosted = false;  // replica 0 coordinates
+  std::string gpu;      // buffers in a GPU's memory, and its executor
 
   std::string Name() const {
     std::string out = stage + "_" + kind + "_" + std::to_string(victim);
     if (second >= 0) out += "and" + std::to_string(second);
     return out + "_" + transport + "_" + plan + "_w" + std::to_string(window) +
-           (in_place ? "_inplace" : "") + (lent ? "_lent" : "");
+           (in_place ? "_inplace" : "") + (lent ? "_lent" : "") + (gpu.empty() ? "" : "_" + gpu);
   }
 };
 
@@ -63,7 +64,12 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
                                                 "window=" + std::to_string(cell.window),
                                                 "inplace=" + std::to_string(cell.in_place ? 1 : 0),
                                                 "library=" + std::to_string(cell.lent ? 1 : 0),
+                                                "gpu=" + std::to_string(cell.gpu.empty() ? 0 : 1),
                                                 "deadline_s=15"};
+    if (!cell.gpu.empty()) {
+      variables["FTAR_GPU"] = FTAR_FAKE_GPU;
+      variables["FTAR_GPU_EXECUTOR"] = cell.gpu;
+    }
     if (cell.hosted) {
       variables["FTAR_COORDINATOR_KIND"] = "hosted";
       team_ = std::make_unique<Team>(FreeAddresses(kReplicas), kReplicas, variables, arguments);
@@ -267,11 +273,43 @@ std::vector<Cell> HostCells() {
   return cells;
 }
 
+// Buffers in a GPU's memory, used on streams.
+std::vector<Cell> GpuCells() {
+  std::vector<Cell> cells;
+  int turn = 0;
+  for (const char* stage : kStages) {
+    for (const char* kind : kKinds) {
+      Cell cell;
+      cell.stage = stage;
+      cell.kind = kind;
+      cell.victim = turn % 3;
+      cell.transport = kTransports[turn % 2];
+      const char* const plans[] = {"direct", "ring", "oneshot"};
+      cell.plan = plans[turn % (cell.stage == "gathering" ? 2 : 3)];
+      cell.window = turn % 7 > 3 ? 3 : 1;
+      cell.in_place = turn / 2 % 2 == 1;
+      cell.gpu = turn / 3 % 2 == 0 ? "bounded" : "resident";
+      cells.push_back(cell);
+      // The same GPU, or one that reaches it: kernels read the peers' memory where it lies.
+      cell.transport = "shm";
+      cell.plan = turn % 3 == 1 ? "oneshot" : "direct";
+      if (cell.stage == "gathering") cell.plan = "direct";
+      cell.in_place = turn % 2 == 1 && cell.plan != "oneshot";
+      cell.lent = true;
+      cells.push_back(cell);
+      ++turn;
+    }
+    ++turn;
+  }
+  return cells;
+}
+
 std::string NameOf(const testing::TestParamInfo<Cell>& info) { return info.param.Name(); }
 
 INSTANTIATE_TEST_SUITE_P(One, Survive, testing::ValuesIn(SingleCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Lent, Survive, testing::ValuesIn(LentCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Two, Survive, testing::ValuesIn(PairCells()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Gpu, Survive, testing::ValuesIn(GpuCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Host, Survive, testing::ValuesIn(HostCells()), NameOf);
 
 }  // namespace

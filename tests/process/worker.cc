@@ -6,6 +6,7 @@
 //                             is waited for
 //     inplace=0|1 steps=0|1   in place; a step mark before each batch
 //     library=0|1             buffers of ftarMemAlloc, which host-mates read where they lie
+//     gpu=0|1                 buffers of a GPU that is none, each with a stream (tests/fakegpu)
 //     pause_ms=N              between batches
 //     linger=0|1              wait for a line on standard input before leaving
 //     leave=0|1               leave as planned at the end; else destroy
@@ -92,6 +93,7 @@ uint64_t Digest(const float* data, size_t count) {
 struct Buffers {
   float* send = nullptr;
   float* recv = nullptr;
+  OnGpu gpu;
 };
 
 struct Started {
@@ -107,6 +109,8 @@ class Runner {
       : arguments_(arguments), job_(job), group_(group) {
     replica_ = MyReplica();
     count_ = static_cast<size_t>(arguments_.Number("count", 1000));
+    gpu_ = arguments_.Number("gpu", 0) != 0;
+    library_ = arguments_.Number("library", 0) != 0;
   }
 
   // False: this member is out.
@@ -127,7 +131,7 @@ class Runner {
   }
 
   float* Allocate() {
-    if (arguments_.Number("library", 0) != 0) {
+    if (library_ && !gpu_) {
       void* memory = nullptr;
       ftar::Status(ftarMemAlloc(job_.get(), count_ * sizeof(float), nullptr, &memory)).OrThrow();
       return static_cast<float*>(memory);
@@ -137,7 +141,10 @@ class Runner {
   }
 
   Buffers TakeBuffers() {
-    if (free_.empty()) free_.push_back({Allocate(), Allocate()});
+    if (free_.empty()) {
+      free_.push_back({Allocate(), Allocate(), {}});
+      if (gpu_) free_.back().gpu = OnGpu::Make(job_.get(), count_ * sizeof(float), library_);
+    }
     const Buffers out = free_.back();
     free_.pop_back();
     return out;
@@ -146,6 +153,7 @@ class Runner {
   void GiveBuffers(const Buffers& buffers) {
     std::fill_n(buffers.send, count_, -3.0f);
     std::fill_n(buffers.recv, count_, -2.0f);
+    if (gpu_) buffers.gpu.Put(buffers.send, buffers.recv);
     free_.push_back(buffers);
   }
 
@@ -163,6 +171,13 @@ class Runner {
     desc.count = count_;
     desc.send = out.buffers.send;
     desc.recv = out.in_place ? out.buffers.send : out.buffers.recv;
+    if (gpu_) {
+      out.buffers.gpu.Put(out.buffers.send, out.buffers.recv);
+      desc.send = out.buffers.gpu.send;
+      desc.recv = out.in_place ? out.buffers.gpu.send : out.buffers.gpu.recv;
+      desc.stream_kind = FTAR_STREAM_CUDA;
+      desc.stream = out.buffers.gpu.stream;
+    }
     out.op = group_.Start(desc);
     return out;
   }
@@ -173,6 +188,7 @@ class Runner {
       Say("wait seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status));
       outcome = one.op.Wait();
     }
+    if (gpu_) one.buffers.gpu.Get(one.buffers.send, one.buffers.recv);
     const float* const send = one.buffers.send;
     const float* const result = one.in_place ? send : one.buffers.recv;
     std::string participants;
@@ -205,6 +221,7 @@ class Runner {
   ftar::Group& group_;
   int32_t replica_ = -1;
   size_t count_ = 0;
+  bool gpu_ = false, library_ = false;
   std::vector<Buffers> free_;
   std::deque<std::vector<float>> plain_;
 };
@@ -279,7 +296,8 @@ int Run(const Arguments& arguments) {
       std::this_thread::sleep_for(std::chrono::milliseconds(pause));
     }
   }
-  Say("mapped blocks=" + std::to_string(BlocksOfOthers()));
+  const bool gpu = arguments.Number("gpu", 0) != 0;
+  Say("mapped blocks=" + std::to_string(gpu ? OnGpu::BlocksOfOthers() : BlocksOfOthers()));
   Say(in ? "finished" : "out");
   if (arguments.Number("linger", 0) != 0) {
     char line[16];

@@ -28,6 +28,21 @@ void SayError(const std::string& what, ftarResult_t code);
 // What a member puts into element i of an operation.
 float Input(int32_t replica, uint64_t seq, size_t i);
 
+// worker_gpu.cc: a pair of buffers in the GPU's memory, and the stream that they are used on. What
+// copies waits until the stream has done it. Lives as long as the process.
+struct OnGpu {
+  // What of other members' memory this process has mapped.
+  static size_t BlocksOfOthers();
+  static OnGpu Make(ftarJob_t job, size_t bytes, bool library);
+  void Put(const float* from_send, const float* from_recv) const;
+  void Get(float* to_send, float* to_recv) const;
+
+  void* send = nullptr;
+  void* recv = nullptr;
+  void* stream = nullptr;
+  size_t bytes = 0;
+};
+
 // scenarios.cc: bad input and bad weather, each prints its findings and returns the exit status.
 int RunScenario(const std::string& name, const Arguments& arguments);
 

@@ -79,8 +79,8 @@ CODE_WORDS = [
     # The two exceptions: a forked child that has not become another program, and the test hook that plays a crash.
     (r"\b_exit\s*\(", r"^src/(?!runtime/(test_hook|coordinator_process)\.cc$)", "the library never ends the process"),
     (r"\bthrow\b", r"^src/", "the library does not throw"),
-    (r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\(", r"^(src|tests/(?!process/|conform/|chaos/|gpu/))",
-     "sleeps only in tests/process, tests/conform, tests/chaos and tests/gpu"),
+    (r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\(", r"^(src|tests/(?!process/|conform/|chaos/|gpu/|fakegpu/))",
+     "sleeps only in tests/process, tests/conform, tests/chaos, tests/gpu and tests/fakegpu"),
     (r"\bDISABLED_", r"^tests/", "a test that is switched off"),
     (r"\batomic_thread_fence\b", r"^(src|tests)/", "ThreadSanitizer does not see fences; order the atomics themselves"),
 ]

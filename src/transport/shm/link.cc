@@ -84,8 +84,12 @@ void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
 bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext,
                           std::span<const std::byte> payload, bool lendable, uint64_t cookie) {
   Reference reference;
-  if (lendable && payload.size() >= kLentBytesMin &&
-      channel_->lender().Lend(payload, channel_->socket(), &reference)) {
+  Lender::Way way = Lender::Way::kCopy;
+  if (lendable && payload.size() >= kLentBytesMin) {
+    way = channel_->lender().Lend(payload, channel_->socket(), &reference);
+  }
+  if (way == Lender::Way::kWait) return false;
+  if (way == Lender::Way::kLent) {
     wire::FrameHeader referring = header;
     referring.reserved = static_cast<uint16_t>(Transit::kReference);
     referring.payload_bytes = sizeof reference;
@@ -140,6 +144,7 @@ void ShmLink::TellSent(const wire::FrameHeader& header, uint64_t cookie) {
 bool ShmLink::CollectLoans() {
   if (state_ != State::kUp) return false;
   channel_->lender().ForgetFreed(channel_->socket());
+  channel_->borrower().MapWaiting();
   bool any = false;
   for (Lender::Returned returned; channel_->lender().TakeReturned(&returned); any = true)
     TellSent(returned.header, returned.cookie);
@@ -243,6 +248,7 @@ bool ShmLink::FollowReference(Completion* completion, Held* held) {
   completion->header.payload_bytes = reference.bytes;
   completion->payload = held->payload = borrowed->payload;
   completion->lent = std::move(borrowed->memory);
+  completion->on_device = borrowed->on_device;
   held->loan = reference;
   if (completion->payload.empty()) {
     // Recalled, and its memory unmapped: what is left of it is what it says of its sender.
@@ -259,6 +265,11 @@ void ShmLink::Release(uint64_t token) {
   if (held->copy.empty()) held->channel->RecordDone(held->record);
   if (held->loan) held->channel->RingIfOpen(kWakeOnTail);
   held_.Remove(token);
+}
+
+bool ShmLink::LendsDevice(std::span<const std::byte> payload) {
+  return state_ == State::kUp && payload.size() >= kLentBytesMin &&
+         channel_->lender().LendsDevice(payload, channel_->socket());
 }
 
 bool ShmLink::Intact(uint64_t token) {

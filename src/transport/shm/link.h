@@ -35,6 +35,7 @@ class ShmLink : public Link {
   void FinishOp(uint32_t group, uint64_t seq) override;
   void Release(uint64_t token) override;
   Detached Detach(uint64_t token) override;
+  bool LendsDevice(std::span<const std::byte> payload) override;
   bool Intact(uint64_t token) override;
   size_t hold_bytes_max() const override;
   bool busy() const override { return !queue_.empty(); }

@@ -9,9 +9,9 @@
 namespace ftar::transport::shm {
 namespace {
 
-// What goes over the socket about a block; kShow comes with its descriptor.
+// What goes over the socket about a block; kShow and kShowDevice come with its descriptor.
 struct BlockNotice {
-  enum class Kind : uint32_t { kShow = 1, kGone = 2 };
+  enum class Kind : uint32_t { kShow = 1, kGone = 2, kShowDevice = 3 };
   uint32_t magic = kMagic;
   Kind kind = Kind::kShow;
   uint64_t block = 0;
@@ -69,25 +69,37 @@ Lender::Lender(SegmentHeader* own, const SegmentHeader* peer,
 
 bool Lender::PeerHas(const std::shared_ptr<const ExportedBlock>& block, int socket) {
   const auto found = shown_.find(block->id);
-  if (found != shown_.end())
-    return peer_->blocks_mapped.load(std::memory_order_acquire) >= found->second.number;
-  const BlockNotice notice{.block = block->id, .bytes = block->sealed.memory->bytes()};
-  if (Tell(socket, notice, block->sealed.fd.get())) shown_[block->id] = {block, ++shown_count_};
+  if (found != shown_.end()) {
+    const auto& mapped = block->on_device ? peer_->device_blocks_mapped : peer_->blocks_mapped;
+    return mapped.load(std::memory_order_acquire) >= found->second.number;
+  }
+  uint64_t& count = block->on_device ? shown_device_count_ : shown_count_;
+  const auto kind = block->on_device ? BlockNotice::Kind::kShowDevice : BlockNotice::Kind::kShow;
+  const BlockNotice notice{.kind = kind, .block = block->id, .bytes = block->bytes};
+  if (Tell(socket, notice, block->fd.get())) shown_[block->id] = {block, ++count};
   return false;
 }
 
-bool Lender::Lend(std::span<const std::byte> payload, int socket, Reference* reference) {
-  if (free_.empty() || socket < 0 || peer_->borrows.load(std::memory_order_acquire) == 0)
+bool Lender::LendsDevice(std::span<const std::byte> payload, int socket) {
+  if (exports_ == nullptr || socket < 0 || peer_->borrows.load(std::memory_order_acquire) == 0)
     return false;
   const auto block = exports_->Find(payload.data(), payload.size());
-  if (block == nullptr || !PeerHas(block, socket)) return false;
+  return block != nullptr && block->on_device && PeerHas(block, socket);
+}
+
+Lender::Way Lender::Lend(std::span<const std::byte> payload, int socket, Reference* reference) {
+  if (exports_ == nullptr || socket < 0 || peer_->borrows.load(std::memory_order_acquire) == 0)
+    return Way::kCopy;
+  const auto block = exports_->Find(payload.data(), payload.size());
+  if (block == nullptr) return Way::kCopy;
+  if (free_.empty() || !PeerHas(block, socket)) return block->on_device ? Way::kWait : Way::kCopy;
   reference->block = block->id;
-  reference->offset = static_cast<uint64_t>(payload.data() - block->sealed.memory->data());
+  reference->offset = static_cast<uint64_t>(payload.data() - block->data);
   reference->bytes = static_cast<uint32_t>(payload.size());
   reference->slot = free_.back();
   reference->age = own_->loan_ages[reference->slot].load(std::memory_order_relaxed);
   free_.pop_back();
-  return true;
+  return Way::kLent;
 }
 
 void Lender::Lent(const Reference& reference, const wire::FrameHeader& header, uint64_t cookie) {
@@ -156,10 +168,10 @@ Expected<Borrower::Borrowed> Borrower::Take(const Reference& reference) const {
     if (!Intact(reference)) return Borrowed{};
     return Status(Code::kCorrupt, "the peer lends memory that is not mapped here");
   }
-  const MappedMemory& memory = *found->second;
-  if (reference.offset > memory.bytes() || reference.bytes > memory.bytes() - reference.offset)
+  const Block& block = found->second;
+  if (reference.offset > block.bytes || reference.bytes > block.bytes - reference.offset)
     return Status(Code::kCorrupt, "the peer lends more memory than it has shown");
-  return Borrowed{{memory.data() + reference.offset, reference.bytes}, found->second};
+  return Borrowed{{block.data + reference.offset, reference.bytes}, block.memory, block.on_device};
 }
 
 bool Borrower::Intact(const Reference& reference) const {
@@ -189,7 +201,7 @@ Borrower::Socket Borrower::TakeOne(int socket, bool* any) {
     return nothing ? Socket::kOpen : Socket::kClosed;
   }
   if (got == 0) return Socket::kClosed;
-  const UniqueFd fd = AttachedFd(&message);
+  UniqueFd fd = AttachedFd(&message);
   // A notice is sent by one call and fits any buffer, so that it comes whole or not at all.
   if (got != static_cast<ssize_t>(sizeof notice) || notice.magic != BlockNotice::kMagic)
     return Socket::kCorrupt;
@@ -197,10 +209,29 @@ Borrower::Socket Borrower::TakeOne(int socket, bool* any) {
     blocks_.erase(notice.block);
     return Socket::kOpen;
   }
-  if (notice.kind != BlockNotice::Kind::kShow || blocks_.size() >= kBlocksMax)
-    return Socket::kCorrupt;
+  const bool on_device = notice.kind == BlockNotice::Kind::kShowDevice;
+  if (blocks_.size() + waiting_.size() >= kBlocksMax) return Socket::kCorrupt;
+  if (on_device) {
+    waiting_.push_back({notice.block, notice.bytes, std::move(fd)});
+    MapWaiting();
+    return Socket::kOpen;
+  }
+  if (notice.kind != BlockNotice::Kind::kShow) return Socket::kCorrupt;
   Map(notice.block, notice.bytes, fd);
   return Socket::kOpen;
+}
+
+void Borrower::MapWaiting() {
+  while (!waiting_.empty() && exports_ != nullptr && exports_->imports()) {
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (device_full_) continue;
+    auto memory = exports_->Import(next.fd.get(), next.bytes);
+    device_full_ = !memory.ok();
+    if (device_full_) continue;
+    blocks_[next.block] = {memory->get(), next.bytes, *memory, true};
+    own_->device_blocks_mapped.fetch_add(1, std::memory_order_release);
+  }
 }
 
 void Borrower::Map(uint64_t block, uint64_t bytes, const UniqueFd& fd) {
@@ -208,7 +239,8 @@ void Borrower::Map(uint64_t block, uint64_t bytes, const UniqueFd& fd) {
   auto memory = MapSealedMemory(fd, bytes, bytes);
   full_ = !memory.ok();
   if (full_) return;
-  blocks_[block] = std::move(*memory);
+  std::byte* const data = (*memory)->data();
+  blocks_[block] = {data, (*memory)->bytes(), std::move(*memory), false};
   own_->blocks_mapped.fetch_add(1, std::memory_order_release);
 }
 

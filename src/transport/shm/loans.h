@@ -12,7 +12,9 @@
 // Blocks of memory are shown to the peer once, by a descriptor over the link's socket; the peer
 // maps them read-only, counts them in a word of its own, and unmaps them when it is told that they
 // are gone. Nothing is lent of a block that is not counted yet: a peer without descriptors or
-// address space counts no more, and gets copies. One thread at a time; both objects live and die
+// address space counts no more, and gets copies. Memory of a GPU is lent in the same way; the peer
+// maps it once it has a GPU, and until then the payload has to be brought to the host by whoever
+// sends it, since nothing here can copy it. One thread at a time; both objects live and die
 // with their channel.
 #ifndef FTAR_TRANSPORT_SHM_LOANS_H_
 #define FTAR_TRANSPORT_SHM_LOANS_H_
@@ -53,9 +55,13 @@ class Lender {
   Lender(const Lender&) = delete;
   Lender& operator=(const Lender&) = delete;
 
-  // False if the bytes must travel themselves: they are not exported, the peer has not mapped them
-  // (yet), or too many loans are out. Otherwise the caller must go on with Lent or Unsent.
-  bool Lend(std::span<const std::byte> payload, int socket, Reference* reference);
+  // kCopy: the bytes must travel themselves: they are not exported, the peer has not mapped them
+  // (yet), or too many loans are out. kWait: they cannot, and will be lent a little later. kLent:
+  // the caller must go on with Lent or Unsent.
+  enum class Way { kCopy, kWait, kLent };
+  Way Lend(std::span<const std::byte> payload, int socket, Reference* reference);
+  // Of a GPU's memory: whether Lend is going to lend it.
+  bool LendsDevice(std::span<const std::byte> payload, int socket);
   void Lent(const Reference& reference, const wire::FrameHeader& header, uint64_t cookie);
   void Unsent(const Reference& reference) { free_.push_back(reference.slot); }
   // After return the memory behind the operation's loans is the caller's.
@@ -82,7 +88,7 @@ class Lender {
   };
   struct Shown {
     std::weak_ptr<const ExportedBlock> block;
-    uint64_t number = 0;  // from 1, as the peer counts
+    uint64_t number = 0;  // from 1, as the peer counts this kind
   };
   bool PeerHas(const std::shared_ptr<const ExportedBlock>& block, int socket);
   void Recall(Loan& loan);
@@ -94,19 +100,23 @@ class Lender {
   std::vector<uint32_t> free_;
   std::deque<Loan> loans_;  // in the order of the ring
   std::unordered_map<uint64_t, Shown> shown_;
-  uint64_t shown_count_ = 0;
+  uint64_t shown_count_ = 0, shown_device_count_ = 0;
   uint64_t frees_seen_ = 0;
 };
 
 class Borrower {
  public:
-  Borrower(SegmentHeader* own, const SegmentHeader* peer) : own_(own), peer_(peer) {}
+  // `exports` may be null: a peer's GPU memory is never mapped then.
+  Borrower(SegmentHeader* own, const SegmentHeader* peer,
+           std::shared_ptr<const ExportedMemory> exports)
+      : own_(own), peer_(peer), exports_(std::move(exports)) {}
 
   // From now on the peer may lend: its blocks come over `socket`.
   void Begin() { own_->borrows.store(1, std::memory_order_release); }
   struct Borrowed {
     std::span<const std::byte> payload;
-    std::shared_ptr<const MappedMemory> memory;  // keeps the payload mapped
+    std::shared_ptr<const void> memory;  // keeps the payload mapped
+    bool on_device = false;
   };
   // Empty payload: the loan was recalled and its block is gone. An error means that the reference
   // makes no sense.
@@ -118,18 +128,33 @@ class Borrower {
   enum class Socket { kOpen, kClosed, kCorrupt };
   // Takes what the socket holds of blocks shown and gone.
   Socket Listen(int socket);
+  // Maps what the peer's GPU has shown before there was one here; cheap if nothing waits.
+  void MapWaiting();
 
  private:
+  struct Block {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    std::shared_ptr<const void> memory;
+    bool on_device = false;
+  };
+  struct Waiting {
+    uint64_t block = 0, bytes = 0;
+    UniqueFd fd;
+  };
   Socket TakeOne(int socket, bool* any);
   void Map(uint64_t block, uint64_t bytes, const UniqueFd& fd);
 
   SegmentHeader* const own_;
   const SegmentHeader* const peer_;
-  std::unordered_map<uint64_t, std::shared_ptr<const MappedMemory>> blocks_;
+  const std::shared_ptr<const ExportedMemory> exports_;
+  std::unordered_map<uint64_t, Block> blocks_;
+  std::deque<Waiting> waiting_;
   // Nobody else knows it: what is asked of it is that no load passes it. ThreadSanitizer knows no
   // fences.
   mutable std::atomic<uint32_t> fence_{0};
-  bool full_ = false;  // could not map one, so that no later one counts
+  // Could not map one, so that no later one counts.
+  bool full_ = false, device_full_ = false;
 };
 
 }  // namespace ftar::transport::shm

@@ -38,10 +38,11 @@ struct SegmentHeader {
   alignas(64) std::atomic<uint64_t> tail{
       0};  // bytes of the peer's ring that the owner is done with
   alignas(64) std::atomic<uint32_t> sleeping{0};  // see WakeBits
-  // Loans (loans.h): whether the owner takes any, how many of the peer's blocks it has mapped, the
-  // ages of what it lends, and one more than the ages of what it has given back.
+  // Loans (loans.h): whether the owner takes any, how many of the peer's blocks it has mapped, and
+  // of its GPU's, the ages of what it lends, and one more than the ages of what it has given back.
   alignas(64) std::atomic<uint32_t> borrows{0};
   std::atomic<uint64_t> blocks_mapped{0};
+  std::atomic<uint64_t> device_blocks_mapped{0};
   alignas(64) std::atomic<uint32_t> loan_ages[kLoansMax] = {};
   alignas(64) std::atomic<uint32_t> loans_returned[kLoansMax] = {};
   static_assert(std::atomic<uint64_t>::is_always_lock_free);

@@ -97,8 +97,8 @@ Status Channel::Attach(const Offer& offer, LocalExchange::Message* message, Uniq
   peer_ring_bytes_ = offer.ring_bytes;
   writer_.emplace(own(), peer(), ring_bytes_);
   reader_.emplace(own(), peer(), peer_ring_bytes_);
-  lender_.emplace(own(), peer(), std::move(exports));
-  borrower_.emplace(own(), peer());
+  lender_.emplace(own(), peer(), exports);
+  borrower_.emplace(own(), peer(), std::move(exports));
   segment_fd_.Reset();  // passed on by now; nobody else shall have it
   return {};
 }

@@ -342,6 +342,7 @@ TEST_P(DeviceTest, MemoryOfTheJobs) {
   std::array<void*, kMembers> memory{};
   std::array<ftarOp_t, kMembers> ops{};
   constexpr size_t kCount = 70'000;
+  const size_t imports = fakeGpuImports();
   for (int i = 0; i < kMembers; ++i) {
     ASSERT_EQ(ftarMemAlloc(jobs_[i], kCount * sizeof(float), &desc, &memory[i]), FTAR_OK)
         << LastError().text;
@@ -353,8 +354,50 @@ TEST_P(DeviceTest, MemoryOfTheJobs) {
   std::vector<float> result(kCount);
   ASSERT_EQ(cudaMemcpy(result.data(), memory[1], kCount * sizeof(float), kAnyWay), 0);
   EXPECT_EQ(result, Sum(kCount));
+  // Members of one host read it where it lies, once they have mapped it.
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < kMembers; ++i) {
+      const std::vector<float> values = Values(kCount, i, round);
+      ASSERT_EQ(cudaMemcpy(memory[i], values.data(), kCount * sizeof(float), kAnyWay), 0);
+    }
+    for (int i = 0; i < kMembers; ++i) ops[i] = Start(i, AllReduce(memory[i], memory[i], kCount));
+    for (ftarOp_t op : ops) ASSERT_EQ(Finish(op), FTAR_OK) << LastError().text;
+    for (int i = 0; i < kMembers; ++i) {
+      ASSERT_EQ(cudaMemcpy(result.data(), memory[i], kCount * sizeof(float), kAnyWay), 0);
+      ASSERT_EQ(result, Sum(kCount, round));
+    }
+  }
+  const bool one_host = std::string(GetParam().transport) == "shm";
+  EXPECT_EQ(fakeGpuImports() > imports, one_host);
   EXPECT_EQ(ftarMemFree(jobs_[0], memory[0]), FTAR_OK);
   EXPECT_EQ(ftarMemFree(jobs_[0], memory[1]), FTAR_ERR_ARG);  // the other's, freed with its job
+}
+
+// One member's buffers are the host's, the other's the GPU's.
+TEST_P(DeviceTest, BuffersOfDifferentKinds) {
+  ftarMemDesc desc = FTAR_MEM_DESC_INIT;
+  desc.kind = FTAR_MEM_CUDA;
+  constexpr size_t kCount = 70'000;
+  void* memory = nullptr;
+  ASSERT_EQ(ftarMemAlloc(jobs_[0], kCount * sizeof(float), &desc, &memory), FTAR_OK);
+  OnGpu other(Values(10, 1));
+  for (int round = 0; round < 4; ++round) {
+    const std::vector<float> values = Values(kCount, 0, round);
+    std::vector<float> host = Values(kCount, 1, round), result(kCount);
+    ASSERT_EQ(cudaMemcpy(memory, values.data(), kCount * sizeof(float), kAnyWay), 0);
+    ftarOp_t a = Start(0, AllReduce(memory, memory, kCount));
+    ftarOp_t b = Start(1, AllReduce(host.data(), host.data(), kCount));
+    ASSERT_EQ(Finish(a), FTAR_OK) << LastError().text;
+    ASSERT_EQ(Finish(b), FTAR_OK) << LastError().text;
+    ASSERT_EQ(cudaMemcpy(result.data(), memory, kCount * sizeof(float), kAnyWay), 0);
+    EXPECT_EQ(result, Sum(kCount, round));
+    EXPECT_EQ(host, Sum(kCount, round));
+    // From now on both have a GPU, so that the second maps what the first lends.
+    ftarOp_t c = Start(0, AllReduce(memory, memory, 10));
+    ftarOp_t d = Start(1, AllReduce(other.get(), other.get(), 10));
+    ASSERT_EQ(Finish(c), FTAR_OK);
+    ASSERT_EQ(Finish(d), FTAR_OK);
+  }
 }
 
 TEST_P(DeviceTest, WhatIsWrongIsRefusedAndNamed) {

@@ -142,6 +142,12 @@ Expected<void*> Job::MemAlloc(size_t bytes) {
   if (memory == nullptr) return Status(Code::kMemory, "bytes", "no memory");
   return memory;
 }
+// A job without a GPU.
+Expected<void*> Job::MemAllocDevice(size_t, int32_t) {
+  return Status(Code::kDevice, "gpu", "no GPU here");
+}
+Expected<device::Gpu*> Job::Gpu(int32_t) { return Status(Code::kDevice, "gpu", "no GPU here"); }
+device::Gpu* Job::GpuIfAny() { return nullptr; }
 Status Job::MemFree(void* memory) {
   std::free(memory);
   return Status::Ok();

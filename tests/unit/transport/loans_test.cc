@@ -27,11 +27,14 @@ class Loans : public testing::Test {
     block = *exports->Allocate(kBytes);
     borrower.Begin();
   }
+  Lender::Way TryLend(std::span<const std::byte> payload, Reference* reference) {
+    return lender.Lend(payload, lender_socket.get(), reference);
+  }
   // The block is mapped at the other end when this has been tried twice.
   Reference Lend(size_t offset = 0, size_t bytes = 4096) {
     Reference reference;
     for (int i = 0; i < 3; ++i) {
-      if (lender.Lend({block + offset, bytes}, lender_socket.get(), &reference)) break;
+      if (TryLend({block + offset, bytes}, &reference) == Lender::Way::kLent) break;
       EXPECT_EQ(borrower.Listen(borrower_socket.get()), Borrower::Socket::kOpen);
       EXPECT_LT(i, 2);
     }
@@ -45,18 +48,62 @@ class Loans : public testing::Test {
   std::shared_ptr<ExportedMemory> exports = std::make_shared<ExportedMemory>();
   std::byte* block = nullptr;
   Lender lender{lender_words.get(), borrower_words.get(), exports};
-  Borrower borrower{borrower_words.get(), lender_words.get()};
+  Borrower borrower{borrower_words.get(), lender_words.get(), exports};
 };
 
 TEST_F(Loans, NothingIsLentBeforeThePeerHasMappedIt) {
   Reference reference;
-  EXPECT_FALSE(lender.Lend({block, 4096}, lender_socket.get(), &reference));
-  EXPECT_FALSE(lender.Lend({block, 4096}, lender_socket.get(), &reference)) << "it was only told";
+  EXPECT_EQ(TryLend({block, 4096}, &reference), Lender::Way::kCopy);
+  EXPECT_EQ(TryLend({block, 4096}, &reference), Lender::Way::kCopy) << "it was only told";
   EXPECT_EQ(borrower.Listen(borrower_socket.get()), Borrower::Socket::kOpen);
-  EXPECT_TRUE(lender.Lend({block, 4096}, lender_socket.get(), &reference));
+  EXPECT_EQ(TryLend({block, 4096}, &reference), Lender::Way::kLent);
   std::byte elsewhere[4096];
-  EXPECT_FALSE(lender.Lend(elsewhere, lender_socket.get(), &reference));
-  EXPECT_FALSE(lender.Lend({block + kBytes - 1, 4096}, lender_socket.get(), &reference));
+  EXPECT_EQ(TryLend(elsewhere, &reference), Lender::Way::kCopy);
+  EXPECT_EQ(TryLend({block + kBytes - 1, 4096}, &reference), Lender::Way::kCopy);
+}
+
+// Nobody here can copy a GPU's memory: the sender asks first, and what was promised is kept.
+TEST_F(Loans, AGpusMemoryIsLentOnceThePeerHasAGpuToMapItWith) {
+  std::byte* const device = block + 8 * 4096;  // stands for addresses that nobody may follow
+  exports->Free(block);
+  auto there = std::make_shared<int>(0);
+  exports->Add(device, kBytes / 2, UniqueFd(::dup(lender_socket.get())), there);
+  EXPECT_FALSE(lender.LendsDevice({device, 4096}, lender_socket.get()));
+  EXPECT_EQ(borrower.Listen(borrower_socket.get()), Borrower::Socket::kOpen);
+  borrower.MapWaiting();
+  EXPECT_FALSE(lender.LendsDevice({device, 4096}, lender_socket.get())) << "no GPU there yet";
+  Reference reference;
+  EXPECT_EQ(TryLend({device, 4096}, &reference), Lender::Way::kWait);
+  static std::byte mapped[kBytes];
+  exports->SetImporter([](int fd, size_t bytes) -> Expected<std::shared_ptr<std::byte>> {
+    EXPECT_GE(fd, 0);
+    EXPECT_EQ(bytes, kBytes / 2);
+    return std::shared_ptr<std::byte>(mapped, [](std::byte*) {});
+  });
+  borrower.MapWaiting();
+  EXPECT_TRUE(lender.LendsDevice({device, 4096}, lender_socket.get()));
+  EXPECT_FALSE(lender.LendsDevice({device, kBytes}, lender_socket.get())) << "beyond the block";
+  ASSERT_EQ(TryLend({device + 100, 4096}, &reference), Lender::Way::kLent);
+  lender.Lent(reference, {}, 9);
+  const auto borrowed = borrower.Take(reference);
+  ASSERT_TRUE(borrowed.ok());
+  EXPECT_TRUE(borrowed->on_device);
+  EXPECT_EQ(borrowed->payload.data(), mapped + 100);
+  EXPECT_EQ(there.use_count(), 2);
+  exports->Free(device);
+  EXPECT_EQ(there.use_count(), 1);
+}
+
+TEST_F(Loans, APeerWhoseGpuCannotMapItGetsCopiesThatItsSenderMakes) {
+  std::byte* const device = block;
+  exports->Free(block);
+  exports->Add(device, kBytes, UniqueFd(::dup(lender_socket.get())), nullptr);
+  exports->SetImporter([](int, size_t) -> Expected<std::shared_ptr<std::byte>> {
+    return Status(Code::kDevice, "not reachable from this GPU");
+  });
+  EXPECT_FALSE(lender.LendsDevice({device, 4096}, lender_socket.get()));
+  EXPECT_EQ(borrower.Listen(borrower_socket.get()), Borrower::Socket::kOpen);
+  EXPECT_FALSE(lender.LendsDevice({device, 4096}, lender_socket.get()));
 }
 
 TEST_F(Loans, AReferenceOutsideOfWhatWasShownIsRefused) {
@@ -96,7 +143,7 @@ TEST_F(Loans, ALateReturnIsNotThatOfTheNextLoan) {
 
 TEST_F(Loans, AFreedBlockIsUnmappedAtThePeer) {
   const Reference reference = Lend();
-  const std::weak_ptr<const MappedMemory> mapped = borrower.Take(reference)->memory;
+  const std::weak_ptr<const void> mapped = borrower.Take(reference)->memory;
   borrower.GiveBack(reference);
   Lender::Returned returned;
   EXPECT_TRUE(lender.TakeReturned(&returned));
