@@ -172,14 +172,14 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   if (op.chunks.empty()) op.chunks.swap(spent_.chunks);
   op.chunks.assign(op.grid.chunks(), {});
   op.needed = op.finals = 0;
-  op.rootless = false;
+  op.unfit = false;
   op.unheard.clear();
   for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
     ChunkState& chunk = op.chunks[c];
     chunk.geometry = op.grid.At(c);
     const int owner = OwnerOfChunk(op, chunk.geometry);
     chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me, std::move(chunk.role));
-    if (owner < 0 && op.spec.kind == plan::Kind::kBroadcast) op.rootless = true;
+    if (owner < 0 && op.spec.kind == plan::Kind::kBroadcast) op.unfit = true;
     if (owner < 0 && op.spec.kind == plan::Kind::kAllGather && !FTAR_MUTANT(kGoneSegmentsKept))
       chunk.role.lands = true;  // a gone member's segment: zeros
     if (chunk.role.reduces) chunk.raws.resize(members);
@@ -213,7 +213,7 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   }
   // V5: the root was lost before this member called. Whether all called with that root is for the
   // leader to find out, so nobody fails alone.
-  if (op.rootless) mismatch_ = op.seq;
+  if (op.unfit) mismatch_ = op.seq;
   if (op.spec.kind == plan::Kind::kBroadcast && op.spec.root == config_.self) {
     op.unheard.assign(op.members.size(), true);
     op.unheard[op.me] = false;

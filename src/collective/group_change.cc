@@ -290,6 +290,9 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
     if (op.origin.empty()) op.origin = op.members;
     op.complete = op.absent = false;
     PlaceInAttempt(op);
+    // V5: called here when the leader had asked already, and with a root that is not in the
+    // attempt.
+    if (op.unfit) mismatch_ = op.seq;
   }
   Push(Todo::Kind::kCancelSends).id = op.seq;
   op.salvage = true;

@@ -11,7 +11,7 @@ namespace ftar::collective {
 
 // Complete: every chunk this member needs is final here, all of one attempt.
 void GroupMachine::CheckComplete(TimeNs now, Op& op) {
-  if (op.complete || op.rootless || frozen_ || op.finals < op.needed) return;
+  if (op.complete || op.unfit || frozen_ || op.finals < op.needed) return;
   // V5: a root needs no data from anybody, but it must know that all have called the same.
   if (std::find(op.unheard.begin(), op.unheard.end(), true) != op.unheard.end()) return;
   assert(op.finals == op.needed);

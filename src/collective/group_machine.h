@@ -148,7 +148,7 @@ class GroupMachine {
     std::vector<bool> raws_sent;  // by position
     uint32_t needed = 0, finals = 0;
     bool complete = false, committed = false, absent = false, salvage = false;
-    bool rootless = false;  // a broadcast whose root is not in the attempt: waits for its verdict
+    bool unfit = false;  // for its attempt, as it was called here: waits for another verdict (V5)
     std::vector<bool> unheard;  // broadcast's root: by position, who has not shown its call yet
     std::vector<int32_t> holders;
     ViewPtr holders_view;

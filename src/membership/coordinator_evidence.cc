@@ -62,6 +62,7 @@ void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) 
   loss.host = entry.card.host;
   suspects_.erase(entry.card.id);
   Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
+  if (FTAR_MUTANT(kLossIsConsent)) Consent(entry.card.id);
   lost_.insert({entry.card.id, std::move(loss)});
   // Its place is free, and newcomers may bring a lost quorum back.
   change_due_ = roster_changed_ = true;
@@ -115,11 +116,12 @@ void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
 
 // Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
 // Unless their links are lost, too. And whom this coordinator left without a word, since it was
-// stopped itself, had reason to look for another connection.
+// stopped itself or cut off, had reason to look for another connection.
 TimeNs CoordinatorMachine::PatienceWith(const Peer& peer) const {
-  const bool dead = (peer.roster.empty() && !detector_.JustWoke()) || CutOff(peer) ||
-                    FTAR_MUTANT(kRelayLossIsDeath);
-  return dead ? config_.cluster_ns : std::max(timeout_ns_ / 4, config_.cluster_ns);
+  if (CutOff(peer) || FTAR_MUTANT(kRelayLossIsDeath)) return config_.cluster_ns;
+  const TimeNs grace = FTAR_MUTANT(kCutOffIsDeath) ? 0 : detector_.Grace();
+  const bool away = !peer.roster.empty() || detector_.JustWoke();
+  return std::max({grace, away ? timeout_ns_ / 4 : 0, config_.cluster_ns});
 }
 
 // All of its column who are here say that they have no link to it. What it says itself shows that
@@ -394,6 +396,11 @@ void CoordinatorMachine::RunDetector() {
         break;
       case Finding::Kind::kStuck:
         if (stopped) break;
+        // It may wait for somebody who is away and has time to come back.
+        if (!suspects_.empty()) {
+          detector_.Excuse(finding.member);
+          break;
+        }
         Lose(finding.member, Code::kPeer, "stuck",
              "holds all data of " + where + " and has not moved for " + since, finding.for_ns);
         break;

@@ -46,8 +46,8 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
         });
     if (dead) question.proven_dead.insert(first);
   }
-  // Who had been lost before the base was made is not in it. Of a replica with other processes it is
-  // not known here whether they have ended, too.
+  // Who had been lost before the base was made is not in it. Of a replica with other processes it
+  // is not known here whether they have ended, too.
   for (const std::vector<MemberId>& earlier : question.bases) {
     for (const MemberId id : earlier) {
       const bool whole = reference_ && reference_->shards == 1;
@@ -152,6 +152,7 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
 // Who has left, or has said that it takes part in nothing any more, consents to whatever the others
 // decide.
 void CoordinatorMachine::Consent(MemberId id) {
+  if (FTAR_MUTANT(kLeftStillCount)) return;
   for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
 }
 
@@ -159,14 +160,15 @@ void CoordinatorMachine::Consent(MemberId id) {
 // without a majority. So this one still makes the view without them, sees that all hold it, tells
 // them that, and only then gives way.
 void CoordinatorMachine::TryHandOver() {
-  if (!current_ && !recovering_) return StandDown("its own member has gone");
+  if ((!current_ && !recovering_) || FTAR_MUTANT(kLeavesUnreplaced))
+    return StandDown("its own member has gone");
   if (recovering_ || change_ || plan_ || !lost_.empty() || change_due_) return;
   const wire::View& view = *current_;
   if (view.Find(config_.self) && Alive(config_.self)) return;  // it has not said so here yet
   if (!AnybodyIn()) return StandDown("all members have left");
   change_due_ = std::any_of(view.entries.begin(), view.entries.end(),
                             [this](const auto& entry) { return !Alive(entry.card.id); });
-  if (change_due_ || !Formed()) return;
+  if (change_due_ || (!Formed() && !FTAR_MUTANT(kHandsOverUnheld))) return;
   Beat();
   const wire::MemberCard& next = view.entries.front().card;
   std::vector<MemberId> all;

@@ -75,12 +75,19 @@ bool FailureDetector::Deaf() const {
   return members_.size() > 1 && quiet_ > timeout_ns_ / 2 && quiet_ < kAloneTimeouts * timeout_ns_;
 }
 
+TimeNs FailureDetector::Grace() const {
+  if (Deaf()) return std::max(quiet_, timeout_ns_);
+  return std::max<TimeNs>(back_by_ - last_now_, 0);
+}
+
 void FailureDetector::Heard(MemberId member) {
   // All have to find their way back, not all at once: what got lost is sent again after pauses that
   // double, so the last may come as late again as the first (RFC 6298, 5.5).
   if (Deaf()) {
+    back_by_ = last_now_ + Grace();
     const TimeNs grace = std::max<TimeNs>(quiet_ - timeout_ns_, 0);
-    for (auto& [id, watched] : members_) watched.heard = awake_ + grace;
+    // What they did meanwhile has not been heard either.
+    for (auto& [id, watched] : members_) watched.heard = watched.moved = awake_ + grace;
   }
   quiet_ = 0;
   const auto found = members_.find(member);
@@ -208,6 +215,13 @@ bool FailureDetector::WaitsFor(MemberId reporter, MemberId subject) const {
       return true;
   }
   return false;
+}
+
+void FailureDetector::Excuse(MemberId member) {
+  const auto found = members_.find(member);
+  if (found == members_.end()) return;
+  found->second.moved = awake_;
+  found->second.stuck_told = false;
 }
 
 void FailureDetector::Restart() {

@@ -59,6 +59,10 @@ class FailureDetector {
   void Advance(TimeNs now);
   // That it has just slept through such a gap: who gave it up meanwhile is on the way back.
   bool JustWoke() const { return woke_at_ <= last_now_ && last_now_ - woke_at_ <= tick_ns(); }
+  // How long those who gave this process up while it heard nobody have to come back: as long as
+  // that lasted, and a timeout at least, counted from the first who is heard again. 0: it was not
+  // so.
+  TimeNs Grace() const;
   void Heard(MemberId member);  // any message
   void Beat(MemberId member, const wire::Heartbeat& beat);
 
@@ -68,6 +72,8 @@ class FailureDetector {
   TimeNs NextCheck() const;  // in the caller's time
   // A view change stopped everybody for a while: progress, not silence, is counted anew.
   void Restart();
+  // It has a reason to stand still: the clock starts again.
+  void Excuse(MemberId member);
 
   // How long ago the member was heard; 0 if it is not watched.
   TimeNs SilentFor(MemberId member) const;
@@ -103,8 +109,9 @@ class FailureDetector {
   bool advanced_ = false;
   TimeNs last_now_ = 0;
   TimeNs woke_at_ = kNever;
-  TimeNs awake_ = 0;  // time this process was awake and heard somebody
-  TimeNs quiet_ = 0;  // since anybody was heard
+  TimeNs awake_ = 0;    // time this process was awake and heard somebody
+  TimeNs quiet_ = 0;    // since anybody was heard
+  TimeNs back_by_ = 0;  // the end of the grace, in the caller's time
   TimeNs next_check_ = 0;
   bool beats_changed_ = false;
   std::map<MemberId, Watched> members_;

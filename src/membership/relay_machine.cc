@@ -1,7 +1,6 @@
 #include "membership/relay_machine.h"
 
 #include <algorithm>
-#include <ranges>
 #include <span>
 
 #include "base/mutant.h"
@@ -143,9 +142,8 @@ void RelayMachine::CatchUp(Child& child) {
 
 void RelayMachine::CompleteIfAll() {
   // Who came first tends to stand in front.
-  for (const Child& child : std::views::reverse(children_)) {
-    if (!child.here || child.conn == 0) return;
-  }
+  const auto away = [](const Child& child) { return !child.here || child.conn == 0; };
+  if (std::any_of(children_.rbegin(), children_.rend(), away)) return;
   complete_ = true;
   gather_until_ = scatter_at_ = kNever;
   unit_ = {};

@@ -1,7 +1,6 @@
 // What all behind a relay say, as one word: it goes up when the last of them has said it, and what
 // belongs to an older change goes nowhere.
 #include <algorithm>
-#include <ranges>
 
 #include "base/mutant.h"
 #include "membership/bounds.h"
@@ -195,7 +194,7 @@ void RelayMachine::Hear(Child& child, const wire::Installed& message) {
   const auto behind = [this](const Child& one) {
     return !one.gone && one.installed <= installed_told_;
   };
-  if (!above_ || std::ranges::any_of(std::views::reverse(children_), behind)) return;
+  if (!above_ || std::any_of(children_.rbegin(), children_.rend(), behind)) return;
   installed_told_ = LeastInstalled();
   ready_.up.push_back(wire::Installed{installed_told_});
 }

@@ -13,6 +13,7 @@
 //   W element and what is wrong with it        after such an outcome
 //   F time call status text                    a call that did not succeed
 //   X time why                                 the end of this incarnation
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -296,11 +297,15 @@ void OneLife(const Options& options, Record* record, Page* page) {
   page->state = kOut;
 }
 
-// Signals come to this thread alone.
+// Signals come to this thread alone. Between them it has malloc give back what is free: a process
+// that looks after its memory for long is as large as what it needs, not as what it once needed.
 void Listen(const sigset_t& signals, const std::string& dump) {
-  for (int signal = 0; sigwait(&signals, &signal) == 0;) {
+  const timespec pause{1, 0};
+  for (;;) {
+    const bool asked = sigtimedwait(&signals, nullptr, &pause) > 0;
     const ftarJob_t job = current;
-    if (job != nullptr) ftarJobDump(job, dump.c_str());
+    if (asked && job != nullptr) ftarJobDump(job, dump.c_str());
+    if (!asked) malloc_trim(0);
   }
 }
 

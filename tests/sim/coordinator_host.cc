@@ -27,6 +27,7 @@ void World::OpenSeat(Seat& seat) {
   config.hosted = seat.host != nullptr;
   if (config.hosted) {
     config.cluster_ns = 20 * kMillisecond;
+    config.self = seat.host->card.id;
     config.witnessed = seat.host->succession->witnessed();
   }
   config.successor = config.hosted && (begun_ || seat.host->index != 1);
@@ -141,6 +142,8 @@ void World::CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Me
     if (node.connection == conn) hear();
   };
   if (director_ && director_->Blocked(nullptr, &node)) return;
+  if (late_installs_left_ > 0 && std::holds_alternative<wire::Install>(*message))
+    DelayInstall(conn);
   AtNode(node, WireTime(0, conn + kConnectionBase), arrive);
   if (director_) director_->SawMessage(Moment::Verb::kSends, nullptr, &node, *message, message);
   const bool repeatable = std::holds_alternative<wire::Prepare>(*message) ||
@@ -175,7 +178,7 @@ void World::Attach(Node& node) {
       director_ && (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node));
   // The runtime tries again until it is there.
   const bool nobody = !fixed_.machine && weather_.relays == 0;
-  if (!node.alive || nobody || cut || now_ < node.away_until) {
+  if (!node.alive || nobody || cut || now_ < std::max(node.away_until, cut_off_until_)) {
     if (node.alive) After(5 * kMillisecond, [this, &node] { Attach(node); });
     return;
   }

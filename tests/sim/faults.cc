@@ -68,6 +68,7 @@ void World::Kill(Node& node) {
   for (auto& other : nodes_) {
     if (!other->alive || !other->Holds(node)) continue;
     Node* watcher = other.get();
+    if (weather_.crashes && later_.Chance(0.5)) torn_.insert({node.index, watcher->index});
     const bool proof = rng_.Chance(0.5);
     After(rng_.Between(50'000, 10 * kMillisecond), [this, watcher, &node, dead, proof] {
       if (watcher->revoked.contains(dead)) return;
@@ -283,22 +284,49 @@ void World::Blackout() {
   if (trace_) Trace("blackout");
   ++faults_;
   TimeNs closed = now_ + kMillisecond;
-  // With others away for reasons of their own the coordinator cannot tell; a newcomer has no place
-  // to come back to; and that a link is up again must be told in time.
-  bool whole = now_ > flapping_until_;
-  for (const auto& node : nodes_) {
+  for (const auto& node : nodes_)
     closed = std::max(closed, WireOf(node->connection + kConnectionBase, 0).free + 1);
-    const bool known = fixed_.machine->view() && fixed_.machine->view()->Find(node->card.id);
-    const bool away = !node->alive || node->stopped || node->over || node->connection == 0;
-    whole = whole && !(known && away);
-  }
+  StrikeUnheard();
   blackout_until_ = closed + 20 * kMillisecond;
   for (const auto& node : nodes_) {
     if (!node->alive || node->connection == 0) continue;
-    const wire::View* view = fixed_.machine->view();
-    if (!whole || !view || !view->Find(node->card.id)) node->struck = true;
     LoseCoordinator(*node, closed, kMillisecond / 2,
                     closed - now_ + later_.Between(3 * kMillisecond, 12 * kMillisecond));
+  }
+}
+
+// Who may be evicted when all lose the coordinator. With others away for reasons of their own it
+// cannot tell; a newcomer has no place to come back to; and that a link is up again must be told in
+// time.
+void World::StrikeUnheard() {
+  const wire::View* view = fixed_.machine->view();
+  bool whole = now_ > flapping_until_;
+  for (const auto& node : nodes_) {
+    const bool away = !node->alive || node->stopped || node->over || node->connection == 0;
+    whole = whole && !(view && view->Find(node->card.id) && away);
+  }
+  for (const auto& node : nodes_) {
+    const bool here = node->alive && node->connection != 0;
+    if (here && (!whole || !view || !view->Find(node->card.id))) node->struck = true;
+  }
+}
+
+// The coordinator is cut off for longer than `timeout`, and the members give it up. When the
+// network is back their old connections end one by one, and they come back one by one.
+void World::CutOffCoordinator() {
+  const wire::View* view = fixed_.machine ? fixed_.machine->view() : nullptr;
+  if (!view || view->entries.size() < 2) return;  // of one member it cannot tell who is away
+  const TimeNs heals = now_ + later_.Between(120, 300) * kMillisecond;
+  if (trace_) Trace("cut off for " + std::to_string((heals - now_) / kMillisecond) + " ms");
+  ++faults_;
+  StrikeUnheard();
+  cut_off_until_ = std::max(cut_off_until_, heals);
+  blackout_until_ = heals + 100 * kMillisecond;
+  for (const auto& node : nodes_) {
+    if (!node->alive || node->connection == 0) continue;
+    LoseCoordinator(*node, heals + later_.Between(0, 40) * kMillisecond,
+                    later_.Between(100, 110) * kMillisecond,
+                    heals - now_ + later_.Between(10, 80) * kMillisecond);
   }
 }
 
@@ -402,6 +430,22 @@ void World::Ambush(const wire::Message& message) {
   });
 }
 
+// One member hears of the view later than all others, who go on in it; or never, since the
+// coordinator is lost meanwhile, and what was to come from it.
+void World::DelayInstall(uint64_t conn) {
+  if (calm_ || !begun_ || !later_.Chance(0.3)) return;
+  --late_installs_left_;
+  const TimeNs by = later_.Between(2, 40) * kMillisecond;
+  Wire& wire = WireOf(0, conn + kConnectionBase);
+  wire.free = wire.word_free = std::max(wire.free, now_ + by);
+  Unquiet(now_ + by);
+  const uint64_t what = later_.Below(4);
+  After(later_.Between(0, by), [this, what] {
+    if (what < 2) return RestartCoordinator();
+    if (what == 2) KillOne();
+  });
+}
+
 void World::StrikeAtRandom(int times, void (World::*strike)()) {
   for (int i = 0; i < times; ++i) {
     const TimeNs at = rng_.Between(2 * kMillisecond, kFaultSpan);
@@ -437,8 +481,10 @@ void World::ScheduleFaults() {
   StrikeLater(direct ? weather_.blackouts : 0, &World::Blackout);
   StrikeLater(direct ? 0 : weather_.relay_losses, &World::LoseRelay);
   StrikeLater(direct ? weather_.strandings : 0, &World::StrandOne);
+  StrikeLater(direct ? weather_.cutoffs : 0, &World::CutOffCoordinator);
   if (weather_.hosted) StrikeLater(weather_.partitions, &World::PartitionOne);
   ambushes_left_ = weather_.ambushes;
+  late_installs_left_ = weather_.late_installs;
   CalmDown();
 }
 

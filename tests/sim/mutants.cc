@@ -72,7 +72,19 @@ struct Where {
   Mutant mistake;
   const char* weather;
 };
+constexpr const char* kHandOvers =
+    "hosted=1,shards=1,leaves=2,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
+    "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0";
 constexpr Where kWhere[] = {
+    {Mutant::kHandsOverUnheld, kHandOvers},
+    {Mutant::kLeavesUnreplaced, kHandOvers},
+    {Mutant::kLeftStillCount, kHandOvers},
+    {Mutant::kCutOffIsDeath,
+     "cutoffs=1,hosted=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,"
+     "leaves=0,joins=0"},
+    {Mutant::kSalvageMixesAttempts,
+     "replicas=5,crashes=1,late_installs=3,kills=2,skew=1,hosted=0,leaves=0,joins=0,cuts=0,"
+     "aborts=0,mismatch=0"},
     {Mutant::kAnyProofCounts, "hosted=1"},
     {Mutant::kOvertakenGoesOn, "hosted=1"},
     {Mutant::kReportsNotAwaited, "hosted=1"},

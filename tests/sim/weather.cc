@@ -110,6 +110,9 @@ const std::vector<WeatherField>& WeatherFields() {
       {"partitions", &Weather::partitions, 0},
       {"echoes", &Weather::echoes, 0},
       {"lends", &Weather::lends, 0},
+      {"crashes", &Weather::crashes, 0},
+      {"late_installs", &Weather::late_installs, 0},
+      {"cutoffs", &Weather::cutoffs, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
   };

@@ -44,11 +44,22 @@ struct Weather {
   int aborts = 0;      // members that give up by themselves, most of them early (rule Q8)
   int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
   int relays = 0;    // so many shards of a replica stand behind one; 0: there are none
-  int relay_losses = 0;  // a relay is lost, its members live (rule Q7)
-  int hosted = 0;        // members coordinate by turns (rule Q5)
-  int partitions = 0;    // hosted: some do not reach the others for a while
-  int echoes = 0;        // its Prepares and Installs may arrive again, much later (rules Q2, V10)
-  int lends = 0;         // payload stays in its sender's memory until it is read (rule F1)
+  int relay_losses = 0;   // a relay is lost, its members live (rule Q7)
+  int hosted = 0;         // members coordinate by turns (rule Q5)
+  int partitions = 0;     // hosted: some do not reach the others for a while
+  int echoes = 0;         // its Prepares and Installs may arrive again, much later (rules Q2, V10)
+  int lends = 0;          // payload stays in its sender's memory until it is read (rule F1)
+  int crashes = 0;        // some never get what was on its way to them from one who dies
+  int late_installs = 0;  // an Install comes late to one member, often too late: a restart, a death
+  int cutoffs = 0;        // nobody reaches the coordinator for longer than `timeout` (rule Q7)
+
+  // Members come and go as they please, and that is all.
+  bool harmless() const {
+    return kills + stops + hangs + cuts + flaps + hiccups + blackouts + coordinator_restarts +
+               strandings + aborts + ambushes + relay_losses + partitions + late_installs +
+               cutoffs ==
+           0;
+  }
 };
 
 Weather DrawWeather(uint64_t seed);

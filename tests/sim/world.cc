@@ -139,6 +139,7 @@ void World::RunSlot(uint32_t slot) {
   Node* host = next.host;
   if (host && !host->alive) return;
   if (next.from != 0 && !cut_.empty() && cut_.contains({next.from, host->index})) return;
+  if (next.from != 0 && !torn_.empty() && torn_.contains({next.from, host->index})) return;
   if (host && host->stopped) {
     host->backlog.push_back(std::move(next.run));
   } else {
@@ -344,7 +345,17 @@ void World::NoteView(Node& node) {
   if (IsForgotten(view->epoch)) ended_ = true;
   newest_ = std::max(newest_, view->epoch);
   FailIf(views_.Installed(node.card.id, view));
+  if (weather_.hosted) FailIf(CheckMajority(*view));
   if (director_) director_->Saw(Moment::Verb::kInstalls, node, EpochCounter(view->epoch));
+}
+
+std::string World::CheckMajority(const wire::View& view) {
+  const auto dead = [this](MemberId id) { return !Find(id)->alive; };
+  const auto consents = [this](MemberId id) {
+    const engine::Phase phase = Find(id)->engine->phase();
+    return phase == engine::Phase::kLeft || phase == engine::Phase::kAborted;
+  };
+  return majority_.Installed(view, dead, consents);
 }
 
 // A restarted coordinator without a record knows what it is told. If all who have installed a view

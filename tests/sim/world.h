@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "invariants/agreement.h"
 #include "invariants/fencing.h"
+#include "invariants/majority.h"
 #include "invariants/views.h"
 #include "membership/coordinator_machine.h"
 #include "membership/relay_lines.h"
@@ -127,6 +128,7 @@ class World {
   void CarryWord(Node& node, engine::PeerMessage& message);
   void CarryTodo(Node& node, GroupKey group, collective::Todo& todo);
   void NoteView(Node& node);
+  std::string CheckMajority(const wire::View& view);
   bool IsForgotten(Epoch epoch) const;
   void SendFrame(Node& node, const collective::SendFrame& frame);
   bool Reaches(const Node& target, MemberId sender) const;
@@ -221,12 +223,15 @@ class World {
   void Flap(Node& a, Node& b, TimeNs back);
   void HiccupOne();
   void Blackout();
+  void StrikeUnheard();
+  void CutOffCoordinator();
   void AbortOne();
   void StrandOne();
   void StrikeHost();
   void PartitionOne();
   void Abandon();
   void Ambush(const wire::Message& message);
+  void DelayInstall(uint64_t conn);
   void Kill(Node& node);
   bool MayEnd(const Node& node) const;
   void Stop(Node& node, TimeNs duration);
@@ -254,7 +259,8 @@ class World {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_map<uint64_t, Wire> wires_;
   std::set<std::pair<uint64_t, uint64_t>> cut_;
-  Seat fixed_;  // of the coordinator that is a process of its own
+  std::set<std::pair<uint64_t, uint64_t>> torn_;  // from one who died, to whom nothing more comes
+  Seat fixed_;                                    // of the coordinator that is a process of its own
   uint16_t incarnation_ = 0;
   uint64_t next_connection_ = 0;
   std::unordered_map<uint64_t, Connection> connections_;
@@ -271,12 +277,13 @@ class World {
   std::unordered_map<uint64_t, std::set<const Node*>> failure_knowers_;
   Fencing fencing_;
   Views views_;
+  Majority majority_;
   std::unique_ptr<Director> director_;  // null without a story
   Explorer* explorer_ = nullptr;        // null where times decide what comes next
   std::string failure_;
-  int ambushes_left_ = 0;
+  int ambushes_left_ = 0, late_installs_left_ = 0;
   std::vector<std::pair<Node*, Node*>> flapping_;
-  TimeNs flapping_until_ = 0, blackout_until_ = 0;
+  TimeNs flapping_until_ = 0, blackout_until_ = 0, cut_off_until_ = 0;
   Node* stray_ = nullptr;  // evicted, or about to be, and out of the coordinator's reach
   TimeNs quiet_at_ = 0;    // the last fault has shown by then
   Epoch newest_ = 0;       // of all views that anybody has installed

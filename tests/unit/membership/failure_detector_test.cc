@@ -141,6 +141,26 @@ TEST_F(FailureDetectorTest, TimeInWhichNobodyIsHeardCountsForNobody) {
   EXPECT_EQ(found[0].member, kB);
 }
 
+TEST_F(FailureDetectorTest, WhoGaveItUpMeanwhileHasAsLongToComeBack) {
+  Run(kSecond, {kA, kB, kC});
+  EXPECT_EQ(detector_.Grace(), 0);
+  Run(600 * kMillisecond, {});
+  EXPECT_EQ(detector_.Grace(), kSecond) << "a timeout at least";
+  Run(2400 * kMillisecond, {});
+  EXPECT_EQ(detector_.Grace(), 3 * kSecond);
+  Run(500 * kMillisecond, {kA});
+  EXPECT_EQ(detector_.Grace(), 2700 * kMillisecond) << "from the first that was heard again";
+  Run(3 * kSecond, {kA, kB, kC});
+  EXPECT_EQ(detector_.Grace(), 0);
+}
+
+TEST_F(FailureDetectorTest, WhatNobodyCouldHearIsNoStandstill) {
+  for (MemberId id : {kA, kB, kC}) beats_[id] = Inside(4, 3, 1, {});
+  Run(500 * kMillisecond, {kA, kB, kC});
+  Run(3 * kSecond, {});
+  EXPECT_TRUE(Run(900 * kMillisecond, {kA}).empty());
+}
+
 TEST_F(FailureDetectorTest, NobodyIsHeardForTooLong) {
   EXPECT_EQ(Run(12 * kSecond, {}).size(), 3u);
 }
