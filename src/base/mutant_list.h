@@ -53,7 +53,6 @@
   X(kOvertakenGoesOn, "Q5", "coordinates on when another one has numbered views above its own") \
   X(kHandsOverUnheld, "Q5", "hands over before all hold the view without it") \
   X(kLeavesUnreplaced, "Q5", "stands down when its own member leaves, without a view without it") \
-  X(kLeftStillCount, "Q4", "counts who has left as planned when it needs a majority") \
   X(kLossIsConsent, "Q4", "takes who is lost for one who consents") \
   X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \

@@ -152,7 +152,6 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
 // Who has left, or has said that it takes part in nothing any more, consents to whatever the others
 // decide.
 void CoordinatorMachine::Consent(MemberId id) {
-  if (FTAR_MUTANT(kLeftStillCount)) return;
   for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
 }
 

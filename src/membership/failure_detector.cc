@@ -76,8 +76,8 @@ bool FailureDetector::Deaf() const {
 }
 
 TimeNs FailureDetector::Grace() const {
-  if (Deaf()) return std::max(quiet_, timeout_ns_);
-  return std::max<TimeNs>(back_by_ - last_now_, 0);
+  const TimeNs left = std::max<TimeNs>(back_by_ - last_now_, 0);
+  return Deaf() ? std::max({quiet_, timeout_ns_, left}) : left;
 }
 
 void FailureDetector::Heard(MemberId member) {
@@ -87,12 +87,15 @@ void FailureDetector::Heard(MemberId member) {
     back_by_ = last_now_ + Grace();
     const TimeNs grace = std::max<TimeNs>(quiet_ - timeout_ns_, 0);
     // What they did meanwhile has not been heard either.
-    for (auto& [id, watched] : members_) watched.heard = watched.moved = awake_ + grace;
+    for (auto& [id, watched] : members_) {
+      watched.heard = std::max(watched.heard, awake_ + grace);
+      watched.moved = std::max(watched.moved, awake_ + grace);
+    }
   }
   quiet_ = 0;
   const auto found = members_.find(member);
   if (found == members_.end()) return;
-  found->second.heard = awake_;
+  found->second.heard = std::max(found->second.heard, awake_);  // it may be an echo of the past
   found->second.silent_told = false;
 }
 

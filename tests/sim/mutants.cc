@@ -78,7 +78,6 @@ constexpr const char* kHandOvers =
 constexpr Where kWhere[] = {
     {Mutant::kHandsOverUnheld, kHandOvers},
     {Mutant::kLeavesUnreplaced, kHandOvers},
-    {Mutant::kLeftStillCount, kHandOvers},
     {Mutant::kCutOffIsDeath,
      "cutoffs=1,hosted=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,"
      "leaves=0,joins=0"},

@@ -154,6 +154,18 @@ TEST_F(FailureDetectorTest, WhoGaveItUpMeanwhileHasAsLongToComeBack) {
   EXPECT_EQ(detector_.Grace(), 0);
 }
 
+// What was sent to it before comes first, and then nothing again for a while.
+TEST_F(FailureDetectorTest, AnEchoOfThePastDoesNotEndTheGrace) {
+  Run(3 * kSecond, {});
+  Run(100 * kMillisecond, {kA});
+  EXPECT_EQ(detector_.Grace(), 3100 * kMillisecond);
+  Run(700 * kMillisecond, {});
+  EXPECT_EQ(detector_.Grace(), 2400 * kMillisecond);
+  Run(100 * kMillisecond, {kB});
+  EXPECT_EQ(detector_.Grace(), 2300 * kMillisecond);
+  EXPECT_TRUE(Run(2 * kSecond, {kB}).empty());
+}
+
 TEST_F(FailureDetectorTest, WhatNobodyCouldHearIsNoStandstill) {
   for (MemberId id : {kA, kB, kC}) beats_[id] = Inside(4, 3, 1, {});
   Run(500 * kMillisecond, {kA, kB, kC});
