@@ -38,6 +38,7 @@ enum class KnobId : uint8_t {
   kWindow,
   kChunk,
   kOneshotMax,
+  kLaneMax,
   kCredit,
   kIsa,
   kShmRing,

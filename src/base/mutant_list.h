@@ -111,6 +111,14 @@
   X(kRetryWithoutUndo, "F3", "retries in place without undoing what has landed") \
   X(kNoShadow, "F3", "exchanges in place without moving the input out of the way") \
   X(kStagingKept, "F3", "does not give staging back") \
+  X(kLaneSlotReused, "F4", "publishes where an operation lies that is not stable") \
+  X(kLaneFlagLate, "F4", "raises its flag when it has scanned the lanes") \
+  X(kLaneNotScanned, "F4", "freezes without looking at the lanes again") \
+  X(kLaneLeaverDropped, "F4", "lets go of the leavers' lanes before it scans") \
+  X(kLaneFlagsIgnored, "F4", "delivers from the lane without looking at the flags") \
+  X(kLaneStaleLine, "F4", "takes a line of another attempt for one of its own") \
+  X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
+  X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it has not heard of") \
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \
   X(kLentPieceKept, "F5", "keeps pieces for the retry that lie in the memory of who lent them") \
   X(kOwnInputFirst, "F6", "adds its own input first, the others in list order") \

@@ -189,7 +189,6 @@ void GroupMachine::PlaceInAttempt(Op& op) {
 }
 
 void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin) {
-  (void)now;
   std::vector<KeptRaw> kept = DetachRaws(op);
   op.view = std::move(view);
   op.origin = std::move(origin);
@@ -198,19 +197,8 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   ++op.attempts;
   PlaceInAttempt(op);
   ReattachRaws(op, std::move(kept));
-  if (NeedsInputShadow(op) && op.shadow == 0) {
-    if (const uint64_t bytes = InputBytes(op); bytes > 0) {
-      const uint64_t shadow = Allocate(op, bytes);
-      Work work;
-      work.kind = Work::Kind::kCopy;
-      work.sources = {{{BufferRef::Kind::kSend, op.seq, 0, bytes}, false, 1}};
-      work.dst = {BufferRef::Kind::kStaging, shadow, 0, bytes};
-      work.id = 0;  // ordered before everything that follows; nobody waits for it
-      work.seq = op.seq;
-      Push(Todo::Kind::kWork).work = std::move(work);
-      op.shadow = shadow;
-    }
-  }
+  if (MayPublish(op)) return Publish(now, op);
+  ShadowInput(op);
   // V5: the root was lost before this member called. Whether all called with that root is for the
   // leader to find out, so nobody fails alone.
   if (op.unfit) mismatch_ = op.seq;
@@ -220,6 +208,20 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<Me
   }
   SendOwnInputs(op);
   StartLocalWork(op);
+}
+
+void GroupMachine::ShadowInput(Op& op) {
+  const uint64_t bytes = InputBytes(op);
+  if (!NeedsInputShadow(op) || op.shadow != 0 || bytes == 0) return;
+  const uint64_t shadow = Allocate(op, bytes);
+  Work work;
+  work.kind = Work::Kind::kCopy;
+  work.sources = {{{BufferRef::Kind::kSend, op.seq, 0, bytes}, false, 1}};
+  work.dst = {BufferRef::Kind::kStaging, shadow, 0, bytes};
+  work.id = 0;  // ordered before everything that follows; nobody waits for it
+  work.seq = op.seq;
+  Push(Todo::Kind::kWork).work = std::move(work);
+  op.shadow = shadow;
 }
 
 // Whatever needs no peer: own segments, zeros for the gone, reductions whose pieces are here
@@ -272,6 +274,8 @@ void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header,
   frame.header = header;
   frame.ext = std::move(ext);
   frame.payload = payload;
+  // Whoever delivers from the lane takes what it has sent back from those who have not yet.
+  frame.copied = op.lane.published;
 }
 
 // V7: every member learns every weight of the attempt. Nothing travels while all are 1.
@@ -366,6 +370,7 @@ void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::Kep
   for (Op& op : ops_) {
     const auto found = std::find(op.members.begin(), op.members.end(), from);
     if (found == op.members.end() || op.salvage || op.fail_code != Code::kOk) continue;
+    if (op.lane.published && !op.lane.by_frames) continue;
     const int position = static_cast<int>(found - op.members.begin());
     const wire::KeptOp* kept_op = nullptr;
     for (const wire::KeptOp& candidate : peer.kept) {

@@ -187,6 +187,7 @@ void GroupMachine::UseMemoryAgain(Op* op) {
   take(spent_.weights, &op->weights);
   take(spent_.raws_sent, &op->raws_sent);
   take(spent_.staging, &op->staging);
+  take(spent_.lane.segments, &op->lane.segments);
 }
 
 void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
@@ -300,6 +301,8 @@ wire::GroupProgress GroupMachine::Progress() const {
     if (op.complete) {
       const Peer* const peer = FindPeer(op.members[i]);
       waits = !peer || peer->ack <= op.seq;
+    } else if (op.lane.published && !op.lane.by_frames) {
+      waits = LacksLine(op, i);
     } else {
       waits = i < op.unheard.size() && op.unheard[i];
       for (const ChunkState& chunk : op.chunks) {

@@ -51,6 +51,7 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     held_boundary_ = called_end_;
     return status;
   }
+  const bool again = frozen_;
   frozen_ = !FTAR_MUTANT(kSkipFreeze);
   for (const auto& [id, ref] : works_) {
     if (FTAR_MUTANT(kSlotReusedEarly)) ReleaseInbound(ref.inbound);
@@ -58,6 +59,9 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   }
   if (!FTAR_MUTANT(kWorkOutlivesFreeze)) works_.clear();
   for (Op& op : ops_) {
+    for (ChunkState& chunk : op.chunks) chunk.working = false;
+    op.lane.working = 0;
+    if (frozen_ && !again) ScanLane(op);
     wire::OpStatus entry;
     entry.seq = op.seq;
     entry.attempt = op.view ? op.view->epoch : 0;
@@ -65,7 +69,6 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     entry.chunks = static_cast<uint32_t>(op.chunks.size());
     entry.final_chunks.assign((op.chunks.size() + 63) / 64, 0);
     for (size_t c = 0; c < op.chunks.size(); ++c) {
-      op.chunks[c].working = false;
       if (op.chunks[c].is_final) entry.final_chunks[c / 64] |= uint64_t{1} << (c % 64);
     }
     entry.signature = op.signature;
@@ -171,11 +174,7 @@ void GroupMachine::CarryOn(TimeNs now) {
     const auto lost = std::find_if(op.members.begin(), op.members.end(),
                                    [this](MemberId id) { return !current_->Find(id); });
     if (lost == op.members.end() || op.complete) continue;
-    std::erase_if(works_, [&](const auto& work) {
-      if (work.second.seq != op.seq) return false;
-      if (work.second.inbound != 0) abandoned_[work.first] = work.second.inbound;
-      return true;
-    });
+    Abandon(op);
     for (ChunkState& chunk : op.chunks) chunk.working = false;
     wire::Verdict verdict;
     verdict.seq = op.seq;
@@ -190,6 +189,7 @@ void GroupMachine::CarryOn(TimeNs now) {
 }
 
 void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict) {
+  op.lane.Reset();  // of the attempt that was frozen
   for (ChunkState& chunk : op.chunks) chunk.working = false;
   switch (verdict.kind) {
     case wire::VerdictKind::kCommit:

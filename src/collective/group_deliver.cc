@@ -59,7 +59,7 @@ void GroupMachine::SendAcks() {
 
 // V1: this member knows that every member of the attempt, whatever its weight, is complete.
 bool GroupMachine::IsStable(const Op& op) const {
-  if (op.committed || FTAR_MUTANT(kDeliverWhenComplete)) return true;
+  if (op.committed || op.lane.stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
   const bool anew = op.salvage && !FTAR_MUTANT(kSalvageAwaitsTheDead);
   std::vector<MemberId> of_today;
   if (anew) of_today = MembersOf(*current_, op.seq, op.step);
@@ -157,7 +157,12 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
 }
 
 void GroupMachine::TakeTodo(TimeNs now, std::vector<GroupTodo>* out) {
-  DeliverReady(now);
+  LosePatience(now);
+  for (Seq before = kNoSeq; before != delivered_end_;) {
+    before = delivered_end_;
+    LookAtLane(now);
+    DeliverReady(now);
+  }
   SendAcks();
   HandOver(out);
 }

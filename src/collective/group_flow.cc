@@ -10,10 +10,6 @@
 
 namespace ftar::collective {
 
-namespace {
-constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
-}
-
 Todo& GroupMachine::Push(Todo::Kind kind) {
   todo_.emplace_back();
   todo_.back().group = config_.key;
@@ -131,6 +127,7 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
     return Drop(frame);
   }
   if (op.complete) return Drop(frame);
+  GoByFrames(op);  // its sender does not use the lane, or has lost patience
   if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], frame) ||
       !TakeWeights(op, frame)) {
     return Drop(frame);
@@ -266,7 +263,7 @@ void GroupMachine::GatherOwn(Op& op, uint32_t index) {
 
 void GroupMachine::TryReduce(Op& op, uint32_t index) {
   ChunkState& chunk = op.chunks[index];
-  if (frozen_ || op.salvage || chunk.working || chunk.is_final || chunk.partial_made ||
+  if (frozen_ || op.salvage || op.lane.working > 0 || chunk.working || chunk.is_final || chunk.partial_made ||
       !chunk.role.reduces)
     return;
   if (chunk.raws_missing > 0 || (chunk.role.partial_from >= 0 && !chunk.partial.present)) return;
@@ -313,6 +310,19 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
     StartWork(op, std::move(work), ref);
     return;
   }
+  if (!Divide(op, &work)) {  // V5: FTAR_ERR_ABSENT for all, output untouched
+    op.absent = chunk.empty = true;
+    return FinishWork(0, op, ref);
+  }
+  work.kind = Work::Kind::kReduceFinal;
+  work.scale = op.spec.scale;
+  work.dst = OutputOf(op, chunk.geometry);
+  SaveUndo(op, chunk, work.dst);
+  StartWork(op, std::move(work), ref);
+}
+
+// False if nobody has a weight.
+bool GroupMachine::Divide(const Op& op, Work* work) {
   double weight_sum = 0;
   int participants = 0;
   for (double weight : op.weights) {
@@ -320,16 +330,8 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
     weight_sum += weight;
     ++participants;
   }
-  if (participants == 0) {  // V5: FTAR_ERR_ABSENT for all, output untouched
-    op.absent = chunk.empty = true;
-    return FinishWork(0, op, ref);
-  }
-  work.kind = Work::Kind::kReduceFinal;
-  work.divisor = op.spec.redop == kAvg ? participants : weighted ? weight_sum : 1;
-  work.scale = op.spec.scale;
-  work.dst = OutputOf(op, chunk.geometry);
-  SaveUndo(op, chunk, work.dst);
-  StartWork(op, std::move(work), ref);
+  work->divisor = op.spec.redop == kAvg ? participants : op.spec.redop == kWavg ? weight_sum : 1;
+  return participants > 0;
 }
 
 void GroupMachine::ReleasePieces(ChunkState& chunk) {
@@ -373,6 +375,10 @@ void GroupMachine::FinishWork(TimeNs now, Op& op, const WorkRef& ref) {
   chunk.working = false;
   ++progress_;
   if (ref.inbound != 0) Push(Todo::Kind::kReleaseInbound).id = ref.inbound;
+  if (ref.purpose == WorkRef::Purpose::kFromLane) {
+    if (--op.lane.working == 0) LaneWorkDone(now, op);
+    return;
+  }
   if (ref.purpose == WorkRef::Purpose::kMakePartial) {
     chunk.partial_made = true;
     ReleasePieces(chunk);

@@ -8,11 +8,13 @@
 // Who calls what: engine/ owns one machine a group, feeds frames, works and views, and drains
 // TakeTodo(). Data of an era goes to a peer only after OnCredit for it (F2). Single-threaded, no
 // memory of the user's: buffers are named (types.h). Files: group_call.cc (calls, window),
-// group_attempt.cc (plans, sends), group_flow.cc (frames, works), group_change.cc (freeze,
-// verdicts), group_deliver.cc (acks, stability, delivery).
+// group_attempt.cc (plans, sends), group_flow.cc (frames, works), group_lane.cc (one pass through
+// shared memory, F4), group_change.cc (freeze, verdicts), group_deliver.cc (acks, stability,
+// delivery).
 #ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
 #define FTAR_COLLECTIVE_GROUP_MACHINE_H_
 
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -31,6 +33,8 @@ namespace ftar::collective {
 // Where an operation stands, for hints to people, the flight recorder and the test hook.
 enum class Stage : uint8_t { kQueued, kSending, kReducing, kGathering, kStability, kDelivered };
 const char* StageName(Stage stage);
+
+inline constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
 
 class GroupMachine {
  public:
@@ -76,6 +80,8 @@ class GroupMachine {
   void OnWant(TimeNs now, MemberId from, const wire::Want& want);
   void OnWorkDone(TimeNs now, uint64_t work_id);
   void OnWorkSpoiled(TimeNs now, uint64_t work_id);
+  // Whether TakeTodo would find something in the lane now. Cheap: to be asked in every poll.
+  bool LaneHasNews();
 
   // ---- results
   // Both append.
@@ -106,6 +112,7 @@ class GroupMachine {
   // The earliest deadline of an undelivered op, and who it lacks (design 5: a deadline is evidence,
   // never a local failure).
   std::optional<TimeNs> NextOpDeadline() const;
+  std::optional<TimeNs> NextLaneDeadline() const;
   std::vector<MemberId> OverdueMembers(TimeNs now);
 
  private:
@@ -130,6 +137,26 @@ class GroupMachine {
     bool overwritten = false;  // by result bytes; what was there is in the undo log (F3)
     uint64_t staging = 0;      // partial sum
   };
+  // An operation's way through the lane, in its first attempt.
+  struct OpLane {
+    bool published = false;  // this member's line is out: others may deliver
+    bool by_frames = false;  // its input has been sent by frames as well
+    bool blocked = false;    // all inputs were here, and a flag was up: a verdict is on its way
+    bool stable = false;     // all inputs were here, and no flag was up
+    bool mismatched = false;
+    size_t seen = 0;  // members whose lines were seen, from the first position on
+    uint32_t working = 0;
+    uint64_t staging = 0;       // the result, where the output must not be touched before the flags
+    std::vector<int> segments;  // by position
+    TimeNs patience_end = kNever;
+    void Reset() {
+      published = by_frames = blocked = stable = mismatched = false;
+      seen = 0;
+      working = 0;
+      staging = 0;
+      patience_end = kNever;
+    }
+  };
   struct Op {
     Seq seq = 0;
     uint64_t step = 0;
@@ -146,6 +173,7 @@ class GroupMachine {
     std::vector<double> weights;  // by position; NaN unknown
     std::vector<ChunkState> chunks;
     std::vector<bool> raws_sent;  // by position
+    OpLane lane;
     uint32_t needed = 0, finals = 0;
     bool complete = false, committed = false, absent = false, salvage = false;
     bool unfit = false;  // for its attempt, as it was called here: waits for another verdict (V5)
@@ -179,7 +207,12 @@ class GroupMachine {
   struct WorkRef {
     Seq seq = 0;
     uint32_t chunk = 0;
-    enum class Purpose : uint8_t { kMakeFinal, kMakePartial, kLand } purpose = Purpose::kLand;
+    enum class Purpose : uint8_t {
+      kMakeFinal,
+      kMakePartial,
+      kLand,
+      kFromLane,
+    } purpose = Purpose::kLand;
     MemberId from;
     uint64_t inbound = 0;
   };
@@ -209,6 +242,7 @@ class GroupMachine {
   };
   std::vector<KeptRaw> DetachRaws(Op& op);
   void ReattachRaws(Op& op, std::vector<KeptRaw> kept);
+  void ShadowInput(Op& op);
   void StartLocalWork(Op& op);
   int OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const;
   void SendRawsTo(Op& op, int position, const wire::KeptOp* kept);
@@ -244,6 +278,23 @@ class GroupMachine {
   void ReleaseInbound(uint64_t inbound);
   void Drop(const InboundFrame& frame);
   uint64_t StartWork(Op& op, Work work, WorkRef ref);
+  static bool Divide(const Op& op, Work* work);
+  // group_lane.cc
+  bool MayPublish(const Op& op);
+  bool SlotIsFree(Seq seq) const;
+  void Publish(TimeNs now, Op& op);
+  bool SeesAll(Op& op);
+  bool TakeLine(Op& op, size_t position);
+  static bool LaneIsOpen(const Op& op);
+  void LookAtLane(TimeNs now);
+  bool FromLane(Op& op, uint32_t chunk, const BufferRef& dst, bool counted);
+  void LaneWorkDone(TimeNs now, Op& op);
+  void Abandon(const Op& op);
+  bool FlagIsUp(const Op& op) const;
+  void ScanLane(Op& op);
+  void GoByFrames(Op& op);
+  bool LacksLine(const Op& op, size_t position) const;
+  void LosePatience(TimeNs now);
   // group_change.cc
   void EnterAtBound(TimeNs now);
   void ForgetEra();
@@ -316,6 +367,12 @@ class GroupMachine {
   std::optional<Seq> mismatch_;
   uint64_t next_work_ = 1, next_staging_ = 1;
   uint64_t progress_ = 0;
+  struct LaneSlot {  // the last operation published there
+    Epoch era = 0;
+    Seq seq = 0;
+    uint64_t step = 0;
+  };
+  std::array<LaneSlot, kLaneSlots> lane_slots_;
 };
 
 }  // namespace ftar::collective

@@ -12,6 +12,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "collective/lane.h"
 #include "plan/role.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -38,12 +39,13 @@ struct OpSpec {
   bool strict = false;    // rule V8
   TimeNs timeout_ns = 0;  // after which the late become suspects; 0: none
   uint64_t tag = 0;       // the caller's, unread
+  bool on_device = false;  // its buffers are; it does not go through the lane
 };
 
 // Where bytes are. `id`: the op's seq for kSend and kRecv, the staging number, the inbound frame's
-// number.
+// number, LaneInput's number of a member's input in its lane.
 struct BufferRef {
-  enum class Kind : uint8_t { kNone, kSend, kRecv, kStaging, kInbound };
+  enum class Kind : uint8_t { kNone, kSend, kRecv, kStaging, kInbound, kLane };
   Kind kind = Kind::kNone;
   uint64_t id = 0;
   uint64_t offset = 0;
@@ -56,9 +58,11 @@ struct SourceRef {
   double weight = 1;
 };
 
-// A frame for a peer. `payload` is read until the op is cancelled or the transport says sent.
+// A frame for a peer. `payload` is read until the op is cancelled or the transport says sent; with
+// `copied` not even that long.
 struct SendFrame {
   MemberId to;
+  bool copied = false;
   wire::FrameHeader header;
   std::vector<std::byte> ext;
   BufferRef payload;
@@ -116,6 +120,7 @@ struct Todo {
     kFree,            // staging `id`
     kWork,            // work
     kSend,            // frame
+    kPublish,         // this member's line of an operation, and its input, into its lane
     kReleaseInbound,  // inbound `id`
     kCancelSends,     // data frames of op `id` need not arrive any more, on every link
     kFinishSends,     // they must arrive, but the op's buffers go back to the caller now (without
@@ -129,6 +134,7 @@ struct Todo {
   Work work;
   SendFrame frame;
   Outcome outcome;
+  LaneLine line;  // kPublish; the input is frame.payload
 };
 
 struct GroupTodo {
@@ -162,6 +168,7 @@ struct GroupConfig {
   plan::PlanKind plan = plan::PlanKind::kAuto;
   uint64_t chunk_bytes = 0;
   std::optional<uint64_t> oneshot_max_bytes;  // none: by the number of members
+  Lane* lane = nullptr;  // null: there is none, and all goes by frames (rule F4)
 };
 
 }  // namespace ftar::collective

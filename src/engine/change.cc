@@ -75,6 +75,11 @@ void Engine::Impl::On(const wire::Prepare& message) {
   Promise(message);
 }
 
+// F4 (c): before the lanes are scanned, which MakeStatus does.
+void Engine::Impl::RaiseFlag() {
+  if (config_.group.lane && frozen_) config_.group.lane->RaiseFrozen(promised_);
+}
+
 void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
   const auto stays = [&members](MemberId id) {
     return std::any_of(members.begin(), members.end(),
@@ -92,6 +97,8 @@ void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
     links_.erase(id);
     wanted_.erase(id);
     evidence_.erase(id);
+    lane_gone_.push_back(id);
+    if (config_.group.lane && FTAR_MUTANT(kLaneLeaverDropped)) config_.group.lane->Drop(id);
     std::erase_if(held_, [id](const Held& held) { return held.from == id; });
   }
 }
@@ -125,6 +132,7 @@ void Engine::Impl::Promise(const wire::Prepare& message) {
   // Links to the leavers go before the Status does, so that nothing of theirs can land afterwards
   // (design 5, F2).
   RevokeAllBut(message.members);
+  if (!FTAR_MUTANT(kLaneFlagLate)) RaiseFlag();
   const MemberId leader = LeaderOf(message);
   wire::ColumnStatus status = MakeStatus();
   if (leader == config_.self.id) {
@@ -260,6 +268,9 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
     group->InstallEra(now_, view_, mine, attempt_views);
     if (!FTAR_MUTANT(kOldMarkForgotten))
       EnterAtMark(key, *group);  // the bound may be an earlier one
+  }
+  for (const MemberId id : std::exchange(lane_gone_, {})) {
+    if (config_.group.lane) config_.group.lane->Drop(id);
   }
   EnterAsRoot(verdicts);
   SendCoordinator(wire::Installed{view_->epoch});

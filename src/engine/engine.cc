@@ -50,6 +50,12 @@ std::optional<Engine::GroupInfo> Engine::group_info(GroupKey group) const {
                    machine.queued()};
 }
 
+bool Engine::HasLaneNews() {
+  if (!impl_->config_.group.lane) return false;
+  return std::any_of(impl_->groups_.begin(), impl_->groups_.end(),
+                     [](const auto& entry) { return entry.second->LaneHasNews(); });
+}
+
 const char* Engine::OpStage(GroupKey group, Seq seq) const {
   const auto found = impl_->groups_.find(group);
   return found == impl_->groups_.end() ? "before"
@@ -80,6 +86,7 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
 
 void Engine::Impl::Step(TimeNs now, const Event& event) {
   now_ = std::max(now, now_);
+  if (FTAR_MUTANT(kLaneFlagLate)) RaiseFlag();
   std::visit([this](const auto& concrete) { On(concrete); }, event);
 }
 
@@ -493,6 +500,8 @@ TimeNs Engine::Impl::NextDeadline() const {
   if (frozen_) next = std::min(next, ask_verdicts_at_);
   for (const auto& [key, group] : groups_) {
     if (const auto deadline = group->NextOpDeadline()) next = std::min(next, *deadline);
+    if (const auto deadline = group->NextLaneDeadline(); deadline && !frozen_)
+      next = std::min(next, *deadline);
   }
   return next;
 }

@@ -194,6 +194,9 @@ class Engine {
     size_t in_flight = 0, queued = 0;
   };
   std::optional<GroupInfo> group_info(GroupKey group) const;
+  // Whether TakeReady would find something in the lane (collective/lane.h), of which no event tells.
+  // Cheap: to be asked in every poll, and before the caller sleeps.
+  bool HasLaneNews();
   // For the test hook and the flight recorder: where the oldest undelivered op of a group stands.
   const char* OpStage(GroupKey group, Seq seq) const;
   wire::Heartbeat progress() const;

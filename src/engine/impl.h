@@ -121,6 +121,7 @@ class Engine::Impl {
   std::vector<MemberId> ColumnOf(const std::vector<wire::ViewEntry>& entries) const;
   void KeepFailures();
   void Promise(const wire::Prepare& prepare);
+  void RaiseFlag();
   void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
   void LeadIfAll();
   void TryInstall();
@@ -175,6 +176,7 @@ class Engine::Impl {
 
   // era
   Epoch era_ = 0;
+  std::vector<MemberId> lane_gone_;  // revoked; their lanes are needed until the next era
   std::set<MemberId> credit_sent_;
   std::map<MemberId, wire::Credit> credits_;  // received for era_ (F2)
   std::vector<Held> held_;                    // peer messages of eras not installed yet

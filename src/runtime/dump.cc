@@ -121,6 +121,7 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
       {"view_changes", view_changes_},
       {"staging_bytes", engine.staging_bytes},
       {"works", engine.works},
+      {"lines", engine.lines},
       {"events_dropped", events_.dropped()},
       {"pumps", pumps_},
       {"sleeps", sleeps_},

@@ -33,10 +33,11 @@ uint64_t LargestCacheBytes() {
 
 }  // namespace
 
-EngineDriver::EngineDriver(engine::Config config, Devices devices, DriverHost* host,
-                           const Logger* log)
+EngineDriver::EngineDriver(engine::Config config, Devices devices, HostLane* lane,
+                           DriverHost* host, const Logger* log)
     : engine_(std::make_unique<engine::Engine>(std::move(config))),
       devices_(std::move(devices)),
+      lane_(lane),
       host_(host),
       log_(log),
       cached_bytes_max_(LargestCacheBytes() / 4),
@@ -163,6 +164,7 @@ void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
     case Todo::Kind::kFree: return FreeStaging(now, group, todo.id);
     case Todo::Kind::kWork: return DoWork(now, group, todo.work);
     case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
+    case Todo::Kind::kPublish: return Publish(now, group, todo);
     case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
     case Todo::Kind::kCancelSends: return CancelSends(now, group, todo.id);
     case Todo::Kind::kFinishSends: return FinishSends(group, todo.id);
@@ -222,10 +224,24 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   if (!found->second.waiting.empty() && kind != wire::FrameKind::kAck) {
     return SendBehind(&found->second, group, frame, 0);
   }
-  const bool copy = payload.bytes <= kCopyBytesMax;
+  const bool copy = frame.copied || payload.bytes <= kCopyBytesMax;
   const uint64_t cookie = copy ? 0 : StartFlight(frame.to, group, frame.header.seq, payload);
   found->second.link->Send(frame.header, frame.ext, {data, payload.bytes}, copy, cookie);
   sent_ = true;
+}
+
+void EngineDriver::Publish(TimeNs now, GroupKey group, const Todo& todo) {
+  if (dropping_) return;
+  const BufferRef& payload = todo.frame.payload;
+  const std::byte* const data = Resolve(group, payload, false);
+  if (payload.bytes > 0 && data == nullptr)
+    return Fail(now, Code::kInternal, "a line's input is outside of its buffer");
+  lane_->memory().Publish(group, todo.line, {data, payload.bytes});
+  ++counters_.lines;
+  Strike(FaultStage::kSending, todo.line.seq, -1);
+  for (const auto& [id, peer] : peers_) {
+    if (peer.link != nullptr) peer.link->Nudge();
+  }
 }
 
 void EngineDriver::Allocate(TimeNs now, GroupKey group, const Todo& todo) {
@@ -393,7 +409,9 @@ bool EngineDriver::PrepareSleep() {
     return false;
   }
   armed_ = true;
-  return true;
+  if (dropping_ || !engine_->HasLaneNews()) return true;
+  FinishSleep();  // what was published before the doorbells were armed
+  return false;
 }
 
 void EngineDriver::FinishSleep() {

@@ -24,6 +24,7 @@
 #include "engine/engine.h"
 #include "reduce/types.h"
 #include "runtime/accelerator.h"
+#include "runtime/lane.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
 #include "runtime/test_hook.h"
@@ -51,7 +52,9 @@ using Devices = std::vector<std::unique_ptr<transport::Device>>;
 
 class EngineDriver {
  public:
-  EngineDriver(engine::Config config, Devices devices, DriverHost* host, const Logger* log);
+  // `lane` is the one in `config`, or null; it outlives the driver.
+  EngineDriver(engine::Config config, Devices devices, HostLane* lane, DriverHost* host,
+               const Logger* log);
   ~EngineDriver();
   EngineDriver(const EngineDriver&) = delete;
   EngineDriver& operator=(const EngineDriver&) = delete;
@@ -94,7 +97,7 @@ class EngineDriver {
   void CloseInForkedChild();
 
   struct Counters {
-    uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0,
+    uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0, lines = 0,
              staging_bytes = 0;
   };
   Counters counters() const;
@@ -222,6 +225,8 @@ class EngineDriver {
   void DisturbLinks(transport::Device::Disturbance what, MemberId peer);
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
+  void Publish(TimeNs now, GroupKey group, const collective::Todo& todo);
+  bool LookAtLane(TimeNs now);
   std::string OutsideText(GroupKey group, const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
   void BlameSpoiler(TimeNs now, MemberId by);
@@ -261,6 +266,7 @@ class EngineDriver {
 
   std::unique_ptr<engine::Engine> engine_;
   Devices devices_;
+  HostLane* const lane_;
   DriverHost* const host_;
   const Logger* const log_;
   // Of an operation larger than this no result is in the caches when the last one is there: its

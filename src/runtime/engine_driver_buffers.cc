@@ -46,6 +46,12 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
       if (found == nullptr || write || !Inside(ref, found->payload.size())) return nullptr;
       return const_cast<std::byte*>(found->payload.data()) + ref.offset;
     }
+    case BufferRef::Kind::kLane: {
+      if (lane_ == nullptr || write) return nullptr;
+      return const_cast<std::byte*>(lane_->memory().Input(
+          collective::LaneSegment(ref.id), group, collective::LaneSeq(ref.id), ref.offset,
+          ref.bytes));
+    }
     case BufferRef::Kind::kNone: break;
   }
   return nullptr;

@@ -47,6 +47,7 @@ bool EngineDriver::InDeviceMemory(GroupKey group, const BufferRef& ref) {
       const Inbound* const inbound = inbound_.Find(ref.id);
       return inbound != nullptr && inbound->on_device;
     }
+    case BufferRef::Kind::kLane:
     case BufferRef::Kind::kNone: break;
   }
   return false;

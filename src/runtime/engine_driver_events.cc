@@ -23,7 +23,8 @@ bool Ended(engine::Phase phase) {
 bool EngineDriver::Poll(TimeNs now) {
   if (dropping_) return false;
   polled_ns_ = now;
-  bool any = accelerator_ && PollAccelerator(now);
+  bool any = LookAtLane(now);
+  any |= accelerator_ && PollAccelerator(now);
   for (const auto& device : devices_) {
     Guard([&] {
       completions_.clear();
@@ -34,6 +35,13 @@ bool EngineDriver::Poll(TimeNs now) {
     if (!completions_.empty()) Run(now);
   }
   return any;
+}
+
+bool EngineDriver::LookAtLane(TimeNs now) {
+  if (lane_ == nullptr || !engine_->HasLaneNews()) return false;
+  Feed(now, engine::Tick{});
+  Run(now);
+  return true;
 }
 
 void EngineDriver::OnCompletion(TimeNs now, Device& device, Completion& completion) {

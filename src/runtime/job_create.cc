@@ -106,6 +106,17 @@ Status Job::Impl::Configure(const JobOptions& options) {
   return Status::Ok();
 }
 
+void Job::Impl::OpenLane() {
+  const int64_t most = config_.bytes(KnobId::kLaneMax);
+  if (most <= 0 || config_.text(KnobId::kTransport) == "tcp" || !config_.on(KnobId::kFt)) return;
+  auto memory = transport::LaneMemory::Create(self_);
+  if (memory.ok()) {
+    lane_.emplace(std::move(*memory), static_cast<uint64_t>(most));
+  } else {
+    log_.Info("runtime", "no lane for small operations: " + memory.status().text());
+  }
+}
+
 Expected<Devices> Job::Impl::OpenDevices() {
   transport::DeviceConfig device;
   device.self = self_;
@@ -122,6 +133,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   if (const size_t credit = BytesOrZero(config_.bytes(KnobId::kCredit)); credit > 0)
     device.credit_bytes = credit;
   device.exports = exports_;
+  if (lane_) device.lanes = lane_->shared();
   device.shm_ring_bytes = BytesOrZero(config_.bytes(KnobId::kShmRing));
   // Together less than the time after which silence evicts: the link's verdict should come before
   // that of the clock.
@@ -237,14 +249,17 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
   if (user_wake_fd_ < 0 || progress_wake_fd_ < 0) return Status::System("eventfd", errno);
   Devices devices;
   if (!place_.solo()) {
+    OpenLane();
     Expected<Devices> opened = OpenDevices();
     if (!opened.ok()) return opened.status();
     devices = std::move(opened.value());
     FTAR_RETURN_IF_ERROR(OpenControl(devices));
   }
   engine::Config engine_config = MakeEngineConfig(devices);
-  driver_ =
-      std::make_unique<EngineDriver>(std::move(engine_config), std::move(devices), this, &log_);
+  HostLane* const lane = lane_ ? &*lane_ : nullptr;
+  engine_config.group.lane = lane;
+  driver_ = std::make_unique<EngineDriver>(std::move(engine_config), std::move(devices), lane, this,
+                                           &log_);
   ArmTestHook();
   RegisterForkAware(this);
   if (place_.starts_coordinator) {

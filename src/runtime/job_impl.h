@@ -129,6 +129,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_create.cc
   Status Configure(const JobOptions& options);
   Expected<Devices> OpenDevices();
+  void OpenLane();
   Status OpenControl(const Devices& devices);
   engine::Config MakeEngineConfig(const Devices& devices);
   void ArmTestHook();
@@ -215,6 +216,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::atomic<bool> forked_{false};
 
   // Under mutex_.
+  std::optional<HostLane> lane_;  // none: all goes by frames
   std::unique_ptr<EngineDriver> driver_;
   std::optional<ControlConnection> control_;
   std::unique_ptr<Hosting> hosting_;          // where any member may coordinate

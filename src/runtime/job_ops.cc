@@ -126,6 +126,7 @@ Status Job::Impl::FillRequest(GroupState& state, GroupKey group, OpRequest* requ
   if (!segmented) spec.layout = 0;
   spec.weight = std::isnan(request->weight) ? step_weight_ : request->weight;
   spec.timeout_ns = request->timeout_ns;
+  spec.on_device = request->on_device;
   const uint64_t unit = spec.count * spec.element_bytes;
   op->send_bytes = spec.kind == plan::Kind::kReduceScatter ? unit * segments : unit;
   op->recv_bytes = spec.kind == plan::Kind::kAllGather ? unit * segments : unit;

@@ -33,6 +33,7 @@
 namespace ftar::transport {
 
 class ExportedMemory;
+class LaneMemory;
 class Link;
 
 struct Completion {
@@ -85,6 +86,9 @@ class Link {
   // and the link is lost with it. For operations without fault tolerance.
   virtual void FinishOp(uint32_t group, uint64_t seq) = 0;
 
+  // The peer looks up if it sleeps: there is something for it that is no frame (DeviceConfig::lanes).
+  virtual void Nudge() {}
+
   // Gives a received frame's memory back. Tokens are per link; releasing in any order is legal.
   virtual void Release(uint64_t token) = 0;
 
@@ -135,6 +139,8 @@ struct DeviceConfig {
   size_t shm_ring_bytes = 0;        // 0: chosen from the group's size
   // Payload that lies there, peers of this host read where it is. Null: everything is copied.
   std::shared_ptr<const ExportedMemory> exports;
+  // What peers of this host see of small operations. Null: nothing.
+  std::shared_ptr<LaneMemory> lanes;
   int64_t path_silence_ns = 0;  // a path that swallows what is sent for so long is lost; 0: never
   int64_t path_retry_ns = 0;    // how long a lost path is dialled again before the link is dead
   int64_t handshake_timeout_ns = 5 * kSecond;

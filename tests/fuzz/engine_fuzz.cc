@@ -178,6 +178,7 @@ class Member {
       case Todo::Kind::kReleaseInbound: return Require(memory_.ReleaseInbound(todo.id).empty());
       case Todo::Kind::kDeliver: return memory_.Close(todo.outcome.seq);
       case Todo::Kind::kCancelSends:
+      case Todo::Kind::kPublish:  // there is no lane here
       case Todo::Kind::kFinishSends: return;
       case Todo::Kind::kWork:
         Require(memory_.Run(todo.work, engine().view()->era, &spoiled).empty());

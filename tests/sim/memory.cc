@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lane.h"
+
 namespace ftar::sim {
 namespace {
 
@@ -93,6 +95,8 @@ Element* Memory::Resolve(const collective::BufferRef& ref, uint64_t* count) {
   } else if (ref.kind == Kind::kInbound) {
     const auto found = inbound_.find(ref.id);
     if (found != inbound_.end()) buffer = &found->second.payload;
+  } else if (ref.kind == Kind::kLane && lane_) {
+    buffer = const_cast<Buffer*>(lane_->Input(lane_group_, ref.id));
   }
   const uint64_t first = ref.offset / kElementBytes;
   *count = ref.bytes / kElementBytes;

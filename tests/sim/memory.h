@@ -46,6 +46,8 @@ struct InboundTag {
   std::shared_ptr<const Loan> loan;  // null: the bytes came themselves
 };
 
+class MemberLane;
+
 // Functions that return a text return what is wrong, empty if nothing is: a mistake of the machine
 // that names the memory.
 class Memory {
@@ -54,6 +56,8 @@ class Memory {
     Buffer send, recv;
     bool in_place = false;
   };
+  // What kLane references are; null: there are none.
+  void Attach(GroupKey group, const MemberLane* lane) { lane_group_ = group, lane_ = lane; }
   OpBuffers& Open(Seq seq) { return ops_[seq]; }
   OpBuffers* Find(Seq seq);
   void Close(Seq seq) { ops_.erase(seq); }
@@ -87,6 +91,8 @@ class Memory {
     bool lender_lost = false;
   };
   Element* Resolve(const collective::BufferRef& ref, uint64_t* count);
+  GroupKey lane_group_ = 0;
+  const MemberLane* lane_ = nullptr;
 
   std::unordered_map<Seq, OpBuffers> ops_;
   std::unordered_map<uint64_t, Buffer> staging_;

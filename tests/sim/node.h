@@ -8,6 +8,7 @@
 #include <set>
 
 #include "invariants/conduct.h"
+#include "lane.h"
 #include "world.h"
 
 namespace ftar::sim {
@@ -21,6 +22,7 @@ struct World::Node {
   uint64_t index = 0;  // from 1
   std::unique_ptr<engine::Engine> engine;
   Memory memory;
+  std::unique_ptr<MemberLane> lane;  // null: this weather has none
   Conduct conduct;
   bool alive = true;
   bool stopped = false;

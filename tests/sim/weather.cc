@@ -31,6 +31,7 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->hosted = one_in(5) ? 1 : 0;
   weather->partitions = one_in(2) ? static_cast<int>(dice->Between(1, 3)) : 0;
   weather->lends = one_in(2) ? 1 : 0;
+  weather->lanes = one_in(2) ? static_cast<int>(dice->Between(1, 2)) : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -113,6 +114,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"crashes", &Weather::crashes, 0},
       {"late_installs", &Weather::late_installs, 0},
       {"cutoffs", &Weather::cutoffs, 0},
+      {"lanes", &Weather::lanes, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
   };

@@ -52,6 +52,7 @@ struct Weather {
   int crashes = 0;        // some never get what was on its way to them from one who dies
   int late_installs = 0;  // an Install comes late to one member, often too late: a restart, a death
   int cutoffs = 0;        // nobody reaches the coordinator for longer than `timeout` (rule Q7)
+  int lanes = 0;  // small operations go through shared memory (rule F4); 2: some do not see others
 
   // Members come and go as they please, and that is all.
   bool harmless() const {

@@ -24,6 +24,7 @@ World::World(uint64_t seed, Weather weather, bool trace, const Story* story, Exp
       weather_(weather),
       trace_(trace),
       rng_(seed ^ 0x5eed),
+      lanes_(seed ^ 0x1a9e),
       later_(seed ^ 0x1a7e5),
       views_(weather.relays > 0 ? 0 : weather.shards, weather.min_replicas),
       explorer_(explorer) {
@@ -220,6 +221,7 @@ World::Node& World::AddNode(int replica, int shard) {
   config.agreed_config = {"late_timeout=" + late, "timeout=100ms"};
   config.group.window = static_cast<Seq>(weather_.window);
   config.group.chunk_bytes = 64;
+  if (weather_.lanes) OpenLane(*node, &config);
   node->engine = std::make_unique<engine::Engine>(config);
   node->struck = host_struck_;
   nodes_.push_back(std::move(node));
@@ -410,6 +412,7 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
     case Kind::kCancelSends: return node.memory.RecallOf(todo.id);
     case Kind::kFinishSends: return;
     case Kind::kSend: return SendFrame(node, todo.frame);
+    case Kind::kPublish: return Publish(node, group, todo);
     case Kind::kDeliver: return OnDelivered(node, todo.outcome);
     case Kind::kWork: break;
   }
@@ -440,7 +443,7 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
   if (!target || !node.Holds(*target)) return;
   const Carries carries = ack ? Carries::kAck : Carries::kData;
   const When arrival = WireTime(node.index, target->index, carries);
-  const bool lent = weather_.lends && !payload.empty();
+  const bool lent = weather_.lends && !payload.empty() && !frame.copied;
   std::shared_ptr<const Loan> loan = lent ? node.memory.Lend(frame.to, frame.header.seq) : nullptr;
   collective::InboundFrame inbound{node.card.id, frame.header, frame.ext, 0, lent};
   Schedule(arrival, target, node.index,

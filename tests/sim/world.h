@@ -22,6 +22,7 @@
 #include "invariants/fencing.h"
 #include "invariants/majority.h"
 #include "invariants/views.h"
+#include "lane.h"
 #include "membership/coordinator_machine.h"
 #include "membership/relay_lines.h"
 #include "membership/succession.h"
@@ -131,6 +132,9 @@ class World {
   std::string CheckMajority(const wire::View& view);
   bool IsForgotten(Epoch epoch) const;
   void SendFrame(Node& node, const collective::SendFrame& frame);
+  void OpenLane(Node& node, engine::Config* config);
+  void Publish(Node& node, GroupKey group, const collective::Todo& todo);
+  void TellOfLane(Node& node, TimeNs at);
   bool Reaches(const Node& target, MemberId sender) const;
   void Connect(Node& node, const wire::MemberCard& card);
   void Trace(const std::string& line) const;
@@ -249,8 +253,10 @@ class World {
   const Weather weather_;
   const bool trace_;
   Random rng_;
+  Random lanes_;  // for what goes through the lanes
   Random later_;  // for what came later, so that a seed's older part stays what it was
   TimeNs now_ = 0;
+  LaneHost lane_host_{&now_};
   uint64_t order_ = 0, events_done_ = 0, faults_ = 0;
   std::vector<Turn> queue_;  // a heap
   std::deque<Scheduled> slots_;

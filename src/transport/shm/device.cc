@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "transport/addresses.h"
+#include "transport/lane_memory.h"
 
 namespace ftar::transport::shm {
 namespace {
@@ -179,6 +180,7 @@ void ShmDevice::CloseInForkedChild() {
   for (auto& [peer, link] : links_) link->CloseInForkedChild();
   exchange_->CloseInForkedChild();
   watch_->CloseInForkedChild();
+  if (config_.lanes != nullptr) config_.lanes->CloseInForkedChild();
   epoll_.Reset();
   closed_ = true;
 }
@@ -212,10 +214,12 @@ void ShmDevice::Close() {
 
 // ---- opening links
 
+int ShmDevice::lane_fd() const { return config_.lanes != nullptr ? config_.lanes->fd() : -1; }
+
 void ShmDevice::Dial(ShmLink* link, TimeNs now) {
   auto channel = Channel::Create(ring_bytes_);
   if (!channel.ok()) return link->Fail(channel.status());
-  auto offer = (*channel)->MakeOffer(watch_->fd(), watch_->Assign(link->peer()));
+  auto offer = (*channel)->MakeOffer(watch_->fd(), watch_->Assign(link->peer()), lane_fd());
   if (!offer.ok()) return link->Fail(offer.status());
   link->offered = std::move(*channel);
   link->ticket = exchange_->Dial(link->peer(), link->address, std::move(*offer), now);
@@ -234,7 +238,7 @@ Expected<LocalExchange::Message> ShmDevice::Answer(MemberId peer, LocalExchange:
     return Channel::MakeVerdict(verdict);
   auto channel = Channel::Create(ring_bytes_);
   if (!channel.ok()) return channel.status();
-  auto answer = (*channel)->MakeOffer(watch_->fd(), watch_->Assign(peer));
+  auto answer = (*channel)->MakeOffer(watch_->fd(), watch_->Assign(peer), lane_fd());
   if (!answer.ok()) return answer.status();
   FTAR_RETURN_IF_ERROR(Join(link, std::move(*channel), *offer, &message, UniqueFd()));
   return answer;
@@ -299,6 +303,9 @@ Status ShmDevice::Join(ShmLink* link, std::shared_ptr<Channel> channel, const Ch
   const bool accepted = !socket.valid();
   FTAR_RETURN_IF_ERROR(channel->Attach(offer, message, std::move(socket), config_.exports));
   FTAR_RETURN_IF_ERROR(watch_->Add(link->peer(), std::move(message->fds[2]), offer.watch_index));
+  // Without its lane there are the frames.
+  if (offer.has_lane != 0 && config_.lanes != nullptr)
+    static_cast<void>(config_.lanes->Map(link->peer(), message->fds[3]));
   if (accepted) {
     if (link->ticket != 0) exchange_->Abandon(std::exchange(link->ticket, 0));
     link->Open(false, "", kNever);

@@ -64,6 +64,7 @@ class ShmDevice : public Device {
 
   explicit ShmDevice(const DeviceConfig& config);
   Status Start();
+  int lane_fd() const;
   void Dial(ShmLink* link, TimeNs now);
   Expected<LocalExchange::Message> Answer(MemberId peer, LocalExchange::Message message);
   Channel::Verdict Judge(ShmLink* link, MemberId peer);

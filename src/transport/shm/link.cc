@@ -176,6 +176,10 @@ void ShmLink::FinishOp(uint32_t, uint64_t) {
   loans_awaited_ = state_ == State::kUp && !channel_->lender().idle();
 }
 
+void ShmLink::Nudge() {
+  if (state_ == State::kUp) channel_->Ring(kWakeOnHead);
+}
+
 // ---- in
 
 size_t ShmLink::Receive(size_t budget_bytes) {

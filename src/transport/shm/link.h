@@ -33,6 +33,7 @@ class ShmLink : public Link {
             std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) override;
   void CancelOp(uint32_t group, uint64_t seq) override;
   void FinishOp(uint32_t group, uint64_t seq) override;
+  void Nudge() override;
   void Release(uint64_t token) override;
   Detached Detach(uint64_t token) override;
   bool LendsDevice(std::span<const std::byte> payload) override;

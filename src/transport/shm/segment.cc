@@ -43,13 +43,16 @@ Expected<std::shared_ptr<Channel>> Channel::Create(size_t ring_bytes) {
   return channel;
 }
 
-Expected<LocalExchange::Message> Channel::MakeOffer(int watch_fd, uint32_t watch_index) const {
+Expected<LocalExchange::Message> Channel::MakeOffer(int watch_fd, uint32_t watch_index,
+                                                    int lane_fd) const {
   LocalExchange::Message message = MakeVerdict(Verdict::kWelcome);
   Offer offer;
   offer.ring_bytes = ring_bytes_;
   offer.watch_index = watch_index;
+  offer.has_lane = lane_fd >= 0 ? 1 : 0;
   std::memcpy(message.bytes.data(), &offer, sizeof offer);
-  for (const int fd : {segment_fd_.get(), own_doorbell_.get(), watch_fd}) {
+  for (const int fd : {segment_fd_.get(), own_doorbell_.get(), watch_fd, lane_fd}) {
+    if (fd == lane_fd && lane_fd < 0) break;
     message.fds.push_back(Duplicate(fd));
     if (!message.fds.back().valid()) return Status::System("duplicating a descriptor", errno);
   }
@@ -74,7 +77,7 @@ Expected<Channel::Offer> Channel::ParseOffer(const LocalExchange::Message& messa
     return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
   }
   if (offer.verdict != Verdict::kWelcome) return offer;
-  if (message.fds.size() != kFds || !std::has_single_bit(offer.ring_bytes) ||
+  if (offer.has_lane > 1 || message.fds.size() != kFds + offer.has_lane || !std::has_single_bit(offer.ring_bytes) ||
       offer.ring_bytes < kRingBytesMin || offer.ring_bytes > kRingBytesMax) {
     return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
   }

@@ -20,20 +20,22 @@ namespace ftar::transport::shm {
 class Channel {
  public:
   enum class Verdict : uint32_t { kWelcome = 0, kCollision = 1, kTryAgain = 2 };
-  // What travels with the descriptors segment, doorbell, watch.
+  // What travels with the descriptors segment, doorbell, watch, lane.
   struct Offer {
     uint32_t magic = kMagic;
     Verdict verdict = Verdict::kWelcome;
     uint64_t ring_bytes = 0;
     uint32_t watch_index = 0;
-    uint32_t unused = 0;
+    uint32_t has_lane = 0;  // behind the watch there is the lane's descriptor
     static constexpr uint32_t kMagic = 0x6d68736f;
   };
 
   // Makes the own segment and doorbell.
   static Expected<std::shared_ptr<Channel>> Create(size_t ring_bytes);
-  // The message that gives the peer its part. `watch_fd` is duplicated.
-  Expected<LocalExchange::Message> MakeOffer(int watch_fd, uint32_t watch_index) const;
+  // The message that gives the peer its part. `watch_fd` and `lane_fd` are duplicated; without a
+  // lane that is -1.
+  Expected<LocalExchange::Message> MakeOffer(int watch_fd, uint32_t watch_index,
+                                             int lane_fd) const;
   static LocalExchange::Message MakeVerdict(Verdict verdict);
   // Reads a peer's message; kPeer if it is malformed.
   static Expected<Offer> ParseOffer(const LocalExchange::Message& message);

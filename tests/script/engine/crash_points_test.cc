@@ -15,6 +15,7 @@ struct Point {
   plan::PlanKind plan;
   bool in_place;
   bool lends;
+  bool lanes = false;
 };
 
 class CrashPoints : public testing::TestWithParam<Point> {
@@ -26,6 +27,7 @@ class CrashPoints : public testing::TestWithParam<Point> {
     options.plan = GetParam().plan;
     options.in_place = GetParam().in_place;
     options.lends = GetParam().lends;
+    options.lanes = GetParam().lanes;
     return options;
   }
 };
@@ -145,11 +147,14 @@ INSTANTIATE_TEST_SUITE_P(Plans, CrashPoints,
                                          Point{plan::PlanKind::kOneShot, false, true},
                                          Point{plan::PlanKind::kDirect, false, true},
                                          Point{plan::PlanKind::kDirect, true, true},
-                                         Point{plan::PlanKind::kRing, true, true}),
+                                         Point{plan::PlanKind::kRing, true, true},
+                                         Point{plan::PlanKind::kOneShot, false, false, true},
+                                         Point{plan::PlanKind::kOneShot, true, false, true}),
                          [](const auto& info) {
                            return std::string(plan::PlanName(info.param.plan)) +
                                   (info.param.in_place ? "InPlace" : "") +
-                                  (info.param.lends ? "Lent" : "");
+                                  (info.param.lends ? "Lent" : "") +
+                                  (info.param.lanes ? "Lanes" : "");
                          });
 
 }  // namespace

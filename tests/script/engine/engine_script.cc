@@ -3,7 +3,7 @@
 // `----`, and everything the members do and say because of it. Re-record with --rewrite and read
 // the diff: it is the review.
 //
-//   members N [oneshot|direct|ring] [inplace] [ft=off] [window=W]   a formed column of N, nothing
+//   members N [oneshot|direct|ring] [inplace] [lanes] [lends] [ft=off] [window=W]   a formed column of N, nothing
 //   on the wires call M...                                              these members call the next
 //   operation differ M                                               this one calls it with one
 //   element more deliver A B [N] | deliver all                          messages from A to B, or
@@ -38,6 +38,7 @@ LabOptions ParseMembers(std::istringstream& words) {
     if (word == "oneshot") options.plan = ftar::plan::PlanKind::kOneShot;
     if (word == "ring") options.plan = ftar::plan::PlanKind::kRing;
     if (word == "inplace") options.in_place = true;
+    if (word == "lanes") options.lanes = true;
     if (word == "lends") options.lends = true;
     if (word == "ft=off") options.fault_tolerant = false;
     if (word.rfind("window=", 0) == 0) options.window = std::stoul(word.substr(7));

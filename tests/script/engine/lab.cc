@@ -10,6 +10,7 @@ struct Lab::Member {
   int name = 0;
   wire::MemberCard card;
   std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<sim::MemberLane> lane;
   sim::Memory memory;
   std::map<Seq, collective::OpSpec> specs;
   std::deque<collective::OpSpec> unnumbered;
@@ -33,6 +34,12 @@ Lab::Lab(LabOptions options) : options_(options) {
     config.group.fault_tolerant = options_.fault_tolerant;
     config.group.chunk_bytes = 64;
     config.timeout_ns = 1000 * kSecond;
+    if (options_.lanes) {
+      member->lane = std::make_unique<sim::MemberLane>(&lane_host_, member->card.id,
+                                                       [](MemberId) { return true; });
+      member->memory.Attach(kGroup, member->lane.get());
+      config.group.lane = member->lane.get();
+    }
     member->engine = std::make_unique<engine::Engine>(config);
     members_[name] = std::move(member);
   }
@@ -136,6 +143,7 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kFinishSends: return;
     case Kind::kWork: return CarryWork(member, todo.work);
     case Kind::kSend: return CarrySend(member, todo.frame);
+    case Kind::kPublish: return CarryLine(member, todo);
   }
 }
 
@@ -159,12 +167,23 @@ void Lab::CarryWork(Member& member, const collective::Work& work) {
        }});
 }
 
+void Lab::CarryLine(Member& member, const collective::Todo& todo) {
+  sim::Buffer input;
+  FailIf(member.memory.Read(todo.frame.payload, &input));
+  member.lane->Publish(kGroup, todo.line, std::move(input), 1000 * kSecond);
+  wires_[{member.name, member.name}].push_back(
+      {"line " + std::to_string(todo.line.seq), [this](Member& writer) {
+         writer.lane->Show();
+         for (auto& [name, other] : members_) Feed(*other, engine::Tick{});
+       }});
+}
+
 void Lab::CarrySend(Member& member, const collective::SendFrame& sent) {
   static constexpr const char* kKinds[] = {"?", "control", "ack", "raw", "partial", "final"};
   sim::Buffer payload;
   FailIf(member.memory.Read(sent.payload, &payload));
   const wire::FrameHeader header = sent.header;
-  const bool lent = options_.lends && !payload.empty();
+  const bool lent = options_.lends && !payload.empty() && !sent.copied;
   const sim::InboundTag tag{header.kind, header.era, header.seq, member.card.id,
                             lent ? member.memory.Lend(sent.to, header.seq) : nullptr};
   collective::InboundFrame frame{member.card.id, header, sent.ext, 0, lent};

@@ -16,6 +16,7 @@
 #include "invariants/fencing.h"
 #include "invariants/result.h"
 #include "invariants/views.h"
+#include "lane.h"
 #include "memory.h"
 
 namespace ftar::lab {
@@ -32,6 +33,7 @@ struct LabOptions {
   bool post = false;
   bool fault_tolerant = true;
   bool open = true;    // false: a member opens the group by its first call
+  bool lanes = false;  // a member's line is seen when its word to itself is delivered
   bool lends = false;  // payload stays with its sender until it is read
 };
 
@@ -83,6 +85,7 @@ class Lab {
   }
   void CarryTodo(Member& member, collective::Todo& todo);
   void CarryWork(Member& member, const collective::Work& work);
+  void CarryLine(Member& member, const collective::Todo& todo);
   void CarrySend(Member& member, const collective::SendFrame& sent);
   void FromCoordinator(Member& member, const wire::Message& message);
   void ToCoordinator(Member& member, const wire::Message& message);
@@ -91,6 +94,7 @@ class Lab {
 
   const LabOptions options_;
   TimeNs now_ = kMillisecond;
+  sim::LaneHost lane_host_{&now_};
   std::map<int, std::unique_ptr<Member>> members_;
   std::map<std::pair<int, int>, std::deque<Letter>> wires_;
   std::pair<int, int> last_wire_{0, 0}, slow_wire_{-1, -1};

@@ -222,6 +222,7 @@ class Parser {
     if (words->Take("plan")) return story_->plan = OneOf(words, Plans(), "plan"), true;
     if (words->Take("in_place")) return story_->weather.in_place = 1, true;
     if (words->Take("lends")) return story_->weather.lends = 1, true;
+    if (words->Take("lanes")) return story_->weather.lanes = 1, true;
     if (words->Take("acks_pass")) return story_->weather.acks_pass = 1, true;
     if (words->Take("all_call")) return story_->all_call = true, true;
     if (words->Take("overtakings"))

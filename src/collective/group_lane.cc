@@ -1,0 +1,258 @@
+// One pass through shared memory (rule F4): see lane.h, and docs/protocol.md 10 for why it is safe.
+//
+// Whether a member uses the lane for an operation is its own business: whoever has published waits
+// for the lines of all others, and who has not sends its input by frames, upon which those who hear
+// it do the same. Without the line of every member nobody delivers from the lane, so in an attempt
+// it is one way or the other; and whoever has published goes on looking at the lane.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/mutant.h"
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+
+namespace {
+// Then whoever waits in the lane sends frames as well: somebody may have called something that does
+// not go through the lane (V5). Who only comes late finds the lines of the others.
+constexpr TimeNs kPatienceNs = 5 * kMillisecond;
+}  // namespace
+
+// F4 (b): the slot's last operation must be stable. In another era nobody looks at it any more,
+// since all members have installed this one (MayPublish).
+bool GroupMachine::SlotIsFree(Seq seq) const {
+  const LaneSlot& last = lane_slots_[seq % kLaneSlots];
+  if (last.era != era_ || FTAR_MUTANT(kLaneSlotReused)) return true;
+  return std::all_of(current_->entries.begin(), current_->entries.end(), [&](const auto& entry) {
+    if (entry.card.id == config_.self || entry.card.shard != config_.shard ||
+        !entry.Contains(config_.key, last.seq, last.step))
+      return true;
+    const Peer* const peer = FindPeer(entry.card.id);
+    return peer && peer->ack > last.seq;
+  });
+}
+
+// Only who can see the lanes of all others may let them deliver from its own: it must find all
+// inputs when it freezes. J3: a root that holds acks back for a boundary holds its lines back as
+// well, since they prove as much.
+bool GroupMachine::MayPublish(const Op& op) {
+  if (!config_.lane || !config_.fault_tolerant || frozen_ || op.stand_in || op.attempts != 1 ||
+      op.spec.on_device)
+    return false;
+  if (op.plan != plan::PlanKind::kOneShot || op.members.size() < 2) return false;
+  if (op.seq >= ack_cap_ && !FTAR_MUTANT(kLaneNotHeld)) return false;
+  if (!SlotIsFree(op.seq) || !config_.lane->Holds(config_.key, InputBytes(op))) return false;
+  return std::all_of(op.members.begin(), op.members.end(), [this](MemberId id) {
+    return (id == config_.self || Ready(id)) && config_.lane->SegmentOf(id) >= 0;
+  });
+}
+
+void GroupMachine::Publish(TimeNs now, Op& op) {
+  op.lane.published = true;
+  op.lane.patience_end = now + kPatienceNs;
+  op.lane.segments.clear();
+  for (const MemberId id : op.members) op.lane.segments.push_back(config_.lane->SegmentOf(id));
+  lane_slots_[op.seq % kLaneSlots] = {era_, op.seq, op.step};
+  Todo& todo = Push(Todo::Kind::kPublish);
+  todo.line = {op.seq,    op.view->epoch, current_->epoch,
+               op.digest, op.spec.weight, std::min(complete_end_, ack_cap_)};
+  if (op.spec.weight != 0)
+    todo.frame.payload = {BufferRef::Kind::kSend, op.seq, 0, InputBytes(op)};
+  ++progress_;
+}
+
+// The line of the member at `position`, if it counts.
+bool GroupMachine::TakeLine(Op& op, size_t position) {
+  LaneLine line;
+  if (!config_.lane->Look(op.lane.segments[position], config_.key, op.seq, &line)) return false;
+  if (line.attempt != op.view->epoch && !FTAR_MUTANT(kLaneStaleLine)) return false;
+  // J3: it knows of a boundary that this member has yet to hear of, before it goes on. Whoever is
+  // frozen begins nothing, and may have to know what others have delivered.
+  if (line.view > current_->epoch && !frozen_ && !FTAR_MUTANT(kLaneAheadOfView)) return false;
+  if (line.digest != op.digest) {  // V5
+    if (!std::exchange(op.lane.mismatched, true)) mismatch_ = op.seq;
+    return false;
+  }
+  if (static_cast<int>(position) == op.me) return true;
+  if (!(line.weight >= 0) || line.weight > std::numeric_limits<double>::max()) return false;
+  op.weights[position] = line.weight;
+  Seq& ack = PeerOf(op.members[position]).ack;
+  ack = std::max(ack, line.complete_end);
+  return true;
+}
+
+bool GroupMachine::SeesAll(Op& op) {
+  while (op.lane.seen < op.members.size() && TakeLine(op, op.lane.seen)) ++op.lane.seen;
+  return op.lane.seen == op.members.size();
+}
+
+bool GroupMachine::LaneIsOpen(const Op& op) {
+  const OpLane& lane = op.lane;
+  return lane.published && !lane.blocked && !lane.stable && lane.working == 0;
+}
+
+bool GroupMachine::LaneHasNews() {
+  if (ops_.empty() || frozen_) return false;
+  Op& op = ops_.front();
+  if (!LaneIsOpen(op)) return false;
+  return SeesAll(op) || mismatch_.has_value();
+}
+
+// The oldest operation alone: what comes behind it is delivered behind it.
+void GroupMachine::LookAtLane(TimeNs now) {
+  if (ops_.empty() || frozen_) return;
+  Op& op = ops_.front();
+  OpLane& lane = op.lane;
+  if (!LaneIsOpen(op) || !SeesAll(op)) return;
+  ++progress_;
+  if (op.complete) {  // by frames; others may have delivered from the lane, and owe no ack
+    const bool up = FlagIsUp(op);
+    lane.blocked = up;
+    lane.stable = !up;
+    return;
+  }
+  Abandon(op);
+  // F4 (d): the inputs are read first and the flags looked at afterwards. What must not be touched
+  // before that stays as it is until then.
+  const uint64_t bytes = op.spec.count * op.spec.element_bytes;
+  if ((op.spec.in_place || op.spec.weight == 0) && bytes > 0) lane.staging = Allocate(op, bytes);
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    if (op.chunks[c].is_final) continue;  // by frames, and the same bits
+    BufferRef dst = OutputOf(op, op.chunks[c].geometry);
+    if (lane.staging != 0) dst = {BufferRef::Kind::kStaging, lane.staging, dst.offset, dst.bytes};
+    if (FromLane(op, c, dst, /*counted=*/true)) ++lane.working;
+  }
+  if (lane.working == 0) LaneWorkDone(now, op);
+}
+
+// What is being made of pieces that came by frames: others may have delivered, and sent no more.
+void GroupMachine::Abandon(const Op& op) {
+  std::erase_if(works_, [&](const auto& work) {
+    if (work.second.seq != op.seq) return false;
+    if (work.second.inbound != 0) abandoned_[work.first] = work.second.inbound;
+    return true;
+  });
+}
+
+// A work that makes a chunk of the result of the inputs in the lanes. False if there is nothing to
+// be made.
+bool GroupMachine::FromLane(Op& op, uint32_t index, const BufferRef& dst, bool counted) {
+  ChunkState& chunk = op.chunks[index];
+  Work work;
+  work.seq = op.seq;
+  work.dtype = op.spec.dtype;
+  work.redop = op.spec.redop;
+  work.count = chunk.geometry.count;
+  work.kind = Work::Kind::kReduceFinal;
+  work.scale = op.spec.scale;
+  work.dst = dst;
+  const bool weighted = op.spec.redop == kWavg;
+  for (size_t i = 0; i < op.members.size(); ++i) {
+    if (op.weights[i] == 0) continue;
+    const uint64_t width = op.spec.element_bytes;
+    work.sources.push_back({{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq),
+                             chunk.geometry.first * width, chunk.geometry.count * width},
+                            false,
+                            weighted ? op.weights[i] : 1});
+  }
+  if (!Divide(op, &work)) {
+    op.absent = chunk.empty = true;
+    return false;
+  }
+  if (work.count == 0) return false;
+  chunk.working = counted;
+  if (counted) {
+    StartWork(op, std::move(work), {op.seq, index, WorkRef::Purpose::kFromLane, {}, 0});
+  } else {
+    Push(Todo::Kind::kWork).work = std::move(work);
+  }
+  return true;
+}
+
+bool GroupMachine::FlagIsUp(const Op& op) const {
+  return config_.lane->FlagUp(op.lane.segments, era_) && !FTAR_MUTANT(kLaneFlagsIgnored);
+}
+
+// F4 (d): all inputs have been read, so if no flag is up now, whoever freezes finds them all.
+void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
+  OpLane& lane = op.lane;
+  if (FlagIsUp(op)) {
+    lane.blocked = true;
+    if (!lane.by_frames) return;
+    for (uint32_t c = 0; c < op.chunks.size(); ++c) TryReduce(op, c);
+    return;
+  }
+  lane.stable = true;
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    if (op.chunks[c].is_final) continue;
+    const BufferRef output = OutputOf(op, op.chunks[c].geometry);
+    if (lane.staging != 0 && !op.absent && output.bytes > 0) {
+      Work work;
+      work.seq = op.seq;
+      work.sources = {
+          {{BufferRef::Kind::kStaging, lane.staging, output.offset, output.bytes}, false, 1}};
+      work.dst = output;
+      Push(Todo::Kind::kWork).work = std::move(work);
+    }
+    MarkFinal(op, c);
+  }
+  // Everybody has this member's line, and needs no ack to deliver.
+  if (acks_told_ == op.seq && complete_end_ == op.seq && op.seq < ack_cap_)
+    acks_told_ = op.seq + 1;
+  CheckComplete(now, op);
+}
+
+// F4 (c): with the own flag up, whatever others may have delivered is here. It is worked on before
+// anything of another era can be published.
+void GroupMachine::ScanLane(Op& op) {
+  OpLane& lane = op.lane;
+  if (!lane.published || op.complete || op.fail_code != Code::kOk || FTAR_MUTANT(kLaneNotScanned))
+    return;
+  if (!SeesAll(op)) return;
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    ChunkState& chunk = op.chunks[c];
+    if (chunk.is_final) continue;
+    const BufferRef output = OutputOf(op, chunk.geometry);
+    SaveUndo(op, chunk, output);
+    FromLane(op, c, output, /*counted=*/false);
+    ReleasePieces(chunk);
+    chunk.is_final = true;
+    if (chunk.role.lands) ++op.finals;
+  }
+  op.complete = true;
+}
+
+// What the lane does not bring the frames may, and both bring the same bits.
+void GroupMachine::GoByFrames(Op& op) {
+  if (!op.lane.published || std::exchange(op.lane.by_frames, true)) return;
+  ShadowInput(op);
+  SendOwnInputs(op);
+  StartLocalWork(op);
+}
+
+bool GroupMachine::LacksLine(const Op& op, size_t position) const {
+  LaneLine line;
+  return position >= op.lane.seen &&
+         !config_.lane->Look(op.lane.segments[position], config_.key, op.seq, &line);
+}
+
+void GroupMachine::LosePatience(TimeNs now) {
+  if (frozen_) return;
+  for (Op& op : ops_) {
+    if (now < op.lane.patience_end) continue;
+    op.lane.patience_end = kNever;
+    if (!op.complete && op.fail_code == Code::kOk) GoByFrames(op);
+  }
+}
+
+std::optional<TimeNs> GroupMachine::NextLaneDeadline() const {
+  std::optional<TimeNs> next;
+  for (const Op& op : ops_) {
+    if (op.lane.patience_end != kNever)
+      next = std::min(next.value_or(kNever), op.lane.patience_end);
+  }
+  return next;
+}
+
+}  // namespace ftar::collective

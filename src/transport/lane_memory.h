@@ -1,0 +1,103 @@
+// The lane's memory (rule F4, collective/lane.h): one segment of this process that its host-mates map
+// read-only, and theirs, mapped here.
+//
+// Every word has one writer, the segment's owner (rule F1). A line and its input are written before
+// the line's tag, so whoever sees the tag sees them; up to 16 bytes of input lie in the line itself,
+// one cache line in all. Who freezes raises its flag and reads tags afterwards; who delivers has
+// read tags and inputs and reads flags afterwards. All four are sequentially consistent, so one of
+// the two sees the other's (protocol.md 10). No standalone fences: ThreadSanitizer does not know
+// them. A peer's words are bounded before they are used; its inputs are data like any other.
+//
+// One thread at a time (the job's lock). Mappings outlive their writers; Drop ends one.
+#ifndef FTAR_TRANSPORT_LANE_MEMORY_H_
+#define FTAR_TRANSPORT_LANE_MEMORY_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "transport/fd.h"
+#include "transport/sealed_memory.h"
+#include "wire/lane.h"
+
+namespace ftar::transport {
+
+class LaneMemory {
+ public:
+  static Expected<std::shared_ptr<LaneMemory>> Create(MemberId self);
+
+  // To be passed to host-mates.
+  int fd() const { return own_fd_.get(); }
+  // A mate's segment. What is no such segment is refused.
+  Status Map(MemberId peer, const UniqueFd& fd);
+  void Drop(MemberId peer);
+  void CloseInForkedChild() { own_fd_.Reset(); }
+
+  // The own one's is 0; -1: it is not mapped.
+  int SegmentOf(MemberId member) const;
+  // A place for the group in the own segment. False if there is none left.
+  bool MakeRoom(GroupKey group);
+  // MakeRoom comes first.
+  void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
+  bool Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const;
+  // Null if the segment has no place for the group, or so large an input none in it.
+  const std::byte* Input(int segment, GroupKey group, Seq seq, uint64_t offset,
+                         uint64_t bytes) const;
+  void RaiseFrozen(Epoch epoch);
+  bool FlagUp(std::span<const int> segments, Epoch era) const;
+
+ private:
+  static constexpr uint64_t kMagic = 0x31656e61'6c746661;
+  static constexpr size_t kGroupsMax = 4;
+  static constexpr size_t kInlineMax = 16;
+
+  struct alignas(64) Line {
+    std::atomic<uint64_t> tag{0};  // seq + 1; written last
+    std::atomic<uint64_t> attempt{0}, view{0}, digest{0};
+    std::atomic<double> weight{0};
+    std::atomic<uint64_t> complete_end{0};
+    std::byte input[kInlineMax] = {};
+  };
+  static_assert(sizeof(Line) == 64);
+  struct Header {
+    uint64_t magic = kMagic;
+    alignas(64) std::atomic<uint64_t> frozen{0};
+    alignas(64) std::atomic<uint64_t> groups[kGroupsMax] = {};  // key with bit 32 set; 0: free
+    alignas(64) Line lines[kGroupsMax][wire::kLaneSlots];
+  };
+  static constexpr size_t kInputsOffset = (sizeof(Header) + 4095) / 4096 * 4096;
+  static constexpr size_t kBytes =
+      kInputsOffset + kGroupsMax * wire::kLaneSlots * wire::kLaneInputMax;
+
+  struct Segment {
+    MemberId owner;
+    std::shared_ptr<const MappedMemory> memory;  // null: free
+  };
+
+  explicit LaneMemory(MemberId self) { segments_.push_back({self, nullptr}); }
+  const Header* At(int segment) const {
+    return reinterpret_cast<const Header*>(segments_[static_cast<size_t>(segment)].memory->data());
+  }
+  static int PlaceOf(const Header& header, GroupKey group);
+  static size_t InputOffset(int place, Seq seq) {
+    return kInputsOffset +
+           (static_cast<size_t>(place) * wire::kLaneSlots + seq % wire::kLaneSlots) *
+               wire::kLaneInputMax;
+  }
+
+  UniqueFd own_fd_;
+  Header* own_ = nullptr;
+  std::vector<Segment> segments_;
+  // Nobody else knows it: what is asked of it is that no load passes it.
+  mutable std::atomic<uint32_t> fence_{0};
+};
+
+}  // namespace ftar::transport
+
+#endif  // FTAR_TRANSPORT_LANE_MEMORY_H_

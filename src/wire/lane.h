@@ -1,0 +1,26 @@
+// What a member says of a small operation in the memory that it shows to the others of its host
+// (rule F4), beside its input: the counterpart of a frame's header.
+#ifndef FTAR_WIRE_LANE_H_
+#define FTAR_WIRE_LANE_H_
+
+#include "base/ids.h"
+
+namespace ftar::wire {
+
+// Operations of a group whose lines stand in a segment at a time; a line's slot is its seq modulo
+// this.
+inline constexpr Seq kLaneSlots = 16;
+inline constexpr uint64_t kLaneInputMax = 16 * 1024;
+
+struct LaneLine {
+  Seq seq = 0;
+  Epoch attempt = 0;     // the epoch of the attempt
+  Epoch view = 0;        // the newest view that the writer has installed (rule J3)
+  uint64_t digest = 0;   // of the call (rule V5)
+  double weight = 1;     // rule V7; with 0 there is no input
+  Seq complete_end = 0;  // as in a frame's header
+};
+
+}  // namespace ftar::wire
+
+#endif  // FTAR_WIRE_LANE_H_

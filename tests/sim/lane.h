@@ -1,0 +1,89 @@
+// The lanes of a simulated host (rule F4): memory whose stores are seen late. A line is seen some
+// time after it was written, those of one writer in their order; an input may be seen before its
+// line, as where its store did not wait. Raising the flag and looking at the others' are full fences. What a dead member has
+// written stays, and its last stores are seen still.
+#ifndef FTAR_TESTS_SIM_LANE_H_
+#define FTAR_TESTS_SIM_LANE_H_
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "collective/lane.h"
+#include "memory.h"
+
+namespace ftar::sim {
+
+// All segments of the host.
+class LaneHost {
+ public:
+  struct Version {
+    collective::LaneLine line;
+    TimeNs seen_at = 0;
+  };
+  struct Slot {
+    std::deque<Version> lines;  // the newest last
+    Buffer input;
+  };
+  struct Segment {
+    MemberId owner;
+    Epoch frozen = 0;
+    TimeNs seen_by = 0;  // everything written so far
+    std::map<std::pair<GroupKey, Seq>, Slot> slots;
+  };
+
+  explicit LaneHost(const TimeNs* now) : now_(now) {}
+  int Add(MemberId owner);
+  int NumberOf(MemberId owner) const;
+  Segment& segment(int number) { return segments_[static_cast<size_t>(number)]; }
+  TimeNs now() const { return *now_; }
+  // Returns when the others see it.
+  TimeNs Publish(int number, GroupKey group, const collective::LaneLine& line, Buffer input,
+                 TimeNs delay);
+  // All that it has written is seen from now on.
+  void Show(int number);
+
+ private:
+  const TimeNs* const now_;
+  std::deque<Segment> segments_;
+};
+
+// One member's eyes.
+class MemberLane final : public collective::Lane {
+ public:
+  // `sees`: whether this member has mapped that one's segment.
+  MemberLane(LaneHost* host, MemberId self, std::function<bool(MemberId)> sees)
+      : host_(host), self_(self), own_(host->Add(self)), sees_(std::move(sees)) {}
+  int SegmentOf(MemberId member) const override;
+  bool Holds(GroupKey, uint64_t) override { return true; }
+  bool Look(int segment, GroupKey group, Seq seq, collective::LaneLine* line) const override;
+  void RaiseFrozen(Epoch epoch) override;
+  bool FlagUp(std::span<const int> segments, Epoch era) const override {
+    host_->Show(own_);
+    return std::any_of(segments.begin(), segments.end(),
+                       [&](int segment) { return host_->segment(segment).frozen > era; });
+  }
+  void Drop(MemberId member) override { dropped_.push_back(member); }
+
+  TimeNs Publish(GroupKey group, const collective::LaneLine& line, Buffer input, TimeNs delay) {
+    return host_->Publish(own_, group, line, std::move(input), delay);
+  }
+  void Show() { host_->Show(own_); }
+  // The input that stands in a slot now. Null if this member cannot see it.
+  const Buffer* Input(GroupKey group, uint64_t id) const;
+
+ private:
+  bool Dropped(MemberId member) const;
+
+  LaneHost* const host_;
+  const MemberId self_;
+  const int own_;
+  const std::function<bool(MemberId)> sees_;
+  std::vector<MemberId> dropped_;
+};
+
+}  // namespace ftar::sim
+
+#endif  // FTAR_TESTS_SIM_LANE_H_
