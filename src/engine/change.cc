@@ -179,6 +179,14 @@ void Engine::Impl::OnPeer(MemberId from, const wire::ColumnStatus& message) {
   LeadIfAll();
 }
 
+bool Engine::Impl::IsOvertaken(const std::vector<MemberId>& column) const {
+  collective::Lane* const lane = config_.group.lane;
+  return lane != nullptr && std::any_of(column.begin(), column.end(), [&](MemberId id) {
+           const int segment = lane->SegmentOf(id);
+           return segment >= 0 && lane->FlagUp({&segment, 1}, promised_);
+         });
+}
+
 void Engine::Impl::LeadIfAll() {
   if (!prepare_ || decided_ || LeaderOf(*prepare_) != config_.self.id) return;
   const std::vector<MemberId> column = ColumnOf(prepare_->members);
@@ -191,6 +199,9 @@ void Engine::Impl::LeadIfAll() {
   });
   decided_ = true;
   membership::Decision decision = membership::Decide(*prepare_, config_.self.shard, statuses_);
+  // Who was stopped may find the lanes written over by those who have gone on without it; nobody
+  // listens to its verdicts any more.
+  if (IsOvertaken(column)) decision.violations.clear();
   for (const std::string& violation : decision.violations) {
     wire::Loss what;
     what.cause = Code::kInternal;

@@ -124,6 +124,7 @@ class Engine::Impl {
   void RaiseFlag();
   void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
   void LeadIfAll();
+  bool IsOvertaken(const std::vector<MemberId>& column) const;
   void TryInstall();
   void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
   void PassMarksOn(const collective::ViewPtr& before);

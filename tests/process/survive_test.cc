@@ -34,6 +34,7 @@ struct Cell {
   int window = 1;
   bool in_place = false;
   bool lent = false;    // buffers that host-mates read where they lie
+  bool lane = false;    // so small that it goes through the lane
   bool hosted = false;  // replica 0 coordinates
   std::string gpu;      // buffers in a GPU's memory, and its executor
 
@@ -41,7 +42,8 @@ struct Cell {
     std::string out = stage + "_" + kind + "_" + std::to_string(victim);
     if (second >= 0) out += "and" + std::to_string(second);
     return out + "_" + transport + "_" + plan + "_w" + std::to_string(window) +
-           (in_place ? "_inplace" : "") + (lent ? "_lent" : "") + (gpu.empty() ? "" : "_" + gpu);
+           (in_place ? "_inplace" : "") + (lent ? "_lent" : "") + (lane ? "_lane" : "") +
+           (gpu.empty() ? "" : "_" + gpu);
   }
 };
 
@@ -58,7 +60,8 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
                            {"FTAR_TIMEOUT", silent ? "1s" : "20s"},
                            {"FTAR_LOG", "info"}};
     // Smaller blocks than 64 KiB are not lent.
-    const int count = cell.plan != "oneshot" ? 100000 : cell.lent ? 20000 : 5000;
+    const int oneshot_count = cell.lane ? 500 : cell.lent ? 20000 : 5000;
+    const int count = cell.plan == "oneshot" ? oneshot_count : 100000;
     const std::vector<std::string> arguments = {"ops=" + std::to_string(kOps),
                                                 "count=" + std::to_string(count),
                                                 "window=" + std::to_string(cell.window),
@@ -107,6 +110,7 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
       const std::vector<std::string> mapped = member.LinesWith("mapped ");
       ASSERT_EQ(mapped.size(), 1u) << "replica " << replica;
       EXPECT_EQ(std::stoi(Field(mapped[0], "blocks")) > 0, GetParam().lent) << mapped[0];
+      EXPECT_EQ(std::stoi(Field(mapped[0], "lines")) > 0, GetParam().lane) << mapped[0];
       for (const std::string& line : member.LinesWith("op ")) {
         EXPECT_EQ(Field(line, "status"), "FTAR_OK") << line;
         EXPECT_EQ(Field(line, "wrong"), "0") << line;
@@ -245,6 +249,30 @@ std::vector<Cell> LentCells() {
   return cells;
 }
 
+// Struck before its line is out, when it is, when it has seen all lines, and when it has delivered.
+std::vector<Cell> LaneCells() {
+  std::vector<Cell> cells;
+  int turn = 0;
+  for (const char* stage : {"before", "sending", "reducing", "between"}) {
+    for (const char* kind : {"kill", "stop", "drop"}) {
+      for (const int window : {1, 3}) {
+        Cell cell;
+        cell.stage = stage;
+        cell.kind = kind;
+        cell.victim = turn % 4;
+        cell.transport = "shm";
+        cell.plan = "oneshot";
+        cell.window = window;
+        cell.in_place = turn % 3 == 1;
+        cell.lane = true;
+        cells.push_back(cell);
+        ++turn;
+      }
+    }
+  }
+  return cells;
+}
+
 // The member that coordinates is struck, or another one where one coordinates.
 std::vector<Cell> HostCells() {
   std::vector<Cell> cells;
@@ -308,6 +336,7 @@ std::string NameOf(const testing::TestParamInfo<Cell>& info) { return info.param
 
 INSTANTIATE_TEST_SUITE_P(One, Survive, testing::ValuesIn(SingleCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Lent, Survive, testing::ValuesIn(LentCells()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Lane, Survive, testing::ValuesIn(LaneCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Two, Survive, testing::ValuesIn(PairCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Gpu, Survive, testing::ValuesIn(GpuCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Host, Survive, testing::ValuesIn(HostCells()), NameOf);

@@ -297,7 +297,10 @@ int Run(const Arguments& arguments) {
     }
   }
   const bool gpu = arguments.Number("gpu", 0) != 0;
-  Say("mapped blocks=" + std::to_string(gpu ? OnGpu::BlocksOfOthers() : BlocksOfOthers()));
+  uint64_t lines = 0;  // none of a member that is out
+  static_cast<void>(ftarJobGetCounter(job.get(), "lines", &lines));
+  Say("mapped blocks=" + std::to_string(gpu ? OnGpu::BlocksOfOthers() : BlocksOfOthers()) +
+      " lines=" + std::to_string(lines));
   Say(in ? "finished" : "out");
   if (arguments.Number("linger", 0) != 0) {
     char line[16];

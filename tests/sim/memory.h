@@ -93,6 +93,7 @@ class Memory {
   Element* Resolve(const collective::BufferRef& ref, uint64_t* count);
   GroupKey lane_group_ = 0;
   const MemberLane* lane_ = nullptr;
+  Buffer overwritten_;
 
   std::unordered_map<Seq, OpBuffers> ops_;
   std::unordered_map<uint64_t, Buffer> staging_;

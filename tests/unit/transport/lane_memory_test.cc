@@ -1,0 +1,154 @@
+// Goal: what a member sees in another's lane is what that one has written there, whole, for the
+// operation that is asked for; and of one who freezes and one who delivers one sees the other. Two
+// threads over one mapping are what ThreadSanitizer looks at.
+#include "transport/lane_memory.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace ftar::transport {
+namespace {
+
+constexpr GroupKey kGroup = 7;
+constexpr MemberId kOne{0, 1}, kTwo{0, 2};
+
+class Lanes : public testing::Test {
+ protected:
+  Lanes() {
+    ShareMappingsForTest(true);
+    one = *LaneMemory::Create(kOne);
+    two = *LaneMemory::Create(kTwo);
+    EXPECT_TRUE(one->Map(kTwo, UniqueFd(::dup(two->fd()))).ok());
+    EXPECT_TRUE(two->Map(kOne, UniqueFd(::dup(one->fd()))).ok());
+    EXPECT_TRUE(one->MakeRoom(kGroup) && two->MakeRoom(kGroup));
+  }
+  ~Lanes() override { ShareMappingsForTest(false); }
+  static std::vector<std::byte> Bytes(size_t count, uint64_t seq) {
+    return std::vector<std::byte>(count, std::byte(seq % 251));
+  }
+  static void Publish(LaneMemory& lane, Seq seq, size_t bytes, Seq complete_end = 0) {
+    lane.Publish(kGroup, {seq, 5, 5, 9, 1, complete_end}, Bytes(bytes, seq));
+  }
+  static bool Holds(const LaneMemory& lane, Seq seq, size_t bytes) {
+    const std::byte* const input = lane.Input(1, kGroup, seq, 0, bytes);
+    const std::vector<std::byte> wanted = Bytes(bytes, seq);
+    return input != nullptr && std::memcmp(input, wanted.data(), bytes) == 0;
+  }
+
+  std::shared_ptr<LaneMemory> one, two;
+};
+
+TEST_F(Lanes, ALineIsThatOfItsOperationAlone) {
+  wire::LaneLine line;
+  EXPECT_FALSE(one->Look(1, kGroup, 3, &line));
+  Publish(*two, 3, 8);
+  ASSERT_TRUE(one->Look(1, kGroup, 3, &line));
+  EXPECT_EQ(line.attempt, 5u);
+  EXPECT_EQ(line.digest, 9u);
+  EXPECT_FALSE(one->Look(1, kGroup, 3 + wire::kLaneSlots, &line));
+  EXPECT_FALSE(one->Look(1, kGroup + 1, 3, &line));
+  EXPECT_FALSE(one->Look(0, kGroup, 3, &line)) << "its own";
+}
+
+TEST_F(Lanes, InputsOfAnyLengthThatFits) {
+  Seq seq = 0;
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{16}, size_t{17}, size_t{4096},
+                             size_t{wire::kLaneInputMax}}) {
+    Publish(*two, seq, bytes);
+    EXPECT_TRUE(Holds(*one, seq, bytes)) << bytes;
+    ++seq;
+  }
+  EXPECT_EQ(one->Input(1, kGroup, 0, 0, wire::kLaneInputMax + 1), nullptr);
+  EXPECT_EQ(one->Input(1, kGroup, 0, wire::kLaneInputMax, 1), nullptr);
+  EXPECT_EQ(one->Input(1, kGroup + 1, 0, 0, 1), nullptr);
+  EXPECT_EQ(one->Input(2, kGroup, 0, 0, 1), nullptr);
+}
+
+TEST_F(Lanes, SegmentsAreKnownByTheirMembers) {
+  EXPECT_EQ(one->SegmentOf(kOne), 0);
+  EXPECT_EQ(one->SegmentOf(kTwo), 1);
+  EXPECT_EQ(one->SegmentOf({0, 3}), -1);
+  EXPECT_TRUE(one->Map(kTwo, UniqueFd(::dup(two->fd()))).ok()) << "a link that was made anew";
+  EXPECT_EQ(one->SegmentOf(kTwo), 1);
+  one->Drop(kTwo);
+  EXPECT_EQ(one->SegmentOf(kTwo), -1);
+  const int gone[] = {1};
+  EXPECT_TRUE(one->FlagUp(gone, 100)) << "nothing is delivered from what is not there";
+}
+
+TEST_F(Lanes, AForeignDescriptorIsRefused) {
+  auto other = CreateSealedMemory("other", 4096, Pages::kNow);
+  EXPECT_FALSE(one->Map({0, 3}, other->fd).ok());
+  EXPECT_EQ(one->SegmentOf({0, 3}), -1);
+}
+
+TEST_F(Lanes, NoPlaceIsLeftForAFifthGroup) {
+  for (GroupKey group = 8; group < 11; ++group) EXPECT_TRUE(one->MakeRoom(group));
+  EXPECT_FALSE(one->MakeRoom(11));
+  EXPECT_TRUE(one->MakeRoom(kGroup)) << "it has one";
+}
+
+TEST_F(Lanes, AFlagIsUpBeyondItsEra) {
+  const int both[] = {0, 1};
+  EXPECT_FALSE(one->FlagUp(both, 5));
+  two->RaiseFrozen(6);
+  EXPECT_TRUE(one->FlagUp(both, 5));
+  EXPECT_FALSE(one->FlagUp(both, 6)) << "its change is installed";
+  two->RaiseFrozen(4);
+  EXPECT_TRUE(one->FlagUp(both, 5)) << "it never comes down";
+}
+
+// One after the other through all slots, several times: an input is whole while its reader has not
+// said that it is done.
+TEST_F(Lanes, TwoThreadsExchange) {
+  constexpr Seq kOps = 20'000;
+  const auto run = [](LaneMemory& lane, size_t bytes) {
+    const Seq begin = bytes == 8 ? 0 : kOps;
+    for (Seq seq = begin; seq < begin + kOps; ++seq) {
+      Publish(lane, seq, bytes, seq);
+      wire::LaneLine line;
+      while (!lane.Look(1, kGroup, seq, &line)) std::this_thread::yield();
+      if (!Holds(lane, seq, bytes) || line.complete_end != seq) return false;
+    }
+    return true;
+  };
+  for (const size_t bytes : {size_t{8}, size_t{200}}) {
+    bool other = false;
+    std::thread thread([&] { other = run(*two, bytes); });
+    EXPECT_TRUE(run(*one, bytes));
+    thread.join();
+    EXPECT_TRUE(other);
+  }
+}
+
+// F4 (c), (d): who has published and seen no flag is seen by whoever raises its flag and looks.
+TEST_F(Lanes, OneOfTheTwoSeesTheOther) {
+  const int other[] = {1};
+  for (Epoch era = 1; era < 3000; ++era) {
+    bool flag_seen = false, line_seen = false;
+    std::atomic<int> ready{0};
+    std::thread freezer([&] {
+      ++ready;
+      while (ready.load() < 2) {
+      }
+      two->RaiseFrozen(era + 1);
+      wire::LaneLine line;
+      line_seen = two->Look(1, kGroup, era, &line);
+    });
+    ++ready;
+    while (ready.load() < 2) {
+    }
+    Publish(*one, era, 8);
+    flag_seen = one->FlagUp(other, era);
+    freezer.join();
+    ASSERT_TRUE(flag_seen || line_seen) << era;
+  }
+}
+
+}  // namespace
+}  // namespace ftar::transport
