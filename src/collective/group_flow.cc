@@ -263,8 +263,8 @@ void GroupMachine::GatherOwn(Op& op, uint32_t index) {
 
 void GroupMachine::TryReduce(Op& op, uint32_t index) {
   ChunkState& chunk = op.chunks[index];
-  if (frozen_ || op.salvage || op.lane.working > 0 || chunk.working || chunk.is_final || chunk.partial_made ||
-      !chunk.role.reduces)
+  if (frozen_ || op.salvage || op.lane.working > 0 || chunk.working || chunk.is_final ||
+      chunk.partial_made || !chunk.role.reduces)
     return;
   if (chunk.raws_missing > 0 || (chunk.role.partial_from >= 0 && !chunk.partial.present)) return;
   ReduceChunk(op, index);

@@ -57,8 +57,7 @@ void GroupMachine::Publish(TimeNs now, Op& op) {
   Todo& todo = Push(Todo::Kind::kPublish);
   todo.line = {op.seq,    op.view->epoch, current_->epoch,
                op.digest, op.spec.weight, std::min(complete_end_, ack_cap_)};
-  if (op.spec.weight != 0)
-    todo.frame.payload = {BufferRef::Kind::kSend, op.seq, 0, InputBytes(op)};
+  if (op.spec.weight != 0) todo.frame.payload = {BufferRef::Kind::kSend, op.seq, 0, InputBytes(op)};
   ++progress_;
 }
 
@@ -198,8 +197,7 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
     MarkFinal(op, c);
   }
   // Everybody has this member's line, and needs no ack to deliver.
-  if (acks_told_ == op.seq && complete_end_ == op.seq && op.seq < ack_cap_)
-    acks_told_ = op.seq + 1;
+  if (acks_told_ == op.seq && complete_end_ == op.seq && op.seq < ack_cap_) acks_told_ = op.seq + 1;
   CheckComplete(now, op);
 }
 

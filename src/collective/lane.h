@@ -35,8 +35,8 @@ class Lane {
   virtual bool Holds(GroupKey group, uint64_t bytes) = 0;
   // The line of the operation, if it is in its slot. What its writer wrote before is seen as well.
   virtual bool Look(int segment, GroupKey group, Seq seq, LaneLine* line) const = 0;
-  // The own flag, up to `epoch` from now on. What was stored here before is seen by whoever does not
-  // see the flag down any more, and what is read here afterwards is what stands there now.
+  // The own flag, up to `epoch` from now on. What was stored here before is seen by whoever does
+  // not see the flag down any more, and what is read here afterwards is what stands there now.
   virtual void RaiseFrozen(Epoch epoch) = 0;
   // Whether one of them has raised its flag beyond `era`. Asked after the inputs were read: no such
   // read passes it, and what was published here before is seen by all.

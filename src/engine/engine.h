@@ -98,10 +98,10 @@ struct EvictPeer {
   std::string text;
 };
 struct Tick {};
-using Event = std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, FromPeer, FrameArrived,
-                           LinkIsUp, LinkIsDown, PeerExited, WorkDone, WorkSpoiled, OpenGroup,
-                           StartOp, BeginStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer,
-                           Tick>;
+using Event =
+    std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, FromPeer, FrameArrived, LinkIsUp,
+                 LinkIsDown, PeerExited, WorkDone, WorkSpoiled, OpenGroup, StartOp, BeginStep,
+                 RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
 
 // ---- results
 using collective::GroupTodo;
@@ -181,8 +181,8 @@ class Engine {
   // The group's members as of its next call, in rank order: the same on all members for the same
   // call (rules F6, F7).
   std::shared_ptr<const wire::View> group_view(GroupKey group) const;
-  // Who may coordinate, in the order in which they take over (rule Q5): of the view, or of the first
-  // one as it was promised.
+  // Who may coordinate, in the order in which they take over (rule Q5): of the view, or of the
+  // first one as it was promised.
   std::vector<wire::MemberCard> successors() const;
   bool coordinator_up() const;
   bool quorum_lost() const;  // the coordinator sees losses and may not act
@@ -194,8 +194,8 @@ class Engine {
     size_t in_flight = 0, queued = 0;
   };
   std::optional<GroupInfo> group_info(GroupKey group) const;
-  // Whether TakeReady would find something in the lane (collective/lane.h), of which no event tells.
-  // Cheap: to be asked in every poll, and before the caller sleeps.
+  // Whether TakeReady would find something in the lane (collective/lane.h), of which no event
+  // tells. Cheap: to be asked in every poll, and before the caller sleeps.
   bool HasLaneNews();
   // For the test hook and the flight recorder: where the oldest undelivered op of a group stands.
   const char* OpStage(GroupKey group, Seq seq) const;

@@ -166,8 +166,8 @@ class Engine::Impl {
   // promises
   Epoch promised_ = 0;
   std::vector<MemberId> promised_members_;
-  Epoch formed_ = 0;                      // the highest view known formed (rule Q4)
-  membership::StatusMap statuses_;        // leader: of prepare_
+  Epoch formed_ = 0;                // the highest view known formed (rule Q4)
+  membership::StatusMap statuses_;  // leader: of prepare_
   std::map<Epoch, std::vector<Held>>
       early_changes_;  // Status and verdicts of Prepares not heard yet
   std::optional<wire::ColumnVerdicts> verdicts_;

@@ -33,8 +33,8 @@ uint64_t LargestCacheBytes() {
 
 }  // namespace
 
-EngineDriver::EngineDriver(engine::Config config, Devices devices, HostLane* lane,
-                           DriverHost* host, const Logger* log)
+EngineDriver::EngineDriver(engine::Config config, Devices devices, HostLane* lane, DriverHost* host,
+                           const Logger* log)
     : engine_(std::make_unique<engine::Engine>(std::move(config))),
       devices_(std::move(devices)),
       lane_(lane),

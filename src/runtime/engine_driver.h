@@ -97,8 +97,8 @@ class EngineDriver {
   void CloseInForkedChild();
 
   struct Counters {
-    uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0, lines = 0,
-             staging_bytes = 0;
+    uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0,
+             lines = 0, staging_bytes = 0;
   };
   Counters counters() const;
   transport::Device::Counters device_counters() const;

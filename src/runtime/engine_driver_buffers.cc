@@ -48,9 +48,9 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
     }
     case BufferRef::Kind::kLane: {
       if (lane_ == nullptr || write) return nullptr;
-      return const_cast<std::byte*>(lane_->memory().Input(
-          collective::LaneSegment(ref.id), group, collective::LaneSeq(ref.id), ref.offset,
-          ref.bytes));
+      return const_cast<std::byte*>(lane_->memory().Input(collective::LaneSegment(ref.id), group,
+                                                          collective::LaneSeq(ref.id), ref.offset,
+                                                          ref.bytes));
     }
     case BufferRef::Kind::kNone: break;
   }

@@ -73,10 +73,9 @@ void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
   if (place < 0 || input.size() > wire::kLaneInputMax) return;
   Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
   if (!input.empty()) {
-    std::byte* const to =
-        input.size() <= kInlineMax
-            ? out.input
-            : reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq);
+    std::byte* const to = input.size() <= kInlineMax
+                              ? out.input
+                              : reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq);
     std::memcpy(to, input.data(), input.size());
   }
   out.attempt.store(line.attempt, std::memory_order_relaxed);

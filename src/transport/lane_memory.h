@@ -1,12 +1,13 @@
-// The lane's memory (rule F4, collective/lane.h): one segment of this process that its host-mates map
-// read-only, and theirs, mapped here.
+// The lane's memory (rule F4, collective/lane.h): one segment of this process that its host-mates
+// map read-only, and theirs, mapped here.
 //
 // Every word has one writer, the segment's owner (rule F1). A line and its input are written before
-// the line's tag, so whoever sees the tag sees them; up to 16 bytes of input lie in the line itself,
-// one cache line in all. Who freezes raises its flag and reads tags afterwards; who delivers has
-// read tags and inputs and reads flags afterwards. All four are sequentially consistent, so one of
-// the two sees the other's (protocol.md 10). No standalone fences: ThreadSanitizer does not know
-// them. A peer's words are bounded before they are used; its inputs are data like any other.
+// the line's tag, so whoever sees the tag sees them; up to 16 bytes of input lie in the line
+// itself, one cache line in all. Who freezes raises its flag and reads tags afterwards; who
+// delivers has read tags and inputs and reads flags afterwards. All four are sequentially
+// consistent, so one of the two sees the other's (protocol.md 10). No standalone fences:
+// ThreadSanitizer does not know them. A peer's words are bounded before they are used; its inputs
+// are data like any other.
 //
 // One thread at a time (the job's lock). Mappings outlive their writers; Drop ends one.
 #ifndef FTAR_TRANSPORT_LANE_MEMORY_H_

@@ -86,7 +86,8 @@ class Link {
   // and the link is lost with it. For operations without fault tolerance.
   virtual void FinishOp(uint32_t group, uint64_t seq) = 0;
 
-  // The peer looks up if it sleeps: there is something for it that is no frame (DeviceConfig::lanes).
+  // The peer looks up if it sleeps: there is something for it that is no frame
+  // (DeviceConfig::lanes).
   virtual void Nudge() {}
 
   // Gives a received frame's memory back. Tokens are per link; releasing in any order is legal.

@@ -1,7 +1,7 @@
 // The lanes of a simulated host (rule F4): memory whose stores are seen late. A line is seen some
 // time after it was written, those of one writer in their order; an input may be seen before its
-// line, as where its store did not wait. Raising the flag and looking at the others' are full fences. What a dead member has
-// written stays, and its last stores are seen still.
+// line, as where its store did not wait. Raising the flag and looking at the others' are full
+// fences. What a dead member has written stays, and its last stores are seen still.
 #ifndef FTAR_TESTS_SIM_LANE_H_
 #define FTAR_TESTS_SIM_LANE_H_
 

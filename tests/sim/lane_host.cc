@@ -30,8 +30,7 @@ void World::Publish(Node& node, GroupKey group, const collective::Todo& todo) {
           " attempt " + std::to_string(EpochCounter(todo.line.attempt)));
   // In a story a member's wire to itself says when its stores are seen.
   const auto delay = [&](const Node& reader) {
-    return director_ ? director_->WireTime(node.index, reader.index)
-                     : lanes_.Between(0, kSeenMax);
+    return director_ ? director_->WireTime(node.index, reader.index) : lanes_.Between(0, kSeenMax);
   };
   const TimeNs seen_at = node.lane->Publish(group, todo.line, std::move(input), delay(node));
   for (const auto& other : nodes_) {

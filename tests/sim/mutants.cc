@@ -97,6 +97,7 @@ constexpr Where kWhere[] = {
      "cuts=0"},
     {Mutant::kDeadVote,
      "hosted=1,replicas=3,partitions=3,kills=2,coordinator_restarts=2,cuts=0,leaves=0,joins=0"},
+    {Mutant::kLaneSlotReused, "lanes=1,window=15,hosted=0"},
     {Mutant::kInstalledBaseAlone,
      "hosted=1,replicas=2,partitions=3,joins=3,coordinator_restarts=2,cuts=0,leaves=0"},
 };
@@ -104,7 +105,8 @@ constexpr Where kWhere[] = {
 const char* WeatherFor(const PlantedMistake& mistake) {
   if (std::string_view(mistake.name).starts_with("kRelay")) return "behind";
   const auto* const found = std::ranges::find(kWhere, mistake.mutant, &Where::mistake);
-  return found == std::end(kWhere) ? "" : found->weather;
+  if (found != std::end(kWhere)) return found->weather;
+  return std::string_view(mistake.name).starts_with("kLane") ? "lanes=1,hosted=0" : "";
 }
 
 std::string RunSeed(const PlantedMistake& mistake, uint64_t seed) {

@@ -77,8 +77,9 @@ Expected<Channel::Offer> Channel::ParseOffer(const LocalExchange::Message& messa
     return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
   }
   if (offer.verdict != Verdict::kWelcome) return offer;
-  if (offer.has_lane > 1 || message.fds.size() != kFds + offer.has_lane || !std::has_single_bit(offer.ring_bytes) ||
-      offer.ring_bytes < kRingBytesMin || offer.ring_bytes > kRingBytesMax) {
+  if (offer.has_lane > 1 || message.fds.size() != kFds + offer.has_lane ||
+      !std::has_single_bit(offer.ring_bytes) || offer.ring_bytes < kRingBytesMin ||
+      offer.ring_bytes > kRingBytesMax) {
     return Status(Code::kPeer, "the peer's shared-memory offer is malformed");
   }
   return offer;

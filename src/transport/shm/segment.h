@@ -34,8 +34,7 @@ class Channel {
   static Expected<std::shared_ptr<Channel>> Create(size_t ring_bytes);
   // The message that gives the peer its part. `watch_fd` and `lane_fd` are duplicated; without a
   // lane that is -1.
-  Expected<LocalExchange::Message> MakeOffer(int watch_fd, uint32_t watch_index,
-                                             int lane_fd) const;
+  Expected<LocalExchange::Message> MakeOffer(int watch_fd, uint32_t watch_index, int lane_fd) const;
   static LocalExchange::Message MakeVerdict(Verdict verdict);
   // Reads a peer's message; kPeer if it is malformed.
   static Expected<Offer> ParseOffer(const LocalExchange::Message& message);

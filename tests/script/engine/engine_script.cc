@@ -3,12 +3,12 @@
 // `----`, and everything the members do and say because of it. Re-record with --rewrite and read
 // the diff: it is the review.
 //
-//   members N [oneshot|direct|ring] [inplace] [lanes] [lends] [ft=off] [window=W]   a formed column of N, nothing
-//   on the wires call M...                                              these members call the next
-//   operation differ M                                               this one calls it with one
-//   element more deliver A B [N] | deliver all                          messages from A to B, or
-//   everything until nothing moves drop A B                                               loses
-//   what is on the wire from A to B kill M | prepare M... | install [M...] | recover M...
+//   members N [oneshot|direct|ring] [inplace] [lanes] [lends] [ft=off] [window=W]   a formed column
+//   of N, nothing on the wires call M...                                              these members
+//   call the next operation differ M                                               this one calls
+//   it with one element more deliver A B [N] | deliver all                          messages from A
+//   to B, or everything until nothing moves drop A B loses what is on the wire from A to B kill M |
+//   prepare M... | install [M...] | recover M...
 #include <cstdio>
 #include <fstream>
 #include <iostream>

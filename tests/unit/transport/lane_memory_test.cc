@@ -57,8 +57,8 @@ TEST_F(Lanes, ALineIsThatOfItsOperationAlone) {
 
 TEST_F(Lanes, InputsOfAnyLengthThatFits) {
   Seq seq = 0;
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{16}, size_t{17}, size_t{4096},
-                             size_t{wire::kLaneInputMax}}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{16}, size_t{17}, size_t{4096}, size_t{wire::kLaneInputMax}}) {
     Publish(*two, seq, bytes);
     EXPECT_TRUE(Holds(*one, seq, bytes)) << bytes;
     ++seq;
