@@ -118,7 +118,7 @@
   X(kLaneFlagsIgnored, "F4", "delivers from the lane without looking at the flags") \
   X(kLaneStaleLine, "F4", "takes a line of another attempt for one of its own") \
   X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
-  X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it has not heard of") \
+  X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it does not") \
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \
   X(kLentPieceKept, "F5", "keeps pieces for the retry that lie in the memory of who lent them") \
   X(kOwnInputFirst, "F6", "adds its own input first, the others in list order") \

@@ -11,6 +11,8 @@
  *
  * Property one_verdict: whatever anyone delivered, X included, all survivors report as complete.
  * Property whole_input: whoever delivers has read inputs of this operation.
+ * With SLEEP they may sleep, and nobody loses patience: the doorbell alone must do.
+ *
  * Property progress: without a change all deliver; who sleeps is woken.
  *
  * Mutations:
@@ -56,8 +58,8 @@ bool dead, prepared, change;
 
 inline send_raws(m) {
   sent = true;
-  rung = rung | asleep;
-  onwire[0] = onwire[0] | B(m); onwire[1] = onwire[1] | B(m); onwire[2] = onwire[2] | B(m)
+  onwire[0] = onwire[0] | B(m); onwire[1] = onwire[1] | B(m); onwire[2] = onwire[2] | B(m);
+  rung = rung | asleep
 }
 inline ring(m) {
 #ifdef NO_RING
@@ -69,6 +71,8 @@ inline ring(m) {
 
 /* Frames that have come, which the rings' own doorbell is for. */
 #define NEWS(m) ((onwire[m] & (ALL - raws[m])) != 0)
+
+#define ACKED(m) (IS(acked[0], m) && IS(acked[1], m) && IS(acked[2], m))
 
 proctype Member(byte m) {
   bool published, sent, frozen, lane_read, checked;
@@ -92,7 +96,7 @@ proctype Member(byte m) {
 #define HEEDS true
 #endif
   HEAR(0) HEAR(1) HEAR(2)
-#ifndef NEVER_FRAMES
+#if !defined(NEVER_FRAMES) && !defined(SLEEP)
   :: d_step { !STOPPED(m) && !frozen && published && !sent && !IS(complete, m) -> send_raws(m) }
 #endif
   /* complete by frames; the ack goes out, or is lost with its sender */
@@ -128,8 +132,9 @@ proctype Member(byte m) {
        if :: IS(complete, m) || IS(delivered, m) -> has = has | B(m) :: else fi }
   /* the next era: all survivors have installed it, which is after all have reported */
   :: d_step { frozen && reported == (ALL - B(out)) && !IS(reused, m) && IS(line, m) -> reused = reused | B(m) }
+#ifdef SLEEP
   /* sleep: arm the doorbell, look once more, wait for it */
-  :: atomic { !change && published && !IS(complete, m) && !IS(delivered, m) && !LINES(m) && !NEWS(m) -> skip }
+  :: atomic { !change && published && !IS(complete, m) && !IS(delivered, m) && !LINES(m) && !NEWS(m) && raws[m] != ALL -> skip }
      atomic { rung = rung & (ALL - B(m)); asleep = asleep | B(m) }
 #ifdef NO_SECOND_LOOK
      if :: NEWS(m) -> rung = rung | B(m) :: else fi;
@@ -137,7 +142,9 @@ proctype Member(byte m) {
      if :: NEWS(m) || LINES(m) -> rung = rung | B(m) :: else fi;
 #endif
      atomic { IS(rung, m) || prepared -> asleep = asleep & (ALL - B(m)) }
-  :: IS(delivered, m) && !change -> break
+#endif
+  /* Acks went out before; who has delivered from the lane owes none. */
+  :: IS(delivered, m) && !change && (looked == ALL || ACKED(m)) -> break
   :: IS(delivered, m) && reported == (ALL - B(out)) -> break
   :: reported == (ALL - B(out)) && m != out && change -> break
   :: change && m == out -> if :: dead -> break :: else -> skip fi
