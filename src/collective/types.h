@@ -36,9 +36,9 @@ struct OpSpec {
   std::vector<MemberId> layout_members;  // in rank order
   double weight = 1;                     // sampled now, kept for all attempts (rule V7)
   double scale = 1;
-  bool strict = false;    // rule V8
-  TimeNs timeout_ns = 0;  // after which the late become suspects; 0: none
-  uint64_t tag = 0;       // the caller's, unread
+  bool strict = false;     // rule V8
+  TimeNs timeout_ns = 0;   // after which the late become suspects; 0: none
+  uint64_t tag = 0;        // the caller's, unread
   bool on_device = false;  // its buffers are; it does not go through the lane
 };
 
