@@ -204,7 +204,7 @@ TEST(ShmOffer, RefusesMemoryThatCouldShrink) {
   ASSERT_TRUE(dialler.ok());
   for (const bool truncated : {true, false}) {
     auto honest = transport::shm::Channel::Create(1 << 20);
-    auto message = (*honest)->MakeOffer(0, 0);
+    auto message = (*honest)->MakeOffer(0, 0, -1);
     ASSERT_TRUE(message.ok());
     UniqueFd memory(::memfd_create("evil", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     ASSERT_EQ(::ftruncate(memory.get(), truncated ? 4096 : 4096 + (1 << 20)), 0);
