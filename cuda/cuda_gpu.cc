@@ -23,6 +23,45 @@ bool LaunchesBlock() {
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
+// Pinned memory that was given back. The driver would wait for all kernels of the device before it
+// took it, the resident ones of other users among them; so it is kept for the next who asks.
+class PinnedPool {
+ public:
+  void* Take(size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto place = free_.lower_bound(bytes);
+    // Not a large piece for a small wish.
+    if (place == free_.end() || place->first > 2 * bytes) return nullptr;
+    void* const address = place->second;
+    bytes_[address] = place->first;
+    free_.erase(place);
+    return address;
+  }
+  void Own(void* address, size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bytes_[address] = bytes;
+  }
+  bool GiveBack(void* address) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto place = bytes_.find(address);
+    if (place == bytes_.end()) return false;
+    free_.emplace(place->second, address);
+    bytes_.erase(place);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, size_t> bytes_;  // in use
+  std::multimap<size_t, void*> free_;
+};
+
+// Never destroyed: the process ends with it.
+PinnedPool& Pool() {
+  static PinnedPool* const pool = new PinnedPool;
+  return *pool;
+}
+
 }  // namespace
 
 // ---- life
@@ -281,24 +320,27 @@ Expected<void*> CudaGpu::Import(int descriptor, size_t bytes) {
 Status CudaGpu::Unmap(void* address) { return FreeShared(address); }
 
 Expected<void*> CudaGpu::AllocatePinned(size_t bytes) {
-  const CurrentContext current(driver_, context_);
-  FTAR_RETURN_IF_ERROR(current.status());
-  void* address = nullptr;
-  constexpr unsigned kFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-  FTAR_RETURN_IF_ERROR(
-      driver_.ToStatus(driver_.cuMemHostAlloc(&address, bytes, kFlags), "cuMemHostAlloc"));
-  if (reinterpret_cast<uintptr_t>(address) % 4096 != 0) {
-    driver_.cuMemFreeHost(address);
-    return Status(Code::kDevice, "cuMemHostAlloc gave memory that begins within a page");
+  const size_t whole = (bytes + 4095) / 4096 * 4096;
+  void* address = Pool().Take(whole);
+  if (address == nullptr) {
+    const CurrentContext current(driver_, context_);
+    FTAR_RETURN_IF_ERROR(current.status());
+    constexpr unsigned kFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    FTAR_RETURN_IF_ERROR(
+        driver_.ToStatus(driver_.cuMemHostAlloc(&address, whole, kFlags), "cuMemHostAlloc"));
+    if (reinterpret_cast<uintptr_t>(address) % 4096 != 0) {
+      driver_.cuMemFreeHost(address);
+      return Status(Code::kDevice, "cuMemHostAlloc gave memory that begins within a page");
+    }
+    Pool().Own(address, whole);
   }
-  std::memset(address, 0, bytes);
+  std::memset(address, 0, whole);
   return address;
 }
 
 Status CudaGpu::FreePinned(void* address) {
-  const CurrentContext current(driver_, context_);
-  FTAR_RETURN_IF_ERROR(current.status());
-  return driver_.ToStatus(driver_.cuMemFreeHost(address), "cuMemFreeHost");
+  if (Pool().GiveBack(address)) return Status::Ok();
+  return Status(Code::kArg, "no pinned memory of ours");
 }
 
 // ---- streams

@@ -40,11 +40,12 @@ static_assert(sizeof(ResidentPart) % sizeof(Pack) == 0);
 
 // Each line is written by one side only.
 struct alignas(128) ResidentHostLine {
-  uint32_t generation = 0;                  // of the kernel that is launched; set before it is
-  uint32_t stop = 0;                        // kernels of this generation leave
-  uint32_t abort_epoch = 0;                 // parts of older epochs are dropped
-  uint32_t alive = 0;                       // changes now and then
-  uint64_t silence_ns = 0;                  // blocks leave if it has not for so long; 0: they stay
+  uint32_t generation = 0;   // of the kernel that is launched; set before it is
+  uint32_t stop = 0;         // kernels of this generation leave
+  uint32_t abort_epoch = 0;  // parts of older epochs are dropped
+  uint32_t alive = 0;        // changes while there is work
+  uint64_t silence_ns = 0;   // blocks leave if it has not, nor a part come, for so long; 0: never
+  uint64_t patience_ns = 0;  // instead, until the first part
   uint64_t first[kResidentBlocksMax] = {};  // each block's first part; set before the launch
 };
 struct alignas(128) ResidentDeviceLine {
@@ -75,9 +76,9 @@ enum class Meeting : uint32_t { kOrder, kRead, kChunk, kDone };
 struct ResidentWatch {
   uint32_t generation = 0;
   uint32_t alive = 0;
-  uint64_t silence_ns = 0;
-  uint64_t looked_ns = 0;  // when it looked for the host's words
-  uint64_t heard_ns = 0;   // when they had changed
+  uint64_t silence_ns = 0;  // how long it waits
+  uint64_t looked_ns = 0;   // when it looked for the host's words
+  uint64_t heard_ns = 0;    // when they had changed
 };
 
 // What a block keeps in memory that its threads share: registers are for the data.
@@ -89,11 +90,16 @@ struct ResidentShared {
 
 // True if the block has to leave. Memory is asked every 10 us, not each time.
 template <typename Ops>
-FTAR_HD bool HasToLeave(Ops& ops, const ResidentHostLine& host, ResidentWatch* watch) {
+FTAR_HD bool HasToLeave(Ops& ops, const ResidentControl& control, ResidentWatch* watch) {
   const uint64_t now = ops.NowNs();
   if (now - watch->looked_ns < kResidentLookNs) return false;
   watch->looked_ns = now;
+  const ResidentHostLine& host = control.host;
   if (ops.LoadRelaxed(&host.stop) == watch->generation) return true;
+  // A kernel has ended when all of its blocks have: one that leaves takes the others along.
+  FTAR_NO_UNROLL for (int b = 0; b < kResidentBlocksMax; ++b) {
+    if (ops.LoadRelaxed(&control.device[b].left) == watch->generation) return true;
+  }
   const uint32_t alive = ops.LoadRelaxed(&host.alive);
   if (alive != watch->alive) {
     watch->alive = alive;
@@ -112,10 +118,11 @@ FTAR_HD bool AwaitPart(Ops& ops, ResidentControl* control) {
     const uint64_t seen =
         FTAR_MUTANT(kNumberUnordered) ? ops.LoadRelaxed(word) : ops.LoadAcquire(word);
     if (seen == number) break;
-    if (HasToLeave(ops, control->host, &shared->watch)) return true;
+    if (HasToLeave(ops, *control, &shared->watch)) return true;
     ops.Pause();
   }
   shared->number = number;
+  shared->watch.silence_ns = ops.LoadRelaxed(&control->host.silence_ns);
   return false;
 }
 
@@ -158,7 +165,7 @@ FTAR_HD void ComeUp(Ops& ops, ResidentControl* control) {
   shared->number = FTAR_MUTANT(kCountsFromOne) ? 0 : ops.LoadRelaxed(&host.first[ops.Block()]) - 1;
   ResidentWatch* watch = &shared->watch;
   watch->generation = ops.LoadRelaxed(&host.generation);
-  watch->silence_ns = ops.LoadRelaxed(&host.silence_ns);
+  watch->silence_ns = ops.LoadRelaxed(&host.patience_ns);
   watch->alive = ops.LoadRelaxed(&host.alive);
   watch->looked_ns = watch->heard_ns = ops.NowNs();
   ops.StoreRelease(&line->up, watch->generation);
@@ -188,7 +195,9 @@ FTAR_HD void TellDone(Ops& ops, ResidentControl* control) {
     return;
   }
   ops.Any(Meeting::kDone, false);
-  if (leads) ops.StoreRelease(done, ops.Shared()->number);
+  if (!leads) return;
+  ops.StoreRelease(done, ops.Shared()->number);
+  ops.Shared()->watch.heard_ns = ops.NowNs();
 }
 
 // All of a block's threads. Ops is one thread's.

@@ -144,8 +144,7 @@
   X(kAbsentBlockServed, "crew", "hands parts to blocks that have not come or have left") \
   X(kLaunchedTwice, "crew", "launches a kernel again before all blocks of the last have left") \
   X(kCountsFromOne, "crew", "lets a new kernel begin with the first part of all") \
-  X(kLeftUndoneLost, "crew", "does not hand over again what a kernel has left undone") \
-  X(kRecallForgotten, "crew", "does not call the others home when a block has left")
+  X(kLeftUndoneLost, "crew", "does not hand over again what a kernel has left undone")
 // clang-format on
 
 #endif  // FTAR_BASE_MUTANT_LIST_H_

@@ -24,7 +24,8 @@ class Conductor {
     int blocks = 0;  // of the resident kernel; 0: everything is launched, and there are no boxes
     uint64_t launches = 64;
     TimeNs stuck_ns = 0;
-    TimeNs silence_ns = 0;
+    TimeNs silence_ns = 0;   // the resident kernel leaves when there is nothing to do for so long
+    TimeNs patience_ns = 0;  // and waits so long for its first part
   };
   Conductor(const Options& options, Boxes* boxes, Launches* launches)
       : options_(options),
@@ -49,7 +50,7 @@ class Conductor {
   uint64_t Poll(TimeNs now) {
     if (broken_) return schedule_.done();
     Listen();
-    if (options_.blocks > 0 && now - beat_at_ >= kMillisecond) {
+    if (options_.blocks > 0 && !schedule_.idle() && now - beat_at_ >= kBeatNs) {
       beat_at_ = now;
       boxes_->Beat();
     }
@@ -81,6 +82,8 @@ class Conductor {
   bool broken() const { return broken_; }
 
  private:
+  static constexpr TimeNs kBeatNs = 50 * kMicrosecond;
+
   void Listen() {
     uint64_t motion = 0;
     for (int b = 0; b < options_.blocks; ++b) {
@@ -104,11 +107,12 @@ class Conductor {
   void Pump() {
     for (Call call = schedule_.TakeCall(); call != Call::kNothing; call = schedule_.TakeCall()) {
       if (call == Call::kRecall) {
-        if (!FTAR_MUTANT(kRecallForgotten)) boxes_->Recall();
+        boxes_->Recall();
         continue;
       }
       boxes_->Prepare(schedule_.generation(), options_.blocks,
                       static_cast<uint64_t>(options_.silence_ns),
+                      static_cast<uint64_t>(options_.patience_ns),
                       [this](int block) { return schedule_.NextNumber(block); });
       launches_->LaunchResident(options_.blocks);
     }

@@ -20,8 +20,10 @@ struct Shared {
   kernels::ResidentControl resident;
 };
 
-// A kernel that leaves between two polls is launched again and again, and does nothing.
-constexpr TimeNs kSilenceMin = 100 * kMillisecond;
+// Shorter than a handshake or two, a kernel would come and go within one operation.
+constexpr TimeNs kSilenceMin = 100 * kMicrosecond;
+// A kernel that leaves between two polls, before it was given anything, is launched for nothing.
+constexpr TimeNs kPatience = kSecond;
 
 TimeNs Now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -40,7 +42,8 @@ class GpuExecutor final : public Executor {
         conductor_({.blocks = options.kind == ExecutorKind::kResident ? options.blocks : 0,
                     .launches = Launcher::kOutstandingMax,
                     .stuck_ns = options.stuck_ns,
-                    .silence_ns = options.silence_ns},
+                    .silence_ns = options.silence_ns,
+                    .patience_ns = options.silence_ns > 0 ? kPatience : 0},
                    &boxes_, &launcher_) {}
   ~GpuExecutor() override;
 
@@ -129,7 +132,7 @@ Expected<std::unique_ptr<Executor>> OpenExecutor(Gpu* gpu, const ExecutorOptions
     return Status(Code::kArg, "a resident kernel has 1 to 4 blocks");
   }
   if (options.silence_ns != 0 && options.silence_ns < kSilenceMin) {
-    return Status(Code::kArg, "a resident kernel stays for at least 100 ms");
+    return Status(Code::kArg, "a resident kernel stays for at least 100 us");
   }
   FTAR_RETURN_IF_ERROR(gpu->LoadKernels());
   const Expected<void*> memory = gpu->AllocatePinned(sizeof(Shared));

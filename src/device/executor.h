@@ -54,9 +54,10 @@ struct ExecutorOptions {
   ExecutorKind kind = ExecutorKind::kBounded;
   int blocks = 2;                  // of the resident kernel
   TimeNs stuck_ns = 10 * kSecond;  // 0: never
-  // The resident kernel gives its multiprocessors back when nobody has polled for so long, and is
-  // launched again when there is work. 0: it stays.
-  TimeNs silence_ns = 30 * kSecond;
+  // The resident kernel leaves when there has been nothing to do for so long, and is launched again
+  // for the next plan: until it leaves, a user's cudaDeviceSynchronize or cudaFree waits for it. 0:
+  // it stays.
+  TimeNs silence_ns = 2 * kMillisecond;
 };
 
 // Set-up: loads kernels, allocates mailboxes, starts the resident kernel. `gpu` outlives it. The

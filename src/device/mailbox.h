@@ -41,10 +41,12 @@ class Mailboxes {
 
   // What a kernel reads when it comes; before it is launched. `first`: of a block's next part.
   template <typename First>
-  void Prepare(uint32_t generation, int blocks, uint64_t silence_ns, const First& first) {
+  void Prepare(uint32_t generation, int blocks, uint64_t silence_ns, uint64_t patience_ns,
+               const First& first) {
     generation_ = generation;
     for (int b = 0; b < blocks; ++b) memory_.StoreRelaxed(&control_->host.first[b], first(b));
     memory_.StoreRelaxed(&control_->host.silence_ns, silence_ns);
+    memory_.StoreRelaxed(&control_->host.patience_ns, patience_ns);
     memory_.StoreRelease(&control_->host.generation, generation);
   }
 

@@ -114,13 +114,14 @@ void World::DrawWeather(uint64_t seed) {
   w.plans = static_cast<int>(random_.Between(1, 14));
   w.aborts = random_.Chance(0.5) ? 0.01 * static_cast<double>(random_.Below(25)) : 0;
   w.launched = random_.Chance(0.5) ? 0.01 * static_cast<double>(random_.Below(60)) : 0;
-  // Blocks that lack a multiprocessor come when others leave, and those leave when it is silent:
-  // for longer than the host takes to look at all lanes once.
+  // Blocks that lack a multiprocessor come when others leave, and those leave when it is silent.
+  // They wait for the first part for longer than the host takes to look at all lanes once.
   if (w.multiprocessors < w.blocks || random_.Chance(0.3)) {
     const uint64_t actors = 2 + static_cast<uint64_t>(w.blocks * w.threads);
-    const uint64_t silence = actors * (100 + random_.Below(100)) + w.stall_steps;
-    w.silence_ns = static_cast<TimeNs>(kStepNs * silence);
-    w.pause_steps = random_.Below(3 * silence);
+    const uint64_t patience = actors * (100 + random_.Below(100)) + w.stall_steps;
+    w.patience_ns = static_cast<TimeNs>(kStepNs * patience);
+    w.silence_ns = static_cast<TimeNs>(kStepNs * (1 + random_.Below(patience)));
+    w.pause_steps = random_.Below(3 * patience);
   }
   weather_ = w;
 }
@@ -136,6 +137,7 @@ std::string World::Run(uint64_t seed) {
   waiting_.clear();
   present_.clear();
   resident_now_ = 0;
+  kernels_ = 0;
   launch_epoch_ = 0;
   host_ended_ = false;
   truth_.assign(kCells, std::nullopt);
@@ -242,7 +244,8 @@ void World::PlayHost() {
   conductor_ = std::make_unique<Conductor>(Conductor::Options{.blocks = weather_.blocks,
                                                               .launches = 4,
                                                               .stuck_ns = 0,
-                                                              .silence_ns = weather_.silence_ns},
+                                                              .silence_ns = weather_.silence_ns,
+                                                              .patience_ns = weather_.patience_ns},
                                            boxes_.get(), launches_.get());
   for (int i = 0; i < weather_.rounds && failure_.empty(); ++i) {
     FillCells();
@@ -422,7 +425,9 @@ void World::PlayLaunched(const Launched& launched) {
 // ---- the resident kernel
 
 void World::LaunchResident(int blocks) {
-  if (conductor_ != nullptr) ++reached_.relaunches;
+  if (++kernels_ > 1) ++reached_.relaunches;
+  size_t before = 0;
+  for (const auto& block : waiting_) before += block->kernel < kernels_ ? 1 : 0;
   for (int b = 0; b < blocks; ++b) {
     auto block = std::make_unique<Block>();
     block->block = static_cast<uint32_t>(b);
@@ -432,22 +437,22 @@ void World::LaunchResident(int blocks) {
       block->threads.push_back(NewActor([this, own, thread] { PlayThread(own, thread); }));
       block->threads.back()->blocked = true;
     }
-    const size_t place = random_.Below(waiting_.size() + 1);
+    block->kernel = kernels_;
+    const size_t place = before + random_.Below(static_cast<uint64_t>(b) + 1);
     waiting_.insert(waiting_.begin() + static_cast<ptrdiff_t>(place), std::move(block));
   }
   StartBlocks();
 }
 
 void World::StartBlocks() {
-  while (!waiting_.empty() && resident_now_ < weather_.multiprocessors) {
+  const auto is_older = [this](const auto& block) {
+    return block->gone < block->threads.size() && block->kernel < waiting_.front()->kernel;
+  };
+  while (!waiting_.empty() && resident_now_ < weather_.multiprocessors &&
+         std::none_of(present_.begin(), present_.end(), is_older)) {
     std::unique_ptr<Block> block = std::move(waiting_.front());
     waiting_.pop_front();
     ++resident_now_;
-    for (const auto& other : present_) {
-      if (other->block == block->block && other->gone < other->threads.size()) {
-        Fail("crew: two kernels play at the mailbox of block " + std::to_string(block->block));
-      }
-    }
     block->permits.assign(block->threads.size(), std::nullopt);
     const uint64_t late = random_.Below(weather_.late_steps + 1);
     for (Actor* actor : block->threads) {

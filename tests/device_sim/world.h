@@ -47,6 +47,7 @@ struct Weather {
   double launched = 0;       // plans that the resident kernel does not know
   uint64_t pause_steps = 0;  // between rounds
   TimeNs silence_ns = 0;
+  TimeNs patience_ns = 0;
   std::string Text() const;
 };
 
@@ -61,6 +62,7 @@ struct Actor {
 
 struct Block {
   uint32_t block = 0;
+  int kernel = 0;  // kernels run one after the other
   std::vector<Actor*> threads;
   kernels::ResidentShared shared;
   // The meeting under way.
@@ -191,6 +193,7 @@ class World {
   uint32_t launch_epoch_ = 0;
   std::deque<std::unique_ptr<Block>> waiting_;  // for a multiprocessor
   std::vector<std::unique_ptr<Block>> present_;
+  int kernels_ = 0;
   int resident_now_ = 0;
 };
 

@@ -206,7 +206,7 @@ TEST(OpenExecutorTest, RefusesWhatCannotBe) {
   EXPECT_THAT(executor.status().text(), HasSubstr("the launch fails"));
 }
 
-TEST(ResidentExecutorTest, LeavesWhenNobodyPollsAndComesAgain) {
+TEST(ResidentExecutorTest, LeavesWhenThereIsNothingToDoAndComesAgain) {
   HostGpu gpu;
   auto opened = OpenExecutor(
       &gpu, {.kind = ExecutorKind::kResident, .blocks = 2, .silence_ns = 100 * kMillisecond});
@@ -214,7 +214,7 @@ TEST(ResidentExecutorTest, LeavesWhenNobodyPollsAndComesAgain) {
   Executor* const executor = opened->get();
   Arena arena(3);
   std::mt19937_64 random(3);
-  executor->Submit(DrawPlan(&random, arena.base()));
+  for (int i = 0; i < 10; ++i) executor->Submit(DrawPlan(&random, arena.base()));
   while (executor->Poll(Now()) < executor->submitted()) std::this_thread::yield();
   const TimeNs silent_until = Now() + 300 * kMillisecond;
   while (Now() < silent_until) std::this_thread::yield();
@@ -230,8 +230,11 @@ TEST(ResidentExecutorTest, LeavesWhenNobodyPollsAndComesAgain) {
 TEST(ResidentExecutorTest, WorksWithTheBlocksThatCome) {
   HostGpu gpu;
   gpu.MissBlocks(2);
-  auto opened = OpenExecutor(
-      &gpu, {.kind = ExecutorKind::kResident, .blocks = 3, .stuck_ns = 500 * kMillisecond});
+  // With silence the one that is there would leave, so that a device had room for the others.
+  auto opened = OpenExecutor(&gpu, {.kind = ExecutorKind::kResident,
+                                    .blocks = 3,
+                                    .stuck_ns = 500 * kMillisecond,
+                                    .silence_ns = 0});
   ASSERT_TRUE(opened.ok());
   Arena ours(5), model(5);
   std::mt19937_64 random(5), same(5);
