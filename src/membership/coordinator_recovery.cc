@@ -101,6 +101,7 @@ void CoordinatorMachine::GiveUpRecovery() {
   recovering_ = false;
   predecessors_late_ = true;
   EvictStrangers({});
+  ForgetBroken({});
   early_evidence_.clear();
   asked_early_ = false;
   roster_changed_ = true;
@@ -127,6 +128,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
     if (leaves && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
   }
   LoseAbsent(base, left_out);
+  ForgetBroken(base);
   // A relay that was lost as well: who has taken over knows its members, and nobody else's.
   for (const auto& [id, peer] : peers_) {
     if (!peer.roster.empty() && !peer.report.installed_view) SendRosters(peer);
@@ -191,6 +193,21 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
     Send(peer, wire::Evicted{base.epoch, reason});
     Close(peer);
     peers_.erase(id);
+  }
+}
+
+// Units of newcomers that have lost somebody meanwhile: others wait for their places, and for links
+// that nobody will make.
+void CoordinatorMachine::ForgetBroken(const wire::View& base) {
+  std::vector<MemberId> broken;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.roster.empty() && proven_dead_.contains(id) && !base.Find(id) &&
+        !FTAR_MUTANT(kRelayBrokenKept))
+      broken.push_back(id);
+  }
+  for (MemberId id : broken) {
+    Close(*Find(id));
+    ForgetNewcomer(id);
   }
 }
 
