@@ -60,6 +60,7 @@ void GroupMachine::SendAcks() {
 // V1: this member knows that every member of the attempt, whatever its weight, is complete.
 bool GroupMachine::IsStable(const Op& op) const {
   if (op.committed || op.lane.stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
+  if (op.lane.scanned) return false;
   const bool anew = op.salvage && !FTAR_MUTANT(kSalvageAwaitsTheDead);
   std::vector<MemberId> of_today;
   if (anew) of_today = MembersOf(*current_, op.seq, op.step);

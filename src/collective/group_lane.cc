@@ -202,7 +202,9 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
 }
 
 // F4 (c): with the own flag up, whatever others may have delivered is here. It is worked on before
-// anything of another era can be published.
+// anything of another era can be published. Unless this member is out already, having stood still:
+// then others may have written over what they have delivered. So it does not deliver, whatever acks
+// it has heard, but by the verdict of a change in which its status has counted.
 void GroupMachine::ScanLane(Op& op) {
   OpLane& lane = op.lane;
   if (!lane.published || op.complete || op.fail_code != Code::kOk || FTAR_MUTANT(kLaneNotScanned))
@@ -219,6 +221,7 @@ void GroupMachine::ScanLane(Op& op) {
     if (chunk.role.lands) ++op.finals;
   }
   op.complete = true;
+  lane.scanned = !FTAR_MUTANT(kLaneScanDelivers);
 }
 
 // What the lane does not bring the frames may, and both bring the same bits.

@@ -143,6 +143,7 @@ class GroupMachine {
     bool by_frames = false;  // its input has been sent by frames as well
     bool blocked = false;    // all inputs were here, and a flag was up: a verdict is on its way
     bool stable = false;     // all inputs were here, and no flag was up
+    bool scanned = false;    // all inputs were here when it froze: only a verdict delivers it
     bool mismatched = false;
     size_t seen = 0;  // members whose lines were seen, from the first position on
     uint32_t working = 0;
@@ -150,7 +151,7 @@ class GroupMachine {
     std::vector<int> segments;  // by position
     TimeNs patience_end = kNever;
     void Reset() {
-      published = by_frames = blocked = stable = mismatched = false;
+      published = by_frames = blocked = stable = scanned = mismatched = false;
       seen = 0;
       working = 0;
       staging = 0;
