@@ -121,10 +121,10 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   }
   EvictStrangers(base);
   BecomeMembers(base);
-  // J1: its announcement may have been on its way when the coordinator was lost. An end that one
-  // column knows binds the replica in all of them; leaders who know none choose one.
+  // J1: its announcement, or Install, may have been on its way when the coordinator was lost. An
+  // end that one column knows binds the replica in all of them; leaders who know none choose one.
   for (const wire::ViewEntry& entry : base.entries) {
-    const bool leaves = base.planned && entry.last.kind != wire::Bound::Kind::kNone;
+    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
     if (leaves && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
   }
   LoseAbsent(base, left_out);
