@@ -151,7 +151,8 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
     const MemberId id = entry.card.id;
     const auto proof = proven_dead_.find(id);
     const auto out = left_out.find(id);
-    // Had been given its end, and has very likely gone as planned.
+    // Had been given its end, and has very likely gone as planned. If not, others wait for it: so
+    // all are asked to go on without it.
     const bool gone = !Find(id) && entry.last.kind != wire::Bound::Kind::kNone;
     if (proof != proven_dead_.end()) {
       Lose(id, Code::kPeer, "process watch", proof->second);
@@ -164,6 +165,7 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
       peer.card = entry.card;
       peer.state = State::kMember;
       peer.departed = true;
+      if (!FTAR_MUTANT(kGoneLeaverAwaited)) change_due_ = true;
     } else if (!Find(id)) {
       Lose(id, Code::kPeer, "control connection",
            "it did not come back to the restarted coordinator");
