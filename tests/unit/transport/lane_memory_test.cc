@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -37,7 +37,7 @@ class Lanes : public testing::Test {
   static bool Holds(const LaneMemory& lane, Seq seq, size_t bytes) {
     const std::byte* const input = lane.Input(1, kGroup, seq, 0, bytes);
     const std::vector<std::byte> wanted = Bytes(bytes, seq);
-    return input != nullptr && std::memcmp(input, wanted.data(), bytes) == 0;
+    return input != nullptr && std::equal(wanted.begin(), wanted.end(), input);
   }
 
   std::shared_ptr<LaneMemory> one, two;
