@@ -217,6 +217,10 @@ Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
     Hold(now, state, fresh);
   } else {
     FTAR_RETURN_IF_ERROR(CheckOverlap(fresh));
+    if (fresh.size() == 1 && StartFast(now, fresh[0])) {
+      if (!callbacks_.empty()) RunCallbacks(lock);
+      return made;
+    }
     for (const OpPtr& op : fresh) Launch(now, op);
   }
   WakeIfNeeded();
@@ -357,6 +361,7 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
       timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
   Lock lock = TakeLock();
   Status early;
+  if (op == fast_) WaitFast(lock, op);
   const Predicate done = [&] {
     return op->done.load(std::memory_order_relaxed) || !ended_.ok() || destroyed_;
   };
