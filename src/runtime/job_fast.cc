@@ -21,16 +21,19 @@ constexpr int kLooksAClock = 64;
 
 }  // namespace
 
+// What has come meanwhile is heard before the next call is taken.
+void Job::Impl::LookUp(TimeNs now) {
+  const TimeNs unseen = now - last_user_drive_ns_;
+  if (wheel_ != Wheel::kNobody || unseen <= kUnseenNs || unseen > kIdleNs) return;
+  Pump(now);
+  last_user_drive_ns_ = driver_->sending() ? 0 : now;
+}
+
 bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
   // Whoever sleeps or drives would have to be told.
-  const TimeNs unseen = now - last_user_drive_ns_;
-  if (wheel_ != Wheel::kNobody || sleepers_ > 0 || waiters_ > 0 || op->request.on_device ||
-      unseen > kIdleNs)
+  if (wheel_ != Wheel::kNobody || sleepers_ > 0 || waiters_ > 0 ||
+      now - last_user_drive_ns_ > kUnseenNs)
     return false;
-  if (unseen > kUnseenNs) {
-    Pump(now);
-    last_user_drive_ns_ = now;
-  }
   GroupState& state = groups_[op->group];
   state.ops.push_back(op);  // first: it must be found, and there may be no memory
   if (!driver_->StartFast(now, op.get())) {
@@ -51,15 +54,17 @@ bool Job::Impl::LookFast(const OpPtr& op) {
   const TimeNs now = Now();
   driver_->EndFast(now, *op);
   Settle(now);
+  fast_.reset();
   return true;
 }
 
-void Job::Impl::WaitFast(Lock& lock, const OpPtr& op) {
+// Without patience it looks once.
+void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
   const bool crowded = ranks_on_host_ > cores_;
-  const TimeNs patience = crowded ? kCrowdedPatienceNs : kPatienceNs;
+  const TimeNs patience = !patient ? 0 : crowded ? kCrowdedPatienceNs : kPatienceNs;
   for (int looks = 1; fast_ == op && driver_->in_fast(); ++looks) {
     if (LookFast(op)) break;
-    if (lock_wanted_.load(std::memory_order_relaxed) > 0) break;
+    if (patience == 0 || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
     if (crowded) {
       // Not with the lock: the progress thread would be woken at the end of every operation.
       lock.unlock();

@@ -168,9 +168,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OpenGate(const OpPtr& op);
 
   // job_fast.cc
+  void LookUp(TimeNs now);
   bool StartFast(TimeNs now, const OpPtr& op);
   bool LookFast(const OpPtr& op);
-  void WaitFast(Lock& lock, const OpPtr& op);
+  void WaitFast(Lock& lock, const OpPtr& op, bool patient);
 
   // job_ops.cc
   void Launch(TimeNs now, const OpPtr& op);

@@ -9,8 +9,6 @@ namespace ftar::sim {
 
 namespace {
 constexpr TimeNs kSeenMax = 400 * kMicrosecond;
-// Where the result of an operation in place waits: none of the engine's numbers.
-constexpr uint64_t kFastStaging = ~uint64_t{0};
 }  // namespace
 
 // In half of the weather with lanes everybody sees everybody; in the other half not quite.
@@ -72,17 +70,8 @@ void World::LookFast(Node& node, Seq seq) {
   const collective::FastLook found = node.engine->LookFast(now_, &work);
   if (found == collective::FastLook::kWait) return;
   if (found == collective::FastLook::kStopped) return Drain(node);
-  // In place the result waits elsewhere until the flags were seen.
-  using Kind = collective::BufferRef::Kind;
-  const bool in_place = node.specs.at(seq).in_place;
-  work.dst = {in_place ? Kind::kStaging : Kind::kRecv, in_place ? kFastStaging : seq, 0,
-              work.count * kElementBytes};
-  if (in_place) node.memory.Allocate(kFastStaging, work.dst.bytes);
-  bool spoiled = false;
-  FailIf(node.memory.Run(work, node.engine->view()->era, &spoiled));
   Buffer result;
-  FailIf(node.memory.Read(work.dst, &result));
-  node.memory.Free(kFastStaging);
+  FailIf(node.memory.RunFast(std::move(work), node.engine->view()->era, &result));
   // It may be slow to look at the flags, and finds them as they are then.
   AtNode(node, OfWork(node, now_ + WorkTime()),
          [this, &node, seq, result = std::move(result)]() mutable {
