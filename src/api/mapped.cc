@@ -1,6 +1,7 @@
 #include "api/mapped.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,8 +22,9 @@ bool IsMapped(const void* data, uint64_t bytes) {
   const uintptr_t first_page = begin & ~(page_bytes - 1);
   // MS_ASYNC writes nothing back on Linux; it walks the mappings and says ENOMEM where one is
   // missing.
-  const int result = msync(reinterpret_cast<void*>(first_page),
-                           static_cast<size_t>(begin - first_page + bytes), MS_ASYNC);
+  // Not by msync(), where a thread that is cancelled ends.
+  const long result =
+      syscall(SYS_msync, first_page, static_cast<size_t>(begin - first_page + bytes), MS_ASYNC);
   return result == 0 || errno != ENOMEM;
 }
 

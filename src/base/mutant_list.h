@@ -64,6 +64,7 @@
   X(kRelayDecidesWithoutLast, "Q7", "speaks for all behind a relay when the last is missing") \
   X(kRelayAggregateOutlives, "Q7", "keeps what was decided behind a relay for the next Prepare") \
   X(kRelayLinkedByOne, "Q7", "calls units linked when one of their columns is") \
+  X(kRelayBrokenKept, "Q7", "recovers with newcomers whose relay says that one of them is lost") \
   X(kRelayReservesFirst, "J4", "reserves the boundary of a relay's first column, not the latest") \
   X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
@@ -93,6 +94,7 @@
   X(kEndForgotten, "J5", "forgets where the step begins that a leaver has to pass") \
   X(kEarlyLeaverLost, "J5", "takes for lost who leaves before all columns know of its end") \
   X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \
+  X(kGoneLeaverAwaited, "J5", "leaves a leaver in the view that did not come to its successor") \
   X(kReleasedUnready, "J5", "releases all when all want to leave, whatever is under way") \
   X(kNoStandIn, "J5", "calls nothing in a leaver's stead") \
   X(kLeaverNotTold, "J5", "tells leavers what is under way, not what is called later") \
@@ -114,9 +116,11 @@
   X(kLaneSlotReused, "F4", "publishes where an operation lies that is not stable") \
   X(kLaneFlagLate, "F4", "raises its flag when it has scanned the lanes") \
   X(kLaneNotScanned, "F4", "freezes without looking at the lanes again") \
+  X(kLaneScanDelivers, "F4", "delivers by an ack what it has found in the lanes when it froze") \
   X(kLaneLeaverDropped, "F4", "lets go of the leavers' lanes before it scans") \
   X(kLaneFlagsIgnored, "F4", "delivers from the lane without looking at the flags") \
   X(kLaneStaleLine, "F4", "takes a line of another attempt for one of its own") \
+  X(kFastLineForgotten, "F4", "stops the fast path and forgets that its line is out") \
   X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
   X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it does not") \
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \

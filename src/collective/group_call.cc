@@ -100,11 +100,11 @@ void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
 
 // Rule J3: k may be started iff k <= s + W, s the last op known stable; delivered_end_ is s + 1, a
 // run without gaps.
-bool GroupMachine::MayActivate(const Queued& queued) const {
-  if (!current_ || frozen_ || !first_known_ || queued.seq != called_end_) return false;
-  if (queued.seq >= delivered_end_ + config_.window && !FTAR_MUTANT(kNoWindow)) return false;
-  if (queued.seq >= held_boundary_ && !FTAR_MUTANT(kHeldBoundaryStarted)) return false;
-  return IsMember(config_.self, queued.seq, queued.step);
+bool GroupMachine::MayActivate(Seq seq, uint64_t step) const {
+  if (!current_ || frozen_ || !first_known_ || seq != called_end_) return false;
+  if (seq >= delivered_end_ + config_.window && !FTAR_MUTANT(kNoWindow)) return false;
+  if (seq >= held_boundary_ && !FTAR_MUTANT(kHeldBoundaryStarted)) return false;
+  return IsMember(config_.self, seq, step);
 }
 
 bool GroupMachine::IsMember(MemberId id, Seq seq, uint64_t step) const {
@@ -115,7 +115,7 @@ bool GroupMachine::IsMember(MemberId id, Seq seq, uint64_t step) const {
 
 void GroupMachine::ActivateQueued(TimeNs now) {
   for (;;) {
-    if (!queue_.empty() && MayActivate(queue_.front())) {
+    if (!queue_.empty() && MayActivate(queue_.front().seq, queue_.front().step)) {
       const Queued queued = std::move(queue_.front());
       queue_.pop_front();
       Activate(now, queued, /*stand_in=*/false);
@@ -146,12 +146,12 @@ bool GroupMachine::StandInForNext(TimeNs now) {
     spec.scale = call.scale;
     spec.strict = call.flags & wire::kSignatureStrict;
     spec.weight = FTAR_MUTANT(kLeaverCounts) ? 1 : 0;
-    if (!MayActivate(queued)) return false;
+    if (!MayActivate(queued.seq, queued.step)) return false;
     notices_.erase(notice);
   } else if (NobodyElseCalls(called_end_)) {
     queued.spec.kind = plan::Kind::kBarrier;
     queued.spec.weight = 0;
-    if (!MayActivate(queued)) return false;
+    if (!MayActivate(queued.seq, queued.step)) return false;
   } else {
     // What has failed without it nobody will call again: the verdict is all there is to it (V6).
     const auto verdict = verdicts_.find(called_end_);

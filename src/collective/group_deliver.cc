@@ -8,6 +8,18 @@
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
+namespace {
+
+// A broadcast's members but its root, and those who have no segment of an all-gather: they send no
+// weight, so each counts once, whatever it says of itself.
+bool ListensOnly(const OpSpec& spec, MemberId member) {
+  if (spec.kind == plan::Kind::kBroadcast) return member != spec.root;
+  const std::vector<MemberId>& owners = spec.layout_members;
+  return spec.kind == plan::Kind::kAllGather && !owners.empty() &&
+         std::find(owners.begin(), owners.end(), member) == owners.end();
+}
+
+}  // namespace
 
 // Complete: every chunk this member needs is final here, all of one attempt.
 void GroupMachine::CheckComplete(TimeNs now, Op& op) {
@@ -60,6 +72,7 @@ void GroupMachine::SendAcks() {
 // V1: this member knows that every member of the attempt, whatever its weight, is complete.
 bool GroupMachine::IsStable(const Op& op) const {
   if (op.committed || op.lane.stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
+  if (op.lane.scanned) return false;
   const bool anew = op.salvage && !FTAR_MUTANT(kSalvageAwaitsTheDead);
   std::vector<MemberId> of_today;
   if (anew) of_today = MembersOf(*current_, op.seq, op.step);
@@ -140,9 +153,7 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.members.reserve(op.members.size());
   for (size_t i = 0; i < op.members.size(); ++i) {
     const wire::ViewEntry* entry = op.view->Find(op.members[i]);
-    // Who only listens (a broadcast's other members) sends no weight: each counts once, whatever it
-    // says of itself.
-    const bool listens = op.spec.kind == plan::Kind::kBroadcast && op.members[i] != op.spec.root;
+    const bool listens = ListensOnly(op.spec, op.members[i]);
     const double weight = listens || std::isnan(op.weights[i]) ? 1 : op.weights[i];
     outcome.members.push_back({op.members[i], static_cast<int32_t>(i),
                                entry ? entry->card.replica : -1, entry ? entry->card.shard : -1,

@@ -53,11 +53,20 @@ void GroupMachine::Publish(TimeNs now, Op& op) {
   op.lane.patience_end = now + kPatienceNs;
   op.lane.segments.clear();
   for (const MemberId id : op.members) op.lane.segments.push_back(config_.lane->SegmentOf(id));
-  lane_slots_[op.seq % kLaneSlots] = {era_, op.seq, op.step};
+  TakeSlot(op);
+  if (fast_line_ == op.seq) return;
   Todo& todo = Push(Todo::Kind::kPublish);
-  todo.line = {op.seq,    op.view->epoch, current_->epoch,
-               op.digest, op.spec.weight, std::min(complete_end_, ack_cap_)};
+  todo.line = LineOf(op);
   if (op.spec.weight != 0) todo.frame.payload = {BufferRef::Kind::kSend, op.seq, 0, InputBytes(op)};
+}
+
+LaneLine GroupMachine::LineOf(const Op& op) const {
+  return {op.seq,    op.view->epoch, current_->epoch,
+          op.digest, op.spec.weight, std::min(complete_end_, ack_cap_)};
+}
+
+void GroupMachine::TakeSlot(const Op& op) {
+  lane_slots_[op.seq % kLaneSlots] = {era_, op.seq, op.step};
   ++progress_;
 }
 
@@ -134,31 +143,36 @@ void GroupMachine::Abandon(const Op& op) {
   });
 }
 
+// All of the work but its end and where the result goes. False if nobody has a weight.
+bool GroupMachine::FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work) {
+  work->seq = op.seq;
+  work->dtype = op.spec.dtype;
+  work->redop = op.spec.redop;
+  work->count = chunk.count;
+  work->kind = Work::Kind::kReduceFinal;
+  work->scale = op.spec.scale;
+  const bool weighted = op.spec.redop == kWavg;
+  const uint64_t width = op.spec.element_bytes;
+  for (size_t i = 0; i < op.members.size(); ++i) {
+    if (op.weights[i] == 0) continue;
+    work->sources.push_back({{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq),
+                              chunk.first * width, chunk.count * width},
+                             false,
+                             weighted ? op.weights[i] : 1});
+  }
+  return Divide(op, work);
+}
+
 // A work that makes a chunk of the result of the inputs in the lanes. False if there is nothing to
 // be made.
 bool GroupMachine::FromLane(Op& op, uint32_t index, const BufferRef& dst, bool counted) {
   ChunkState& chunk = op.chunks[index];
   Work work;
-  work.seq = op.seq;
-  work.dtype = op.spec.dtype;
-  work.redop = op.spec.redop;
-  work.count = chunk.geometry.count;
-  work.kind = Work::Kind::kReduceFinal;
-  work.scale = op.spec.scale;
-  work.dst = dst;
-  const bool weighted = op.spec.redop == kWavg;
-  for (size_t i = 0; i < op.members.size(); ++i) {
-    if (op.weights[i] == 0) continue;
-    const uint64_t width = op.spec.element_bytes;
-    work.sources.push_back({{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq),
-                             chunk.geometry.first * width, chunk.geometry.count * width},
-                            false,
-                            weighted ? op.weights[i] : 1});
-  }
-  if (!Divide(op, &work)) {
+  if (!FillLaneWork(op, chunk.geometry, &work)) {
     op.absent = chunk.empty = true;
     return false;
   }
+  work.dst = dst;
   if (work.count == 0) return false;
   chunk.working = counted;
   if (counted) {
@@ -196,13 +210,19 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
     }
     MarkFinal(op, c);
   }
-  // Everybody has this member's line, and needs no ack to deliver.
-  if (acks_told_ == op.seq && complete_end_ == op.seq && op.seq < ack_cap_) acks_told_ = op.seq + 1;
+  OweNoAck(op);
   CheckComplete(now, op);
 }
 
+// Everybody has this member's line, and needs no ack to deliver.
+void GroupMachine::OweNoAck(const Op& op) {
+  if (acks_told_ == op.seq && complete_end_ == op.seq && op.seq < ack_cap_) acks_told_ = op.seq + 1;
+}
+
 // F4 (c): with the own flag up, whatever others may have delivered is here. It is worked on before
-// anything of another era can be published.
+// anything of another era can be published. Unless this member is out already, having stood still:
+// then others may have written over what they have delivered. So it does not deliver, whatever acks
+// it has heard, but by the verdict of a change in which its status has counted.
 void GroupMachine::ScanLane(Op& op) {
   OpLane& lane = op.lane;
   if (!lane.published || op.complete || op.fail_code != Code::kOk || FTAR_MUTANT(kLaneNotScanned))
@@ -219,6 +239,7 @@ void GroupMachine::ScanLane(Op& op) {
     if (chunk.role.lands) ++op.finals;
   }
   op.complete = true;
+  lane.scanned = !FTAR_MUTANT(kLaneScanDelivers);
 }
 
 // What the lane does not bring the frames may, and both bring the same bits.

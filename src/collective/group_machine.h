@@ -9,8 +9,8 @@
 // TakeTodo(). Data of an era goes to a peer only after OnCredit for it (F2). Single-threaded, no
 // memory of the user's: buffers are named (types.h). Files: group_call.cc (calls, window),
 // group_attempt.cc (plans, sends), group_flow.cc (frames, works), group_lane.cc (one pass through
-// shared memory, F4), group_change.cc (freeze, verdicts), group_deliver.cc (acks, stability,
-// delivery).
+// shared memory, F4), group_fast.cc (the same for a call that waits for nothing else),
+// group_change.cc (freeze, verdicts), group_deliver.cc (acks, stability, delivery).
 #ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
 #define FTAR_COLLECTIVE_GROUP_MACHINE_H_
 
@@ -83,6 +83,14 @@ class GroupMachine {
   // Whether TakeTodo would find something in the lane now. Cheap: to be asked in every poll.
   bool LaneHasNews();
 
+  // ---- the fast path, see engine.h
+  // Takes the call if nothing but the lane is needed for it; the host publishes `line` at once.
+  bool StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* line);
+  FastLook LookFast(TimeNs now, Work* work);
+  std::optional<Outcome> EndFast(TimeNs now);
+  // It becomes an operation like any other. Comes before anything else that this machine is told.
+  void StopFast(TimeNs now);
+
   // ---- results
   // Both append.
   void TakeTodo(TimeNs now, std::vector<GroupTodo>* out);
@@ -143,6 +151,7 @@ class GroupMachine {
     bool by_frames = false;  // its input has been sent by frames as well
     bool blocked = false;    // all inputs were here, and a flag was up: a verdict is on its way
     bool stable = false;     // all inputs were here, and no flag was up
+    bool scanned = false;    // all inputs were here when it froze: only a verdict delivers it
     bool mismatched = false;
     size_t seen = 0;  // members whose lines were seen, from the first position on
     uint32_t working = 0;
@@ -150,7 +159,7 @@ class GroupMachine {
     std::vector<int> segments;  // by position
     TimeNs patience_end = kNever;
     void Reset() {
-      published = by_frames = blocked = stable = mismatched = false;
+      published = by_frames = blocked = stable = scanned = mismatched = false;
       seen = 0;
       working = 0;
       staging = 0;
@@ -219,7 +228,7 @@ class GroupMachine {
 
   // group_call.cc
   void ActivateQueued(TimeNs now);
-  bool MayActivate(const Queued& queued) const;
+  bool MayActivate(Seq seq, uint64_t step) const;
   void Activate(TimeNs now, const Queued& queued, bool stand_in);
   bool StandInForNext(TimeNs now);
   bool NobodyElseCalls(Seq seq) const;
@@ -282,12 +291,16 @@ class GroupMachine {
   // group_lane.cc
   bool MayPublish(const Op& op);
   bool SlotIsFree(Seq seq) const;
+  LaneLine LineOf(const Op& op) const;
+  void TakeSlot(const Op& op);
   void Publish(TimeNs now, Op& op);
   bool SeesAll(Op& op);
   bool TakeLine(Op& op, size_t position);
   static bool LaneIsOpen(const Op& op);
   void LookAtLane(TimeNs now);
+  static bool FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work);
   bool FromLane(Op& op, uint32_t chunk, const BufferRef& dst, bool counted);
+  void OweNoAck(const Op& op);
   void LaneWorkDone(TimeNs now, Op& op);
   void Abandon(const Op& op);
   bool FlagIsUp(const Op& op) const;
@@ -295,6 +308,9 @@ class GroupMachine {
   void GoByFrames(Op& op);
   bool LacksLine(const Op& op, size_t position) const;
   void LosePatience(TimeNs now);
+  // group_fast.cc
+  bool PlaceFast(Seq seq, uint64_t step);
+  bool IsSmall(const OpSpec& spec) const;
   // group_change.cc
   void EnterAtBound(TimeNs now);
   void ForgetEra();
@@ -373,6 +389,11 @@ class GroupMachine {
     uint64_t step = 0;
   };
   std::array<LaneSlot, kLaneSlots> lane_slots_;
+  // The call on the fast path; between two its view, members and lanes are kept for the next.
+  Op fast_;
+  Epoch fast_era_ = 0;
+  bool in_fast_ = false;
+  Seq fast_line_ = kNoSeq;  // whose line the host has published already
 };
 
 }  // namespace ftar::collective

@@ -137,6 +137,13 @@ struct Todo {
   LaneLine line;  // kPublish; the input is frame.payload
 };
 
+// What a look at the operation on the fast path finds (engine.h).
+enum class FastLook : uint8_t {
+  kWait,     // lines are missing
+  kRead,     // all inputs are there: make the result, then ask for the end
+  kStopped,  // it is an operation like any other now
+};
+
 struct GroupTodo {
   GroupKey group = 0;
   Todo todo;

@@ -11,6 +11,15 @@ Engine::Engine(Config config) : impl_(std::make_unique<Impl>(std::move(config)))
 Engine::~Engine() = default;
 void Engine::Step(TimeNs now, const Event& event) { impl_->Step(now, event); }
 Ready Engine::TakeReady(Ready used) { return impl_->TakeReady(std::move(used)); }
+std::optional<collective::LaneLine> Engine::StartFast(TimeNs now, GroupKey group,
+                                                      const collective::OpSpec& spec) {
+  return impl_->StartFast(now, group, spec);
+}
+bool Engine::in_fast() const { return impl_->in_fast(); }
+collective::FastLook Engine::LookFast(TimeNs now, collective::Work* work) {
+  return impl_->LookFast(now, work);
+}
+std::optional<collective::Outcome> Engine::EndFast(TimeNs now) { return impl_->EndFast(now); }
 Phase Engine::phase() const { return impl_->phase_; }
 Status Engine::phase_status() const { return impl_->phase_status_; }
 std::shared_ptr<const wire::View> Engine::view() const {
@@ -86,6 +95,7 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
 
 void Engine::Impl::Step(TimeNs now, const Event& event) {
   now_ = std::max(now, now_);
+  StopFast();
   if (FTAR_MUTANT(kLaneFlagLate)) RaiseFlag();
   std::visit([this](const auto& concrete) { On(concrete); }, event);
 }
@@ -103,7 +113,37 @@ void Ready::Clear() {
   next_deadline = kNever;
 }
 
+std::optional<collective::LaneLine> Engine::Impl::StartFast(TimeNs now, GroupKey group,
+                                                            const collective::OpSpec& spec) {
+  if (phase_ != Phase::kMember || frozen_ || fast_ || strict_ || early_proposal_) return {};
+  const auto found = groups_.find(group);
+  collective::LaneLine line;
+  now_ = std::max(now, now_);
+  if (found == groups_.end() || !found->second->StartFast(now_, spec, step_, &line)) return {};
+  fast_ = found->second.get();
+  return line;
+}
+
+collective::FastLook Engine::Impl::LookFast(TimeNs now, collective::Work* work) {
+  if (!fast_) return collective::FastLook::kStopped;
+  now_ = std::max(now, now_);
+  const collective::FastLook found = fast_->LookFast(now_, work);
+  if (found == collective::FastLook::kStopped) fast_ = nullptr;
+  return found;
+}
+
+std::optional<collective::Outcome> Engine::Impl::EndFast(TimeNs now) {
+  if (!fast_) return {};
+  now_ = std::max(now, now_);
+  return std::exchange(fast_, nullptr)->EndFast(now_);
+}
+
+void Engine::Impl::StopFast() {
+  if (fast_) std::exchange(fast_, nullptr)->StopFast(now_);
+}
+
 Ready Engine::Impl::TakeReady(Ready used) {
+  StopFast();
   if (phase_ == Phase::kMember || phase_ == Phase::kLeaving) {
     TryBeginStep();
     CollectGroups();

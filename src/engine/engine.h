@@ -175,6 +175,19 @@ class Engine {
   // `used`: what was taken before, whose memory is used again.
   Ready TakeReady(Ready used = {});
 
+  // The fast path: a small operation that needs nothing but the lane (collective/lane.h), called,
+  // made and delivered without an event. StartFast takes the call, or does not, and then it is to
+  // be made by StartOp; to be asked when there is nothing left to be taken. The host publishes the
+  // line and looks; all lines there, it makes the result of `work`'s sources, where the user must
+  // not see it yet if the operation is in place, and asks for the end: an outcome to be delivered,
+  // or none. Any event and TakeReady come in between: they stop the fast path, and the operation is
+  // one like any other, with the number in its line. No `started` tells of it.
+  std::optional<collective::LaneLine> StartFast(TimeNs now, GroupKey group,
+                                                const collective::OpSpec& spec);
+  bool in_fast() const;
+  collective::FastLook LookFast(TimeNs now, collective::Work* work);
+  std::optional<collective::Outcome> EndFast(TimeNs now);
+
   Phase phase() const;
   Status phase_status() const;                     // why kEvicted, kAborted, kRejected
   std::shared_ptr<const wire::View> view() const;  // null while joining; of the whole job

@@ -26,6 +26,13 @@ class Engine::Impl {
   void Step(TimeNs now, const Event& event);
   Ready TakeReady(Ready used);
 
+  std::optional<collective::LaneLine> StartFast(TimeNs now, GroupKey group,
+                                                const collective::OpSpec& spec);
+  bool in_fast() const { return fast_ != nullptr; }
+  collective::FastLook LookFast(TimeNs now, collective::Work* work);
+  std::optional<collective::Outcome> EndFast(TimeNs now);
+  void StopFast();
+
   // engine.cc: one handler an event
   void On(const CoordinatorUp&);
   void On(const CoordinatorDown&);
@@ -157,6 +164,7 @@ class Engine::Impl {
 
   TimeNs now_ = 0;
   Ready ready_;
+  collective::GroupMachine* fast_ = nullptr;  // has an operation on the fast path
 
   // joining
   std::map<MemberId, wire::MemberCard> wanted_;  // peers to hold a link to

@@ -284,6 +284,7 @@ class CoordinatorMachine {
   void FinishRecovery(wire::View base);
   void LoseAbsent(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
   void EvictStrangers(const wire::View& base);
+  void ForgetBroken(const wire::View& base);
   void Record(Epoch epoch, const wire::View* view);
   bool OutByRecord(const wire::Hello& hello) const;
   void EndRecorded();

@@ -101,6 +101,7 @@ void CoordinatorMachine::GiveUpRecovery() {
   recovering_ = false;
   predecessors_late_ = true;
   EvictStrangers({});
+  ForgetBroken({});
   early_evidence_.clear();
   asked_early_ = false;
   roster_changed_ = true;
@@ -120,13 +121,14 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   }
   EvictStrangers(base);
   BecomeMembers(base);
-  // J1: its announcement may have been on its way when the coordinator was lost. An end that one
-  // column knows binds the replica in all of them; leaders who know none choose one.
+  // J1: its announcement, or Install, may have been on its way when the coordinator was lost. An
+  // end that one column knows binds the replica in all of them; leaders who know none choose one.
   for (const wire::ViewEntry& entry : base.entries) {
-    const bool leaves = base.planned && entry.last.kind != wire::Bound::Kind::kNone;
+    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
     if (leaves && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
   }
   LoseAbsent(base, left_out);
+  ForgetBroken(base);
   // A relay that was lost as well: who has taken over knows its members, and nobody else's.
   for (const auto& [id, peer] : peers_) {
     if (!peer.roster.empty() && !peer.report.installed_view) SendRosters(peer);
@@ -149,7 +151,8 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
     const MemberId id = entry.card.id;
     const auto proof = proven_dead_.find(id);
     const auto out = left_out.find(id);
-    // Had been given its end, and has very likely gone as planned.
+    // Had been given its end, and has very likely gone as planned. If not, others wait for it: so
+    // all are asked to go on without it.
     const bool gone = !Find(id) && entry.last.kind != wire::Bound::Kind::kNone;
     if (proof != proven_dead_.end()) {
       Lose(id, Code::kPeer, "process watch", proof->second);
@@ -162,6 +165,7 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
       peer.card = entry.card;
       peer.state = State::kMember;
       peer.departed = true;
+      if (!FTAR_MUTANT(kGoneLeaverAwaited)) change_due_ = true;
     } else if (!Find(id)) {
       Lose(id, Code::kPeer, "control connection",
            "it did not come back to the restarted coordinator");
@@ -191,6 +195,21 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
     Send(peer, wire::Evicted{base.epoch, reason});
     Close(peer);
     peers_.erase(id);
+  }
+}
+
+// Units of newcomers that have lost somebody meanwhile: others wait for their places, and for links
+// that nobody will make.
+void CoordinatorMachine::ForgetBroken(const wire::View& base) {
+  std::vector<MemberId> broken;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.roster.empty() && proven_dead_.contains(id) && !base.Find(id) &&
+        !FTAR_MUTANT(kRelayBrokenKept))
+      broken.push_back(id);
+  }
+  for (MemberId id : broken) {
+    Close(*Find(id));
+    ForgetNewcomer(id);
   }
 }
 

@@ -214,20 +214,30 @@ void RelayMachine::LoseChild(size_t index, Code code, const std::string& text) {
   if (lost_ || over_) return;
   Tell(LogLevel::kWarn, Describe(child.card) + ": " + text);
   lost_ = wire::Goodbye{code, Describe(child.card) + ": " + text};
+  lost_child_ = index;
   if (complete_ && above_) ready_.up.push_back(*lost_);
   if (!AnyIn() && confirming_ == 0 && !pending_) GatherAgain(index);
 }
 
+// Those who are left begin a new unit with whoever comes in that one's place. Who is away may come
+// back to it as well, or never.
 void RelayMachine::GatherAgain(size_t index) {
-  Child& child = children_[index];
-  if (child.conn != 0) {
-    ready_.close.push_back(child.conn);
-    conns_.erase(child.conn);
+  if (confirming_ != 0) SendAll(wire::VoidPlan{confirming_});
+  for (Child& child : children_) {
+    const bool lost = &child == &children_[index];
+    if (!lost && child.conn != 0) continue;
+    if (child.conn != 0) {
+      ready_.close.push_back(child.conn);
+      conns_.erase(child.conn);
+    }
+    child = {};
   }
-  child = {};
   units_.clear();
   links_told_.clear();
   early_evidence_.clear();
+  decided_.clear();
+  pending_.reset();
+  proposed_ = confirming_ = announcing_ = 0;
   lost_.reset();
   complete_ = above_ = false;
 }
@@ -279,8 +289,11 @@ void RelayMachine::On(const AboveUp&) {
 }
 
 // What it meant to announce it cannot announce any more, and roots hold their columns up for it.
+// And a unit that is not whole, and was in no view, is given up by the coordinator with its
+// connection; one that was announced meanwhile is missed there.
 void RelayMachine::On(const AboveDown&) {
   above_ = false;
+  if (lost_ && !AnyIn()) return GatherAgain(lost_child_);
   links_told_.clear();
   if (proposed_ != 0) SendAll(wire::VoidPlan{std::exchange(proposed_, 0)});
 }

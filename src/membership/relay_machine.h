@@ -204,6 +204,7 @@ class RelayMachine {
   std::map<MemberId, Unit> units_;
   std::set<MemberId> links_told_;
   std::optional<wire::Goodbye> lost_;  // somebody is, and the unit with it
+  size_t lost_child_ = 0;
 
   Epoch promised_ = 0;                    // passed on
   std::optional<wire::Prepare> prepare_;  // the same; kept after its Install for who comes back

@@ -122,6 +122,7 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
       {"staging_bytes", engine.staging_bytes},
       {"works", engine.works},
       {"lines", engine.lines},
+      {"fast", engine.fast},
       {"events_dropped", events_.dropped()},
       {"pumps", pumps_},
       {"sleeps", sleeps_},

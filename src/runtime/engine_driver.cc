@@ -236,9 +236,14 @@ void EngineDriver::Publish(TimeNs now, GroupKey group, const Todo& todo) {
   const std::byte* const data = Resolve(group, payload, false);
   if (payload.bytes > 0 && data == nullptr)
     return Fail(now, Code::kInternal, "a line's input is outside of its buffer");
-  lane_->memory().Publish(group, todo.line, {data, payload.bytes});
+  PublishLine(group, todo.line, {data, payload.bytes});
+}
+
+void EngineDriver::PublishLine(GroupKey group, const wire::LaneLine& line,
+                               std::span<const std::byte> input) {
+  lane_->memory().Publish(group, line, input);
   ++counters_.lines;
-  Strike(FaultStage::kSending, todo.line.seq, -1);
+  Strike(FaultStage::kSending, line.seq, -1);
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->Nudge();
   }
@@ -290,7 +295,7 @@ void EngineDriver::CopyBytes(GroupKey group, const Work& work, const std::byte* 
 
 std::string EngineDriver::OutsideText(GroupKey group, const Work& work) {
   const auto describe = [&](const BufferRef& ref, bool write) {
-    static constexpr const char* kNames[] = {"none", "send", "recv", "staging", "inbound"};
+    static constexpr const char* kNames[] = {"none", "send", "recv", "staging", "inbound", "lane"};
     return std::string(Resolve(group, ref, write) == nullptr ? "absent " : "") +
            kNames[static_cast<size_t>(ref.kind)] + " " + std::to_string(ref.id) + " [" +
            std::to_string(ref.offset) + ", +" + std::to_string(ref.bytes) + "]";

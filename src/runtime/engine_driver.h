@@ -8,6 +8,7 @@
 #ifndef FTAR_RUNTIME_ENGINE_DRIVER_H_
 #define FTAR_RUNTIME_ENGINE_DRIVER_H_
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -74,6 +75,16 @@ class EngineDriver {
   void Feed(TimeNs now, const engine::Event& event) {
     Guard([&] { Step(now, event); });
   }
+  // The fast path (engine.h). False: it does not take this call. `op` gets its number, and FindOp
+  // has to know it from then on.
+  bool StartFast(TimeNs now, Op* op);
+  bool in_fast() const { return engine_->in_fast(); }
+  // Of what StartFast took, by now in FindOp: its line goes out, and its input with it.
+  void PublishFast(const Op& op);
+  // False: lines are missing. Else its result is made, or it has left the fast path.
+  bool LookFast(const Op& op);
+  // It is on the fast path no more: delivered, or an operation like any other.
+  void EndFast(TimeNs now, const Op& op);
   // Takes what the devices have, bounded, and feeds it. True if there was anything.
   bool Poll(TimeNs now);
   // Carries out all that the engine wants, until it wants nothing more.
@@ -98,7 +109,7 @@ class EngineDriver {
 
   struct Counters {
     uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0,
-             lines = 0, staging_bytes = 0;
+             lines = 0, fast = 0, staging_bytes = 0;
   };
   Counters counters() const;
   transport::Device::Counters device_counters() const;
@@ -226,6 +237,9 @@ class EngineDriver {
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void Publish(TimeNs now, GroupKey group, const collective::Todo& todo);
+  bool MakeFastResult(const Op& op);
+  std::byte* FastResult(const Op& op);
+  void PublishLine(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
   bool LookAtLane(TimeNs now);
   std::string OutsideText(GroupKey group, const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
@@ -313,7 +327,10 @@ class EngineDriver {
   std::deque<Deferred> deferred_;
   std::vector<transport::Completion> completions_;
   std::vector<reduce::Source> sources_;  // scratch
-  engine::Ready ready_;                  // scratch
+  wire::LaneLine fast_line_;
+  collective::Work fast_work_;                              // scratch
+  std::array<std::byte, wire::kLaneInputMax> fast_result_;  // that its user must not see yet
+  engine::Ready ready_;                                     // scratch
   GroupKey hook_group_ = 0;
   TimeNs next_deadline_ = kNever;
   TimeNs last_trim_ns_ = 0;

@@ -6,8 +6,9 @@
 // that a small blocking operation pays no hand-over and no failure notice waits longer than that.
 // Other waiting threads sleep on `changed_` and take over when the driver leaves. Files:
 // job_create.cc (configuration to a running job), job.cc (the face), job_drive.cc (pump, wait,
-// progress thread), job_ops.cc (start, wait, deliver), job_events.cc (notices, callbacks),
-// job_membership.cc (ready, leave, abort, destroy), step.cc, dump.cc.
+// progress thread), job_ops.cc (start, wait, deliver), job_fast.cc (small operations in one pass),
+// job_events.cc (notices, callbacks), job_membership.cc (ready, leave, abort, destroy), step.cc,
+// dump.cc.
 #ifndef FTAR_RUNTIME_JOB_IMPL_H_
 #define FTAR_RUNTIME_JOB_IMPL_H_
 
@@ -43,6 +44,7 @@
 namespace ftar::runtime {
 
 TimeNs Now();  // CLOCK_MONOTONIC: a wall clock that steps does not matter
+void Pause();  // of a thread that spins
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -165,6 +167,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   bool PumpStreams(TimeNs now);
   void OpenGate(const OpPtr& op);
 
+  // job_fast.cc
+  void LookUp(TimeNs now);
+  bool StartFast(TimeNs now, const OpPtr& op);
+  bool LookFast(const OpPtr& op);
+  void WaitFast(Lock& lock, const OpPtr& op, bool patient);
+
   // job_ops.cc
   void Launch(TimeNs now, const OpPtr& op);
   Status CheckStart(const GroupPtr& group) const;
@@ -234,6 +242,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   int user_wake_fd_ = -1, progress_wake_fd_ = -1;
   std::map<GroupKey, GroupState> groups_;
   std::vector<OpPtr> starting_;  // between StartOp and Started
+  OpPtr fast_;                   // the last one on the fast path; is it still? driver_->in_fast()
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;
   bool running_callbacks_ = false;

@@ -195,8 +195,10 @@ void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
 Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
                                               std::vector<OpRequest> requests) {
   Lock lock = TakeLock();
-  FTAR_RETURN_IF_ERROR(CheckStart(group));
+  FTAR_RETURN_IF_ERROR(CheckUsable());
   const TimeNs now = Now();
+  LookUp(now);
+  FTAR_RETURN_IF_ERROR(CheckStart(group));
   Expected<std::vector<OpPtr>> made = MakeOps(now, group, std::move(requests));
   if (!made.ok()) return made.status();
   std::vector<OpPtr> fresh = *made;
@@ -217,6 +219,10 @@ Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
     Hold(now, state, fresh);
   } else {
     FTAR_RETURN_IF_ERROR(CheckOverlap(fresh));
+    if (fresh.size() == 1 && StartFast(now, fresh[0])) {
+      if (!callbacks_.empty()) RunCallbacks(lock);
+      return made;
+    }
     for (const OpPtr& op : fresh) Launch(now, op);
   }
   WakeIfNeeded();
@@ -357,6 +363,7 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
       timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
   Lock lock = TakeLock();
   Status early;
+  if (op == fast_) WaitFast(lock, op, timeout_ns != 0);
   const Predicate done = [&] {
     return op->done.load(std::memory_order_relaxed) || !ended_.ok() || destroyed_;
   };

@@ -73,7 +73,7 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
       variables["FTAR_GPU"] = FTAR_FAKE_GPU;
       variables["FTAR_GPU_EXECUTOR"] = cell.gpu;
     }
-    if (cell.lane) variables["FTAR_LANE_MAX"] = "4KiB";
+    variables["FTAR_LANE_MAX"] = cell.lane ? "4KiB" : "0";
     if (cell.hosted) {
       variables["FTAR_COORDINATOR_KIND"] = "hosted";
       team_ = std::make_unique<Team>(FreeAddresses(kReplicas), kReplicas, variables, arguments);

@@ -9,7 +9,7 @@ namespace ftar::sim {
 
 namespace {
 constexpr TimeNs kSeenMax = 400 * kMicrosecond;
-}
+}  // namespace
 
 // In half of the weather with lanes everybody sees everybody; in the other half not quite.
 void World::OpenLane(Node& node, engine::Config* config) {
@@ -43,6 +43,50 @@ void World::TellOfLane(Node& node, TimeNs at) {
   AtNode(node, at, [this, &node] {
     if (node.engine->HasLaneNews()) Feed(node, engine::Tick{});
   });
+}
+
+// The user's thread publishes, and looks for some time; whatever happens to its member before the
+// end stops the fast path.
+bool World::CallFast(Node& node) {
+  const auto line = node.engine->StartFast(now_, kGroup, node.unnumbered.back());
+  if (!line) return false;
+  const Seq seq = node.fast = line->seq;
+  if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(seq) + ", fast");
+  OnStarted(node, seq);
+  collective::Todo todo;
+  todo.line = *line;
+  const collective::OpSpec& spec = node.specs.at(seq);
+  todo.frame.payload = {collective::BufferRef::Kind::kSend, seq, 0, spec.count * kElementBytes};
+  Publish(node, kGroup, todo);
+  LookFast(node, seq);
+  AtNode(node, OfUser(node, now_ + lanes_.Between(1, kSeenMax)),
+         [this, &node, seq] { LookFast(node, seq); });
+  return true;
+}
+
+void World::LookFast(Node& node, Seq seq) {
+  if (node.fast != seq || !node.engine->in_fast()) return;
+  collective::Work work;
+  const collective::FastLook found = node.engine->LookFast(now_, &work);
+  if (found == collective::FastLook::kWait) return;
+  if (found == collective::FastLook::kStopped) return Drain(node);
+  Buffer result;
+  FailIf(node.memory.RunFast(std::move(work), node.engine->view()->era, &result));
+  // It may be slow to look at the flags, and finds them as they are then.
+  AtNode(node, OfWork(node, now_ + WorkTime()),
+         [this, &node, seq, result = std::move(result)]() mutable {
+           EndFast(node, seq, std::move(result));
+         });
+}
+
+void World::EndFast(Node& node, Seq seq, Buffer result) {
+  if (node.fast != seq || !node.engine->in_fast()) return;
+  if (const auto outcome = node.engine->EndFast(now_)) {
+    Memory::OpBuffers& buffers = *node.memory.Find(seq);
+    if (buffers.in_place) buffers.recv = std::move(result);
+    OnDelivered(node, *outcome);
+  }
+  Drain(node);
 }
 
 }  // namespace ftar::sim

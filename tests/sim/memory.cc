@@ -157,6 +157,21 @@ std::string Memory::Run(const collective::Work& work, Epoch era, bool* spoiled) 
   return "";
 }
 
+std::string Memory::RunFast(collective::Work work, Epoch era, Buffer* result) {
+  using Kind = collective::BufferRef::Kind;
+  constexpr uint64_t kAside = ~uint64_t{0};  // none of the engine's numbers
+  const OpBuffers* const op = Find(work.seq);
+  if (op == nullptr) return "memory: an operation on the fast path is not there";
+  work.dst = {op->in_place ? Kind::kStaging : Kind::kRecv, op->in_place ? kAside : work.seq, 0,
+              work.count * kElementBytes};
+  if (op->in_place) Allocate(kAside, work.dst.bytes);
+  bool spoiled = false;
+  std::string wrong = Run(work, era, &spoiled);
+  if (wrong.empty()) wrong = Read(work.dst, result);
+  Free(kAside);
+  return wrong;
+}
+
 void Memory::WorkIsDone(uint64_t work_id) {
   const auto found = reading_.find(work_id);
   if (found == reading_.end()) return;

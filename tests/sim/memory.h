@@ -70,6 +70,8 @@ class Memory {
   // Runs one work of a member whose era is `era`. What it reads must stay until WorkIsDone.
   // `spoiled`: it has read something that was recalled.
   std::string Run(const collective::Work& work, Epoch era, bool* spoiled);
+  // The work of an operation on the fast path, whose result waits beside it if it is in place.
+  std::string RunFast(collective::Work work, Epoch era, Buffer* result);
   void WorkIsDone(uint64_t work_id);
   // The link to `from` is closed here: nothing says any more whether what it has lent is good.
   void LoseLender(MemberId from);

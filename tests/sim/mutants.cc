@@ -106,7 +106,8 @@ const char* WeatherFor(const PlantedMistake& mistake) {
   if (std::string_view(mistake.name).starts_with("kRelay")) return "behind";
   const auto* const found = std::ranges::find(kWhere, mistake.mutant, &Where::mistake);
   if (found != std::end(kWhere)) return found->weather;
-  return std::string_view(mistake.name).starts_with("kLane") ? "lanes=1,hosted=0" : "";
+  const std::string_view name = mistake.name;
+  return name.starts_with("kLane") || name.starts_with("kFast") ? "lanes=1,hosted=0" : "";
 }
 
 std::string RunSeed(const PlantedMistake& mistake, uint64_t seed) {

@@ -23,6 +23,7 @@ struct World::Node {
   std::unique_ptr<engine::Engine> engine;
   Memory memory;
   std::unique_ptr<MemberLane> lane;  // null: this weather has none
+  Seq fast = kNoSeq;                 // the last operation on the fast path
   Conduct conduct;
   bool alive = true;
   bool stopped = false;

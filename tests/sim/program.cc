@@ -51,6 +51,7 @@ void World::StartNext(Node& node) {
   collective::OpSpec spec = SpecOf(node, seq);
   spec.tag = node.step;
   node.unnumbered.push_back(std::move(spec));
+  if (node.lane && CallFast(node)) return;
   node.engine->Step(now_, engine::StartOp{kGroup, node.unnumbered.back(), 0});
 }
 

@@ -69,8 +69,10 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
     if (trace_) Trace("relay: " + note.text);
     if (note.level == LogLevel::kError) Fail("relay: " + note.text);
   }
-  for (const membership::LineId line : ready.open)
+  for (const membership::LineId line : ready.open) {
+    relay.wanted.insert(line);
     After(Delay(0, 0), [this, &relay, line, life = relay.life] { OpenLine(relay, line, life); });
+  }
   for (auto& [line, message] : ready.up) {
     if (const auto conn = relay.up.find(line); conn != relay.up.end())
       CarryUp(conn->second, std::move(message));
@@ -95,7 +97,7 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
 // ---- lines up ----
 
 void World::OpenLine(RelayHost& relay, membership::LineId line, uint64_t life) {
-  if (life != relay.life || !relay.lines || relay.up.contains(line)) return;
+  if (life != relay.life || !relay.wanted.contains(line) || relay.up.contains(line)) return;
   if (!fixed_.machine) {
     After(5 * kMillisecond, [this, &relay, line, life] { OpenLine(relay, line, life); });
     return;
@@ -156,6 +158,7 @@ void World::LoseLine(const LineEnd& end, uint64_t conn) {
 }
 
 void World::HangUp(RelayHost& relay, membership::LineId line) {
+  relay.wanted.erase(line);
   const auto found = relay.up.find(line);
   if (found == relay.up.end()) return;
   const uint64_t conn = found->second;
@@ -197,6 +200,7 @@ void World::CrashRelay(RelayHost& relay) {
     });
   }
   relay.up.clear();
+  relay.wanted.clear();
   relay.lines.reset();
   ++relay.life;
   // Who was on the way to the coordinator by this relay is known to nobody there.

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "membership/relay_lines.h"
 #include "wire/codec.h"
@@ -14,6 +15,7 @@ namespace ftar::sim {
 struct World::RelayHost {
   std::unique_ptr<membership::RelayLines> lines;  // none: it is down
   uint64_t life = 0;
+  std::set<membership::LineId> wanted;
   std::map<membership::LineId, uint64_t> up;  // connections of lines
   TimeNs wake = kNever;
 };

@@ -135,6 +135,9 @@ class World {
   void OpenLane(Node& node, engine::Config* config);
   void Publish(Node& node, GroupKey group, const collective::Todo& todo);
   void TellOfLane(Node& node, TimeNs at);
+  bool CallFast(Node& node);
+  void LookFast(Node& node, Seq seq);
+  void EndFast(Node& node, Seq seq, Buffer result);
   bool Reaches(const Node& target, MemberId sender) const;
   void Connect(Node& node, const wire::MemberCard& card);
   void Trace(const std::string& line) const;

@@ -138,6 +138,40 @@ TEST_P(CrashPoints, FalseSuspicionAnywhere) {
   }
 }
 
+// On the fast path, and off it wherever something comes in between; `killed`, or evicted unheard.
+void DieOnTheFastPath(LabOptions options, int victim, bool killed) {
+  for (int point = 0;; ++point) {
+    Lab lab(options);
+    lab.Form();
+    for (int name = 1; name <= 3; ++name) lab.CallFast(name);
+    bool reached = true;
+    for (int i = 0; i < point && reached; ++i) reached = lab.DeliverAny();
+    if (!reached) break;
+    if (killed) lab.Kill(victim);
+    const std::vector<int> survivors = AllBut(3, {victim});
+    lab.Recover(survivors);
+    const std::string where =
+        "victim " + std::to_string(victim) + " after " + std::to_string(point) + " messages";
+    for (int name : survivors) ASSERT_EQ(lab.outcomes(name).size(), 1u) << where;
+    lab.DeliverAll();
+    ASSERT_EQ(lab.failure(), "") << where;
+  }
+}
+
+TEST(FastCrashPoints, OneDiesAnywhere) {
+  for (const bool in_place : {false, true}) {
+    for (const bool killed : {false, true}) {
+      for (int victim = 1; victim <= 3; ++victim) {
+        LabOptions options;
+        options.plan = plan::PlanKind::kOneShot;
+        options.in_place = in_place;
+        options.lanes = true;
+        DieOnTheFastPath(options, victim, killed);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, CrashPoints,
                          testing::Values(Point{plan::PlanKind::kOneShot, false, false},
                                          Point{plan::PlanKind::kDirect, false, false},

@@ -94,18 +94,20 @@ void Lab::Feed(Member& member, const engine::Event& event) {
   failure_ = "an engine never comes to rest";
 }
 
+void Lab::OpenBuffers(Member& member, Seq seq) {
+  const collective::OpSpec spec = member.unnumbered.front();
+  member.unnumbered.pop_front();
+  if (seq == kNoSeq) return;
+  auto& buffers = member.memory.Open(seq);
+  buffers.in_place = spec.in_place;
+  buffers.send = sim::MakeInput(kGroup, spec, member.card.replica, seq);
+  buffers.recv =
+      spec.in_place ? buffers.send : sim::Buffer(sim::OutputElements(spec), sim::kUntouched);
+  member.specs[seq] = spec;
+}
+
 void Lab::CarryOut(Member& member, engine::Ready ready) {
-  for (const engine::Started& started : ready.started) {
-    const collective::OpSpec spec = member.unnumbered.front();
-    member.unnumbered.pop_front();
-    if (started.seq == kNoSeq) continue;
-    auto& buffers = member.memory.Open(started.seq);
-    buffers.in_place = spec.in_place;
-    buffers.send = sim::MakeInput(kGroup, spec, member.card.replica, started.seq);
-    buffers.recv =
-        spec.in_place ? buffers.send : sim::Buffer(sim::OutputElements(spec), sim::kUntouched);
-    member.specs[started.seq] = spec;
-  }
+  for (const engine::Started& started : ready.started) OpenBuffers(member, started.seq);
   for (MemberId id : ready.revoke) {
     member.revoked.push_back(id);
     member.memory.LoseLender(id);
@@ -174,7 +176,29 @@ void Lab::CarryLine(Member& member, const collective::Todo& todo) {
   wires_[{member.name, member.name}].push_back(
       {"line " + std::to_string(todo.line.seq), [this](Member& writer) {
          writer.lane->Show();
-         for (auto& [name, other] : members_) Feed(*other, engine::Tick{});
+         for (auto& [name, other] : members_) Look(*other);
+       }});
+}
+
+// It polls, on the fast path or not.
+void Lab::Look(Member& member) {
+  if (!member.alive) return;
+  collective::Work work;
+  if (!member.engine->in_fast() ||
+      member.engine->LookFast(++now_, &work) == collective::FastLook::kStopped)
+    return Feed(member, engine::Tick{});
+  if (work.sources.empty()) return;  // lines are missing
+  const Seq seq = work.seq;
+  sim::Buffer result;
+  FailIf(member.memory.RunFast(std::move(work), member.engine->view()->era, &result));
+  wires_[{member.name, member.name}].push_back(
+      {"end of " + std::to_string(seq), [this, seq, result](Member& self) {
+         if (!self.engine->in_fast()) return;
+         const auto outcome = self.engine->EndFast(++now_);
+         if (!outcome) return Feed(self, engine::Tick{});
+         auto* const buffers = self.memory.Find(seq);
+         if (buffers->in_place) buffers->recv = result;
+         Check(self, *outcome);
        }});
 }
 
@@ -269,6 +293,20 @@ void Lab::Call(int name, const collective::OpSpec* spec) {
   const collective::OpSpec wanted = spec ? *spec : DefaultSpec();
   member.unnumbered.push_back(wanted);
   Feed(member, engine::StartOp{kGroup, wanted, 0});
+}
+
+void Lab::CallFast(int name) {
+  Member& member = *members_.at(name);
+  if (!member.alive) return;
+  const auto line = member.engine->StartFast(++now_, kGroup, DefaultSpec());
+  if (!line) return Call(name);
+  member.unnumbered.push_back(DefaultSpec());
+  OpenBuffers(member, line->seq);
+  collective::Todo todo;
+  todo.line = *line;
+  todo.frame.payload = {collective::BufferRef::Kind::kSend, line->seq, 0,
+                        options_.count * sim::kElementBytes};
+  CarryLine(member, todo);
 }
 
 bool Lab::Deliver(int from, int to) {

@@ -47,6 +47,8 @@ class Lab {
   // Opens the group and links; Prepare({}, all) is next.
   void Connect();
   void Call(int member, const collective::OpSpec* spec = nullptr);
+  // By the fast path, or as Call where that does not take it. Its end is a word to itself.
+  void CallFast(int member);
   collective::OpSpec DefaultSpec() const;
   // Delivers the oldest message on a wire, or on any wire in turn. False if there is none.
   bool Deliver(int from, int to);
@@ -86,6 +88,8 @@ class Lab {
   void CarryTodo(Member& member, collective::Todo& todo);
   void CarryWork(Member& member, const collective::Work& work);
   void CarryLine(Member& member, const collective::Todo& todo);
+  void OpenBuffers(Member& member, Seq seq);
+  void Look(Member& member);
   void CarrySend(Member& member, const collective::SendFrame& sent);
   void FromCoordinator(Member& member, const wire::Message& message);
   void ToCoordinator(Member& member, const wire::Message& message);

@@ -245,7 +245,7 @@ void Director::Restart(TimeNs duration) {
     anybody = anybody || (in && node->alive);
     if (!in || !world.KnownToOthers(*node)) node->struck = true;  // the new one may not know it
     const uint64_t connection = node->connection;
-    if (connection == 0) continue;
+    if (connection == 0 || world.weather_.relays > 0) continue;
     const TimeNs heard = world.WireOf(0, connection + World::kConnectionBase).free + 1;
     const TimeNs down = std::max(world.now_ + story_.notice, heard);
     world.At(down, [&world, node, connection] {
@@ -257,6 +257,7 @@ void Director::Restart(TimeNs duration) {
       if (node->alive && !node->over) world.Attach(*node);
     });
   }
+  if (world.weather_.relays > 0) world.BreakLines();
   world.fixed_.machine.reset();
   world.After(duration, [&world] { world.StartCoordinator(); });
   // Nobody is there to tell the new one of the job, so it begins another.

@@ -361,6 +361,31 @@ TEST_F(RelayTest, ANewcomersMateWaitsForAnotherOne) {
   EXPECT_TRUE(machine_.complete());
 }
 
+// The plan that was to take them in may have been announced, so the unit waits for a word; with the
+// line it is over.
+TEST_F(RelayTest, NewcomersThatHaveConfirmedGatherAgainWhenTheLineEnds) {
+  Introduce();
+  wire::Confirm confirm;
+  confirm.view.epoch = 10;
+  confirm.view.entries = MakePrepare(10).members;
+  Feed(FromAbove{confirm});
+  Feed(Disconnected{2, ""});
+  Pass(2 * kMillisecond);
+  EXPECT_NE(Up<wire::Goodbye>(), nullptr);
+  EXPECT_TRUE(machine_.complete());
+  Feed(AboveDown{});
+  EXPECT_FALSE(machine_.complete());
+  ASSERT_NE(Down<wire::VoidPlan>(3), nullptr);
+  EXPECT_EQ(Down<wire::VoidPlan>(3)->epoch, 10u);
+  wire::Hello next = HelloOf(0, 2);
+  next.card.id = {50, 50};
+  ASSERT_TRUE(machine_.Takes(next));
+  Feed(Connected{20, next});
+  Feed(AboveUp{});
+  EXPECT_NE(Up<wire::Hello>(), nullptr);
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+}
+
 // Q7: the members of a lost relay come back by another one, which asks for nothing but time.
 TEST_F(RelayTest, TakesOverFromALostRelay) {
   Introduce();

@@ -1,0 +1,122 @@
+// The fast path: a small operation that is called while nothing else of its group is under way, and
+// whose inputs all come through the lane (group_lane.cc, rule F4), without what an operation
+// otherwise needs: chunks and roles, things to do, a turn of the engine.
+//
+// It is the lane's protocol, step by step: the line is published at the call; with the lines of all
+// the result is made; no flag up, it is delivered. Nothing else happens to the machine meanwhile.
+// Whoever has something else to tell it stops the fast path first, upon which the operation is what
+// it would have been from the start, its line published.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/mutant.h"
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+
+// Members and lanes are the same for all calls in a view in which everybody has begun and nobody
+// is about to leave.
+bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
+  if (fast_.view == current_ && fast_era_ == era_) return true;
+  fast_.view = nullptr;
+  if (!current_ || ViewFor(seq, step) != current_) return false;
+  const auto is_settled = [&](const wire::ViewEntry& entry) {
+    return entry.card.shard != config_.shard ||
+           (entry.last.kind == wire::Bound::Kind::kNone && entry.Contains(config_.key, seq, step));
+  };
+  if (!std::ranges::all_of(current_->entries, is_settled)) return false;
+  fast_.members = MembersOf(*current_, seq, step, std::move(fast_.members));
+  if (fast_.members.size() < 2) return false;
+  fast_.lane.segments.clear();
+  for (const MemberId id : fast_.members) {
+    const int segment = config_.lane->SegmentOf(id);
+    if (segment < 0 || (id != config_.self && !Ready(id))) return false;
+    fast_.lane.segments.push_back(segment);
+  }
+  fast_.me =
+      static_cast<int>(std::ranges::find(fast_.members, config_.self) - fast_.members.begin());
+  fast_.view = current_;
+  fast_era_ = era_;
+  return true;
+}
+
+bool GroupMachine::IsSmall(const OpSpec& spec) const {
+  const bool fits = spec.kind == plan::Kind::kBarrier || spec.kind == plan::Kind::kAllReduce;
+  if (!fits || !(spec.weight > 0) || spec.on_device) return false;
+  const plan::PlanKind forced = spec.plan != plan::PlanKind::kAuto ? spec.plan : config_.plan;
+  const uint64_t bytes = spec.count * spec.element_bytes;
+  return plan::Choose(spec.kind, forced, bytes, static_cast<int>(fast_.members.size()),
+                      config_.deterministic,
+                      config_.oneshot_max_bytes) == plan::PlanKind::kOneShot &&
+         config_.lane->Holds(config_.key, bytes);
+}
+
+bool GroupMachine::StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* line) {
+  const Seq seq = next_seq_;
+  if (!config_.lane || !config_.fault_tolerant || standing_in_ || !idle()) return false;
+  // A boundary is reserved, somebody is told of calls, a verdict waits, somebody sends by frames.
+  const bool reserved = ack_cap_ != kNoSeq && !FTAR_MUTANT(kLaneNotHeld);
+  if (reserved || !leavers_.empty() || !verdicts_.empty() || !early_.empty()) return false;
+  if (!MayActivate(seq, step) || !PlaceFast(seq, step) || !IsSmall(spec) || !SlotIsFree(seq))
+    return false;
+  fast_.seq = seq;
+  fast_.step = step;
+  fast_.spec = std::move(spec);
+  fast_.signature = SignatureOf(fast_.spec, step);
+  fast_.digest = wire::SignatureDigest(fast_.signature);
+  fast_.start_ns = now;
+  fast_.attempts = 1;
+  fast_.plan = plan::PlanKind::kOneShot;
+  fast_.weights.assign(fast_.members.size(), std::numeric_limits<double>::quiet_NaN());
+  fast_.weights[static_cast<size_t>(fast_.me)] = fast_.spec.weight;
+  fast_.lane.Reset();
+  fast_.complete = false;
+  ++next_seq_;
+  in_fast_ = true;
+  *line = LineOf(fast_);
+  return true;
+}
+
+FastLook GroupMachine::LookFast(TimeNs now, Work* work) {
+  if (!SeesAll(fast_)) {
+    if (!mismatch_) return FastLook::kWait;
+    StopFast(now);
+    return FastLook::kStopped;
+  }
+  plan::Chunk whole;
+  whole.count = fast_.spec.count;
+  FillLaneWork(fast_, whole, work);
+  return FastLook::kRead;
+}
+
+// F4 (d), as in LaneWorkDone.
+std::optional<Outcome> GroupMachine::EndFast(TimeNs now) {
+  if (FlagIsUp(fast_)) {
+    StopFast(now);
+    return {};
+  }
+  in_fast_ = false;
+  TakeSlot(fast_);
+  fast_.complete = true;
+  fast_.complete_ns = now;
+  OweNoAck(fast_);
+  called_step_ = std::max(called_step_, fast_.step);
+  called_end_ = complete_end_ = ++delivered_end_;
+  progress_ += 2;
+  std::erase_if(failed_, [this](const auto& entry) {
+    return entry.first + 2 * config_.window < delivered_end_;
+  });
+  return OutcomeOf(fast_, now);
+}
+
+void GroupMachine::StopFast(TimeNs now) {
+  if (!std::exchange(in_fast_, false)) return;
+  queue_.push_back({fast_.spec, fast_.step, fast_.seq, fast_.start_ns});
+  if (FTAR_MUTANT(kFastLineForgotten)) return;
+  fast_line_ = fast_.seq;
+  ActivateQueued(now);
+  fast_line_ = kNoSeq;
+}
+
+}  // namespace ftar::collective

@@ -1,0 +1,145 @@
+// Small operations in one pass through shared memory (docs/protocol.md 10): two members of one job
+// in this process, each with a thread that calls one after the other.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ftar/ftar.h"
+#include "tests/process/api/jobs.h"
+#include "tests/process/harness.h"
+
+namespace process {
+namespace {
+
+class Fast : public testing::Test {
+ protected:
+  struct Member {
+    ftarJob_t job = nullptr;
+    ftarGroup_t group = nullptr;
+    std::vector<float> send, recv;
+    int number = 0;
+
+    ftarResult_t Call(const ftarOpDesc& desc) {
+      ftarOp_t op = nullptr;
+      const ftarResult_t started = ftarOpStart(group, &desc, &op);
+      if (started != FTAR_OK) return started;
+      const ftarResult_t ended = ftarOpWait(op, kLongNs, nullptr);
+      ftarOpRelease(op);
+      return ended;
+    }
+    ftarOpDesc Sum(size_t count, bool in_place) {
+      ftarOpDesc desc = FTAR_OP_DESC_INIT;
+      send.assign(count, static_cast<float>(number + 1));
+      recv.assign(count, -1);
+      desc.recv = in_place ? send.data() : recv.data();
+      desc.send = send.data();
+      desc.count = count;
+      return desc;
+    }
+    const std::vector<float>& ResultOf(const ftarOpDesc& desc) const {
+      return desc.recv == desc.send ? send : recv;
+    }
+    uint64_t Counter(const char* name) const {
+      uint64_t value = 0;
+      EXPECT_EQ(ftarJobGetCounter(job, name, &value), FTAR_OK);
+      return value;
+    }
+  };
+
+  void SetUp() override {
+    for (int i = 0; i < 2; ++i) {
+      ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+      config.replica = members_[i].number = i;
+      config.replicas = 2;
+      config.coordinator = coordinator_.address().c_str();
+      config.flags = FTAR_JOB_NONBLOCKING;
+      ASSERT_EQ(ftarJobJoin(&config, &members_[i].job), FTAR_IN_PROGRESS) << LastError().text;
+    }
+    for (Member& member : members_) {
+      ASSERT_EQ(ftarJobWaitReady(member.job, kLongNs), FTAR_OK) << LastError().text;
+      ASSERT_EQ(ftarGroupOpen(member.job, nullptr, &member.group), FTAR_OK) << LastError().text;
+    }
+  }
+  void TearDown() override {
+    for (Member& member : members_) {
+      ftarGroupClose(member.group);
+      ftarJobDestroy(member.job);
+    }
+  }
+  template <typename Body>
+  void BothRun(Body body) {
+    std::thread other([&] { body(members_[1]); });
+    body(members_[0]);
+    other.join();
+  }
+
+  Coordinator coordinator_;
+  std::array<Member, 2> members_;
+};
+
+TEST_F(Fast, SumsOfAnySizeInPlaceAndNot) {
+  // Until some have gone that way, which threads that are not scheduled together may never do.
+  for (int round = 0; round < 50 && members_[0].Counter("fast") == 0; ++round) {
+    BothRun([](Member& member) {
+      for (size_t i = 0; i < 400; ++i) {
+        const ftarOpDesc desc = member.Sum(i * 7 % 3000, i % 2 == 0);
+        ASSERT_EQ(member.Call(desc), FTAR_OK) << LastError().text;
+        ASSERT_EQ(member.ResultOf(desc), std::vector<float>(desc.count, 3)) << "operation " << i;
+      }
+    });
+  }
+  EXPECT_GT(members_[0].Counter("fast") + members_[1].Counter("fast"), 0u);
+}
+
+TEST_F(Fast, WeightsOperatorsAndBarriers) {
+  BothRun([](Member& member) {
+    for (int i = 0; i < 600; ++i) {
+      ftarOpDesc desc = member.Sum(16, i % 3 == 0);
+      float wanted = 3;
+      if (i % 5 == 1) desc.redop = FTAR_AVG, wanted = 1.5f;
+      if (i % 5 == 2) desc.redop = FTAR_MAX, wanted = 2;
+      if (i % 5 == 3)
+        desc.redop = FTAR_WAVG, desc.weight = member.number == 0 ? 3 : 1, wanted = 1.25f;
+      if (i % 5 == 4) desc.weight = member.number, wanted = 2;  // member 0 does not take part
+      ASSERT_EQ(member.Call(desc), FTAR_OK) << LastError().text;
+      ASSERT_EQ(member.ResultOf(desc), std::vector<float>(16, wanted)) << "operation " << i;
+      ftarOpDesc barrier = FTAR_OP_DESC_INIT;
+      barrier.kind = FTAR_BARRIER;
+      ASSERT_EQ(member.Call(barrier), FTAR_OK) << LastError().text;
+    }
+  });
+}
+
+TEST_F(Fast, ADisagreementIsAMismatchForBothAndTheNextOneGoes) {
+  BothRun([](Member& member) {
+    for (int i = 0; i < 60; ++i) {
+      const bool wrong = i % 20 == 10;
+      const ftarOpDesc desc = member.Sum(wrong && member.number == 1 ? 9 : 8, true);
+      ASSERT_EQ(member.Call(desc), wrong ? FTAR_ERR_MISMATCH : FTAR_OK) << i << LastError().text;
+      const float left = wrong ? static_cast<float>(member.number + 1) : 3;
+      ASSERT_EQ(member.send[0], left) << "operation " << i;
+    }
+  });
+}
+
+TEST_F(Fast, WhoNeverWaitsIsServedAllTheSame) {
+  BothRun([](Member& member) {
+    for (int i = 0; i < 30; ++i) {
+      const ftarOpDesc desc = member.Sum(8, true);
+      ASSERT_EQ(ftarOpStart(member.group, &desc, nullptr), FTAR_OK) << LastError().text;
+      const auto delivered = [&] {
+        ftarOutcome outcome = FTAR_OUTCOME_INIT;
+        return ftarGroupOutcome(member.group, static_cast<uint64_t>(i), &outcome) == FTAR_OK;
+      };
+      for (int look = 0; look < 100'000 && !delivered(); ++look) std::this_thread::yield();
+      ASSERT_EQ(member.send[0], 3) << "operation " << i;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace process
