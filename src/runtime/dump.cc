@@ -122,6 +122,8 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
       {"staging_bytes", engine.staging_bytes},
       {"works", engine.works},
       {"lines", engine.lines},
+      {"gpu_plans", engine.gpu_plans},
+      {"gpu_block_us", engine.gpu_block_us},
       {"events_dropped", events_.dropped()},
       {"pumps", pumps_},
       {"sleeps", sleeps_},

@@ -62,6 +62,7 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
     options.executor.kind =
         resident ? device::ExecutorKind::kResident : device::ExecutorKind::kBounded;
     options.executor.blocks = static_cast<int>(config_.integer(KnobId::kGpuBlocks));
+    options.shape.blocks = options.executor.blocks;
     options.executor.stuck_ns = timeout_ns_;
     auto opened = Accelerator::Open(options);
     if (!opened.ok()) return opened.status();
