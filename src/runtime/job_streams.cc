@@ -183,7 +183,17 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
     Launch(now, op);
     any = true;
   }
+  if (held_ == 0) delivered_ = true;  // whoever waits for streams looks again
   return any;
+}
+
+// Until streams have come to all calls that were made on them; false: the deadline came first.
+bool Job::Impl::AwaitStreams(Lock& lock, TimeNs deadline) {
+  const Predicate arrived = [this] { return held_ == 0 || !ended_.ok() || destroyed_; };
+  while (!arrived() && !forked() && Now() < deadline) {
+    DriveUntil(lock, arrived, std::min(deadline, Now() + kSecond));
+  }
+  return arrived();
 }
 
 // A graph has come to a call of its own: one more operation, as if it had been called now.
