@@ -204,7 +204,8 @@ Expected<Plan> PlanReduction(const Reduction& r, const Control& control, const S
   return plan;
 }
 
-Expected<std::vector<Plan>> PlanTurns(const reduce::SpaceReduction& reduction, void* partial) {
+Expected<std::vector<Plan>> PlanTurns(const reduce::SpaceReduction& reduction, void* partial,
+                                      const Shape& wish) {
   FTAR_RETURN_IF_ERROR(reduce::CheckReduction(reduction));
   // What the first ones give together is the first source beside the next ones, in their order.
   const Dtype accumulator = reduce::AccumulatorOf(reduction.dtype, reduction.redop);
@@ -224,7 +225,8 @@ Expected<std::vector<Plan>> PlanTurns(const reduce::SpaceReduction& reduction, v
                                                .count = reduction.count,
                                                .divisor = reduction.divisor,
                                                .scale = reduction.scale,
-                                               .to_partial = reduction.to_partial || !last});
+                                               .to_partial = reduction.to_partial || !last},
+                                              {}, wish);
     if (!plan.ok()) return plan.status();
     plans.push_back(*plan);
     some = {{.data = partial, .format = accumulator, .weight = 1.0}};

@@ -53,7 +53,8 @@ Expected<Plan> PlanReduction(const Reduction& reduction, const Control& control 
 
 // Any number of sources, one destination: more than 16 are reduced in turns, which changes no bit.
 // `partial`: memory for `count` results in the accumulator's type, read only if there are turns.
-Expected<std::vector<Plan>> PlanTurns(const reduce::SpaceReduction& reduction, void* partial);
+Expected<std::vector<Plan>> PlanTurns(const reduce::SpaceReduction& reduction, void* partial,
+                                      const Shape& wish = {});
 
 // Bytes from one place to up to 16; to none where only the checksum is wanted.
 Expected<Plan> PlanCopy(const void* from, std::span<void* const> to, size_t bytes,

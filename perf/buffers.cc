@@ -21,7 +21,10 @@ constexpr uint64_t kWindowMax = 8;
 // buffers from falling on the same cache sets.
 uint64_t Buffers::StrideOf(uint64_t bytes) { return (bytes + 8 + kPage - 1) / kPage * kPage + 128; }
 
-Buffers::~Buffers() { Release(); }
+Buffers::~Buffers() {
+  Release();
+  if (mirror_ != nullptr) cuda_->FreePinned(mirror_);
+}
 
 bool Buffers::AllocatePlain(uint64_t bytes) {
   Release();
@@ -37,6 +40,12 @@ bool Buffers::AllocatePlain(uint64_t bytes) {
 
 ftarResult_t Buffers::AllocateFor(ftarJob_t job, MemoryKind kind, uint64_t bytes) {
   const ftarMemDesc description = FTAR_MEM_DESC_INIT;
+  if (kind == MemoryKind::kDevice || kind == MemoryKind::kDevicePlain) {
+    Release();
+    job_ = job;
+    kind_ = kind;
+    return AllocateOnDevice(std::max(bytes, kPage));
+  }
   if (kind == MemoryKind::kLibrary) {
     Release();
     void* memory = nullptr;
@@ -54,11 +63,51 @@ ftarResult_t Buffers::AllocateFor(ftarJob_t job, MemoryKind kind, uint64_t bytes
   return ftarMemRegister(job, memory_, size_, &description, &registration_);
 }
 
+ftarResult_t Buffers::AllocateOnDevice(uint64_t bytes) {
+  void* memory = nullptr;
+  if (kind_ == MemoryKind::kDevice) {
+    ftarMemDesc description = FTAR_MEM_DESC_INIT;
+    description.kind = FTAR_MEM_CUDA;
+    const ftarResult_t result = ftarMemAlloc(job_, bytes, &description, &memory);
+    if (result != FTAR_OK) return result;
+  } else if (!cuda_->Allocate(bytes, &memory)) {
+    return FTAR_ERR_DEVICE;
+  }
+  memory_ = static_cast<char*>(memory);
+  size_ = bytes;
+  return cuda_->Zero(memory, bytes) ? FTAR_OK : FTAR_ERR_DEVICE;
+}
+
+bool Buffers::MakeMirror(uint64_t bytes) {
+  if (!OnDevice() || mirror_bytes_ >= bytes) return true;
+  if (mirror_ != nullptr) cuda_->FreePinned(mirror_);
+  mirror_ = nullptr;
+  mirror_bytes_ = 0;
+  if (!cuda_->AllocatePinned(bytes, &mirror_)) return false;
+  mirror_bytes_ = bytes;
+  return true;
+}
+
+bool Buffers::Write(char* to, uint64_t bytes, const std::function<void(char*)>& write) {
+  if (!OnDevice()) return write(to), true;
+  if (!MakeMirror(bytes)) return false;
+  write(static_cast<char*>(mirror_));
+  return cuda_->Copy(to, mirror_, bytes);
+}
+
+const char* Buffers::Read(const char* from, uint64_t bytes) {
+  if (!OnDevice() || bytes == 0) return from;
+  const bool copied = MakeMirror(bytes) && cuda_->Copy(mirror_, from, bytes);
+  return copied ? static_cast<const char*>(mirror_) : nullptr;
+}
+
 void Buffers::Release() {
   if (memory_ == nullptr) return;
   if (registration_ != nullptr) ftarMemDeregister(registration_);
-  if (kind_ == MemoryKind::kLibrary) {
+  if (kind_ == MemoryKind::kLibrary || kind_ == MemoryKind::kDevice) {
     ftarMemFree(job_, memory_);
+  } else if (kind_ == MemoryKind::kDevicePlain) {
+    cuda_->Free(memory_);
   } else {
     munmap(memory_, size_);
   }
@@ -69,7 +118,7 @@ void Buffers::Release() {
 
 void Buffers::JobGone() {
   registration_ = nullptr;
-  if (kind_ != MemoryKind::kLibrary) return;
+  if (kind_ != MemoryKind::kLibrary && kind_ != MemoryKind::kDevice) return;
   memory_ = nullptr;
   size_ = 0;
 }

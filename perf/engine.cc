@@ -50,7 +50,7 @@ Engine::Engine(const Options& options, const Schedule& schedule, Session* sessio
       command_(&board->slot(0)),
       reporter_(reporter),
       striker_(board_) {
-  if (options.fresh) sampler_ = std::make_unique<Sampler>(options, arena);
+  if (options.fresh) sampler_ = std::make_unique<Sampler>(options, arena, buffers);
 }
 
 EndRecord Engine::Run() {
@@ -72,7 +72,7 @@ EndRecord Engine::Run() {
   }
   if (status == FTAR_OK) status = Drain();
   // Before anything else is called, which would replace the thread's last error.
-  if (status != FTAR_OK) text = Session::LastError();
+  if (status != FTAR_OK) text = failure_.empty() ? Session::LastError() : failure_;
   for (const Flight& flight : flights_) ftarOpRelease(flight.op);
   session_->SendCounters(last_epoch_);
   if (status == FTAR_OK && !failure_.empty()) text = failure_;
@@ -92,17 +92,35 @@ ftarResult_t Engine::RunOne(uint64_t seq) {
     case Phase::kTimed:
       // Operations that start together are started by the first of them.
       if (slot.index % RowOf(slot).aggregate != 0 && seq != session_->first_seq()) break;
-      status = BeforeTimed(seq, slot);
-      if (status != FTAR_OK) break;
-      status = options_.fresh
-                   ? Sample(seq, slot)
-                   : Post(seq, slot, RowOf(slot).aggregate - slot.index % RowOf(slot).aggregate);
+      status = TimedOp(seq, slot);
       break;
     default: status = Post(seq, slot, 1); break;
   }
   while (status == FTAR_OK && flights_.size() >= static_cast<size_t>(window_))
     status = WaitOldest();
   if (status == FTAR_OK && slot.last_of_place) status = EndPlace(slot);
+  return status;
+}
+
+ftarResult_t Engine::TimedOp(uint64_t seq, const Slot& slot) {
+  const Row& row = RowOf(slot);
+  ftarResult_t status = FTAR_OK;
+  if (slot.index == 0 && options_.OnDevice()) {
+    status = Drain();
+    block_us_ = -static_cast<int64_t>(session_->Counter("gpu_block_us"));
+  }
+  if (status == FTAR_OK) status = BeforeTimed(seq, slot);
+  if (status != FTAR_OK) return status;
+  if (options_.fresh) {
+    status = Sample(seq, slot);
+  } else if (options_.graph) {
+    status = Replay(seq, slot);
+  } else {
+    status = Post(seq, slot, row.aggregate - slot.index % row.aggregate);
+  }
+  const bool last = slot.index / row.aggregate + 1 == row.iters;
+  if (last && options_.OnDevice())
+    block_us_ += static_cast<int64_t>(session_->Counter("gpu_block_us"));
   return status;
 }
 
@@ -118,7 +136,8 @@ Engine::Flight Engine::NewPlacedFlight(uint64_t seq, const Slot& slot) const {
   Flight flight = NewFlight(seq, slot);
   const bool alike = shapes_.size() == 1;
   const uint64_t place = alike ? seq : static_cast<uint64_t>(slot.index);
-  flight.buffers = places_[place % places_.size()];
+  flight.place = place % places_.size();
+  flight.buffers = places_[flight.place];
   flight.shape = &shapes_[alike ? 0 : place % shapes_.size()];
   return flight;
 }
@@ -132,7 +151,8 @@ ftarResult_t Engine::BeginPlace(uint64_t seq, const Slot& slot) {
   place_round_ = seq;
   place_from_start_ = true;
   place_wrong_ = options_.check > 0 || options_.CheckEvery() ? 0 : -1;
-  timed_begin_ns_ = timed_end_ns_ = typical_ns_ = 0;
+  timed_begin_ns_ = timed_end_ns_ = typical_ns_ = block_us_ = 0;
+  captured_ = false;
   iteration_ns_.clear();
   return FTAR_OK;
 }
@@ -184,12 +204,15 @@ ftarResult_t Engine::PrepareBuffers(const Slot& slot) {
     const ftarResult_t status = buffers_->AllocateFor(session_->job(), options_.memory, needed);
     if (status != FTAR_OK) return status;
   }
+  if (!buffers_->MakeMirror(*std::max_element(sizes.begin(), sizes.end()))) return FailDevice();
   places_ = buffers_->Carve(sizes, options_.unaligned ? width : 0, slot.in_place);
   for (int i = 0; i < window_ && !options_.CheckEvery(); ++i) {
     Flight flight = NewFlight(place_round_, slot);
     flight.buffers = places_[i];
     flight.round = place_round_;
-    case_->fill(ContextOf(flight), shapes_[shapes_.size() == 1 ? 0 : i], flight.buffers.send);
+    flight.shape = &shapes_[shapes_.size() == 1 ? 0 : i];
+    const ftarResult_t status = FillInput(flight);
+    if (status != FTAR_OK) return status;
   }
   if (sampler_ != nullptr) PrepareSampler(slot);
   return FTAR_OK;
@@ -204,6 +227,7 @@ void Engine::PrepareSampler(const Slot& slot) {
     Flight flight = NewFlight(place_round_, slot);
     flight.shape = &shapes_[shapes_.size() == 1 ? 0 : i];
     flight.buffers = places_[i];
+    flight.place = static_cast<uint64_t>(i);
     shapes.push_back(*flight.shape);
     batch_.push_back(DescribeOp(flight));
   }
@@ -241,14 +265,14 @@ ftarResult_t Engine::RunBatch(ftarGroup_t group) {
     status =
         ftarOpStartMany(group, batch_.data(), sizeof batch_[0], batch_.size(), batch_ops_.data());
     for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) status = finish(batch_ops_[i]);
-    return status;
+    return status == FTAR_OK ? AwaitStreams() : status;
   }
   for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) {
     ftarOp_t op = nullptr;
     status = ftarOpStart(group, &batch_[i], &op);
     if (status == FTAR_OK) status = finish(op);
   }
-  return status;
+  return status == FTAR_OK ? AwaitStreams() : status;
 }
 
 // The ideal's results are checked like libftar's, and the times are for one operation.
@@ -287,6 +311,7 @@ ftarResult_t Engine::EndPlace(const Slot& slot) {
     const int64_t ops = int64_t{row.iters} * row.aggregate;
     record.time_ns = std::max<int64_t>(1, (timed_end_ns_ - timed_begin_ns_) / ops);
   }
+  if (options_.OnDevice() && place_from_start_) record.block_us = block_us_;
   if (options_.per_iteration && sampler_ == nullptr) record.times_ns = iteration_ns_;
   record.wrong = place_wrong_;
   reporter_->Send(record);
@@ -305,7 +330,8 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
     Flight flight = NewPlacedFlight(seq + i, slot);
     flight.checked = slot.phase == Phase::kCheck || options_.CheckEvery();
     flight.round = flight.checked ? seq + i : place_round_;
-    if (flight.checked) case_->fill(ContextOf(flight), *flight.shape, flight.buffers.send);
+    const ftarResult_t filled = flight.checked ? FillInput(flight) : FTAR_OK;
+    if (filled != FTAR_OK) return filled;
     descs.push_back(DescribeOp(flight));
     flights.push_back(flight);
   }
@@ -344,6 +370,9 @@ ftarResult_t Engine::WaitOldest() {
   ftarOutcome outcome = FTAR_OUTCOME_INIT;
   const ftarResult_t status = WaitFinal(flight.op, flight.seq, &outcome);
   if (!IsVerdict(status)) return status;
+  // Streams that others are on have something to do meanwhile.
+  const ftarResult_t passed = flights_.size() == 1 ? AwaitStreams() : FTAR_OK;
+  if (passed != FTAR_OK) return passed;
   if (flight.slot.phase == Phase::kTimed) NoteTime();
   flights_.pop_front();
   Deliver(flight, outcome);
@@ -419,19 +448,22 @@ uint64_t Engine::Check(const Flight& flight, const ftarOutcome& outcome, OpRecor
   if (!flight.checked) return wrong;
   const Row& row = RowOf(flight.slot);
   const OpContext context = ContextOf(flight);
+  const uint64_t width = TypeOf(row.dtype).bytes;
+  const uint64_t recv_bytes = flight.shape->recv_elements * width;
+  const char* recv = buffers_->Read(flight.buffers.recv, recv_bytes);
+  if (recv == nullptr) return wrong + std::max<uint64_t>(flight.shape->recv_elements, 1);
   // A ring adds in its own order, so with rounding only agreement can be asked of it.
   if (!options_.rounding || outcome.plan != kRingPlan)
-    wrong += case_->count_wrong(context, *flight.shape, members, flight.buffers.recv);
-  const uint64_t width = TypeOf(row.dtype).bytes;
+    wrong += case_->count_wrong(context, *flight.shape, members, recv);
+  if (case_->same_output) record->digest = XXH3_64bits(recv, recv_bytes);
   if (!flight.slot.in_place) {
     // Out of place the input is never touched.
     const ftarRedop_t redop = CollectiveOf(row.kind).reduces ? row.redop : FTAR_SUM;
+    const char* send = buffers_->Read(flight.buffers.send, flight.shape->send_elements * width);
+    if (send == nullptr) return wrong + 1;
     wrong +=
         CountWrong(InputTile(row.dtype, redop, context.my_replica, flight.round, context.values), 0,
-                   flight.shape->send_elements, flight.buffers.send);
-  }
-  if (case_->same_output) {
-    record->digest = XXH3_64bits(flight.buffers.recv, flight.shape->recv_elements * width);
+                   flight.shape->send_elements, send);
   }
   return wrong;
 }
@@ -458,6 +490,10 @@ ftarOpDesc Engine::DescribeOp(const Flight& flight) const {
   const Row& row = RowOf(flight.slot);
   ftarOpDesc desc = FTAR_OP_DESC_INIT;
   desc.kind = row.kind;
+  if (options_.OnDevice()) {
+    desc.stream_kind = FTAR_STREAM_CUDA;
+    desc.stream = buffers_->cuda()->stream(flight.place);
+  }
   if (row.kind == FTAR_BARRIER) return desc;
   desc.dtype = row.dtype;
   if (CollectiveOf(row.kind).reduces) desc.redop = row.redop;

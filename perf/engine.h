@@ -38,6 +38,7 @@ class Engine {
     uint64_t seq = 0;
     Slot slot;
     BufferPair buffers;
+    uint64_t place = 0;  // in the window
     const Shape* shape = nullptr;
     uint64_t round = 0;
     bool checked = false;
@@ -57,11 +58,18 @@ class Engine {
   void PrepareSampler(const Slot& slot);
   ftarResult_t Sample(uint64_t seq, const Slot& slot);
   ftarResult_t RunBatch(ftarGroup_t group);
+  // engine_device.cc: a GPU's part.
+  ftarResult_t Capture(const Slot& slot);
+  ftarResult_t Replay(uint64_t seq, const Slot& slot);
+  ftarResult_t AwaitStreams();
+  ftarResult_t FailDevice();
+  ftarResult_t FillInput(const Flight& flight);
   void EndSamples(RowRecord* record);
   Flight NewPlacedFlight(uint64_t seq, const Slot& slot) const;
   ftarResult_t WaitOldest();
   ftarResult_t Drain();
   ftarResult_t BeforeTimed(uint64_t seq, const Slot& slot);
+  ftarResult_t TimedOp(uint64_t seq, const Slot& slot);
   ftarResult_t LeaveNow(uint64_t seq);
   bool EndsBefore(uint64_t seq) const;
   ftarResult_t Hold(uint64_t seq, int newcomer);
@@ -107,6 +115,8 @@ class Engine {
   int64_t timed_begin_ns_ = 0, timed_end_ns_ = 0, last_done_ns_ = 0;
   int64_t typical_ns_ = 0;  // one operation of this placement, for the moment of a strike
   int64_t place_wrong_ = -1;
+  int64_t block_us_ = 0;   // of the GPU, in the timed iterations
+  bool captured_ = false;  // the graph of the placement
   std::vector<int64_t> iteration_ns_;
 
   // With --fresh.

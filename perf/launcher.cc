@@ -375,6 +375,11 @@ int RunLauncher(const Options& options, const std::vector<std::string>& argument
                ToString(fault), iterations);
     return kExitUsage;
   }
+  const std::string missing = options.OnDevice() ? Cuda::Missing(options.cuda_runtime) : "";
+  if (!missing.empty()) {
+    fmt::print(stderr, "ftar-perf: {}\n", missing);
+    return kExitUsage;
+  }
   if (!options.command.empty()) return RunCommand(options);
   if (options.churn > 0) return RunChurn(options, arguments);
   Launcher launcher(options, arguments);

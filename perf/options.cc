@@ -76,7 +76,14 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("-u,--unalign", raw->unaligned, "1: buffers one element off alignment (0)");
   app->add_option("-K,--skip_inplace", raw->skip_in_place, "1: no in-place column (0)");
   app->add_option("--placement", raw->placement, "both, in or out of place");
-  app->add_option("--memory", raw->memory, "plain, library or registered buffers");
+  app->add_option("--memory", raw->memory,
+                  "plain, library or registered buffers, or a GPU's: device, "
+                  "allocated by the library, or device-plain, by CUDA");
+  app->add_option("--streams", options->streams, "of --memory device: streams in turn (1)");
+  app->add_flag("--graph", options->graph,
+                "of --memory device: each timed iteration launches a captured graph");
+  app->add_option("--cuda-runtime", options->cuda_runtime,
+                  "of --memory device: CUDA's runtime (libcudart.so, where it is found)");
   app->add_option("--min-bw", options->min_bandwidth, "GB/s below 0.9 of which the run fails");
   app->add_option("-t,--nthreads", raw->threads, "accepted for nccl-tests' sake: only 1");
   app->add_option("-g,--ngpus", raw->gpus, "accepted for nccl-tests' sake: only 1");
@@ -243,8 +250,12 @@ std::string ReadChoices(const Raw& raw, Options* options) {
     options->memory = MemoryKind::kLibrary;
   } else if (raw.memory == "registered") {
     options->memory = MemoryKind::kRegistered;
+  } else if (raw.memory == "device") {
+    options->memory = MemoryKind::kDevice;
+  } else if (raw.memory == "device-plain") {
+    options->memory = MemoryKind::kDevicePlain;
   } else if (raw.memory != "plain") {
-    return "--memory is plain, library or registered";
+    return "--memory is plain, library, registered, device or device-plain";
   }
   if (!raw.placement.empty() && raw.placement != "both" && raw.placement != "in" &&
       raw.placement != "out") {
@@ -293,6 +304,20 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
   return "";
 }
 
+std::string CheckDevice(const Raw&, const Options& options) {
+  if (options.streams < 1 || options.streams > 64) return "--streams is 1 to 64";
+  if (!options.OnDevice()) {
+    if (!options.graph && options.streams == 1 && options.cuda_runtime.empty()) return "";
+    return "--graph, --streams and --cuda-runtime need --memory device";
+  }
+  if (options.ideal != IdealKind::kNone) return "--ideal works on the host's memory";
+  if (options.churn > 0) return "--churn works on the host's memory";
+  if (!options.graph) return "";
+  if (options.CheckEvery() || options.fresh)
+    return "--graph goes with neither --fault, --check-every, --fresh nor --buckets";
+  return options.streams == 1 ? "" : "--graph has one stream";
+}
+
 // What the ranks will use, as far as it can be said before they start.
 std::string TransportOf(const Options& options) {
   const char* inherited = std::getenv("FTAR_TRANSPORT");
@@ -327,7 +352,7 @@ std::string CheckFaults(const Raw&, const Options& options) {
 std::string Finish(const Raw& raw, Options* options) {
   for (const auto& error :
        {ReadSizes(raw, options), ReadLists(raw, options), ReadChoices(raw, options),
-        CheckRanges(raw, *options), CheckFaults(raw, *options)}) {
+        CheckRanges(raw, *options), CheckDevice(raw, *options), CheckFaults(raw, *options)}) {
     if (!error.empty()) return error;
   }
   // The same variable that nccl-tests reads.

@@ -18,7 +18,9 @@ namespace ftar::perf {
 // How the times of the ranks become the one that is printed (-a of nccl-tests).
 enum class Average { kRank0, kMean, kMin, kMax };
 
-enum class MemoryKind { kPlain, kLibrary, kRegistered };
+// kDevice: a GPU's memory, allocated by the library, so that other ranks read it where it lies;
+// kDevicePlain: allocated by CUDA, as a framework's tensors are.
+enum class MemoryKind { kPlain, kLibrary, kRegistered, kDevice, kDevicePlain };
 
 // What runs beside libftar in pairs: a program without any protocol (perf/ideal.h), or libftar
 // itself without fault tolerance, in a job of its own between the same processes.
@@ -69,6 +71,9 @@ struct Options {
   bool in_place = true;
   bool out_of_place = true;
   MemoryKind memory = MemoryKind::kPlain;
+  std::string cuda_runtime;  // a library's path; empty: CUDA's own, by name
+  int streams = 1;           // that a GPU's operations are put onto in turn
+  bool graph = false;        // a timed iteration is the launch of a graph
   double min_bandwidth = 0;  // GB/s; the run fails below 0.9 of it
 
   std::string transport = "auto";
@@ -95,6 +100,9 @@ struct Options {
   bool verbose = false;
   RankRole role;
 
+  bool OnDevice() const {
+    return memory == MemoryKind::kDevice || memory == MemoryKind::kDevicePlain;
+  }
   bool CheckEvery() const { return check_every || !faults.empty(); }
 };
 

@@ -199,9 +199,19 @@ int RunRank(const Options& options) {
     std::fprintf(stderr, "ftar-perf: no memory for what the ranks share\n");
     return kExitLibrary;
   }
+  std::unique_ptr<Cuda> cuda;
+  if (options.OnDevice()) {
+    std::string why;
+    cuda = Cuda::Open(options.cuda_runtime, options.streams, &why);
+    if (cuda == nullptr) {
+      std::fprintf(stderr, "ftar-perf: --memory device: %s\n", why.c_str());
+      return kExitUsage;
+    }
+  }
   Buffers buffers;
+  buffers.UseCuda(cuda.get());
   const int members = options.role.world > 0 ? options.role.world : 1;
-  if (!buffers.AllocatePlain(BufferBytes(options, schedule, members))) {
+  if (!options.OnDevice() && !buffers.AllocatePlain(BufferBytes(options, schedule, members))) {
     std::fprintf(stderr, "ftar-perf: no memory for the buffers\n");
     return kExitLibrary;
   }

@@ -34,9 +34,16 @@ json ToJson(const EventRecord& r) {
 }
 
 json ToJson(const RowRecord& r) {
-  return {{"t", "row"},          {"row", r.row},        {"in_place", r.in_place},
-          {"ns", r.time_ns},     {"wrong", r.wrong},    {"members", r.members},
-          {"times", r.times_ns}, {"ideal", r.ideal_ns}, {"ideal_wrong", r.ideal_wrong}};
+  return {{"t", "row"},
+          {"row", r.row},
+          {"in_place", r.in_place},
+          {"ns", r.time_ns},
+          {"wrong", r.wrong},
+          {"members", r.members},
+          {"times", r.times_ns},
+          {"ideal", r.ideal_ns},
+          {"ideal_wrong", r.ideal_wrong},
+          {"block_us", r.block_us}};
 }
 
 json ToJson(const CountersRecord& r) {
@@ -89,6 +96,7 @@ void FromJson(const json& j, RowRecord* r) {
   j.at("times").get_to(r->times_ns);
   j.at("ideal").get_to(r->ideal_ns);
   j.at("ideal_wrong").get_to(r->ideal_wrong);
+  j.at("block_us").get_to(r->block_us);
 }
 
 void FromJson(const json& j, CountersRecord* r) {

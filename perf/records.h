@@ -56,6 +56,7 @@ struct RowRecord {
   std::vector<int64_t> times_ns;  // per iteration, only with -I or --fresh
   std::vector<int64_t> ideal_ns;  // the ideal's, only with --ideal
   int64_t ideal_wrong = -1;       // part of wrong
+  int64_t block_us = -1;          // of a GPU, over all timed operations
 };
 
 inline constexpr std::array<const char*, 8> kCounterNames = {

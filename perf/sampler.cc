@@ -20,7 +20,8 @@ PairPosition PositionOf(int iters, int pairs, int index) {
   return position;
 }
 
-Sampler::Sampler(const Options& options, Arena* arena) : arena_(arena), rank_(options.role.index) {
+Sampler::Sampler(const Options& options, Arena* arena, Buffers* memory)
+    : arena_(arena), memory_(memory), on_device_(options.OnDevice()), rank_(options.role.index) {
   if (options.ideal == IdealKind::kPull || options.ideal == IdealKind::kPush)
     ideal_.emplace(arena, rank_, options.ideal == IdealKind::kPush);
 }
@@ -73,15 +74,18 @@ ftarResult_t Sampler::RunIdeal(int iterations) {
 
 ftarResult_t Sampler::Take(const std::vector<BufferPair>& buffers, const Work& work,
                            std::vector<int64_t>* times_ns) {
-  for (size_t i = 0; i < buffers.size(); ++i)
-    FillTiled(input_, 0, shapes_[i].send_elements, buffers[i].send);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const uint64_t elements = shapes_[i].send_elements;
+    const auto fill = [&](char* send) { FillTiled(input_, 0, elements, send); };
+    if (!memory_->Write(buffers[i].send, elements * width_, fill)) return FTAR_ERR_DEVICE;
+  }
   arena_->Meet(rank_);
   const int64_t begin_ns = NowNs();
   const ftarResult_t status = work();
   arena_->Stamp(rank_, begin_ns, NowNs());
   if (status != FTAR_OK) return status;
   uint64_t all = 0;
-  for (size_t i = 0; i < buffers.size(); ++i)
+  for (size_t i = 0; i < buffers.size() && !on_device_; ++i)
     all ^= ReadAll(buffers[i].recv, shapes_[i].recv_elements * width_);
   // The reading must not be found to be for nothing.
   asm volatile("" : : "r"(all) : "memory");

@@ -34,7 +34,7 @@ class Sampler {
  public:
   using Work = std::function<ftarResult_t()>;
 
-  Sampler(const Options& options, Arena* arena);
+  Sampler(const Options& options, Arena* arena, Buffers* memory);
 
   // A row in one placement: what each operation of an iteration writes and reads. `beside` is what
   // runs in pairs with it, on the same buffers; null: the ideal, or nothing.
@@ -56,6 +56,8 @@ class Sampler {
   ftarResult_t RunIdeal(int iterations);
 
   Arena* arena_;
+  Buffers* memory_;  // where libftar's buffers lie
+  const bool on_device_;
   const int rank_;
   std::optional<Ideal> ideal_;
   Work beside_;

@@ -124,6 +124,12 @@ void Session::SendCounters(uint64_t epoch) {
   reporter_->Send(record);
 }
 
+uint64_t Session::Counter(const char* name) const {
+  uint64_t value = 0;
+  ftarJobGetCounter(job_, name, &value);
+  return value;
+}
+
 std::string Session::LastError() {
   ftarErrorInfo info = FTAR_ERROR_INFO_INIT;
   if (ftarGetLastError(&info) != FTAR_OK && info.code == FTAR_OK) return "";

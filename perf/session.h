@@ -36,6 +36,7 @@ class Session {
   Layout CurrentLayout() const;
   bool HasReplica(int32_t replica) const;
   void SendCounters(uint64_t epoch);
+  uint64_t Counter(const char* name) const;
   // What the last refused call said, for a person.
   static std::string LastError();
 

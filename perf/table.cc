@@ -84,6 +84,27 @@ double CombineTimes(const std::vector<double>& times, Average average) {
   return Mean(times);
 }
 
+const char* DeviceText(const Options& options) {
+  switch (options.memory) {
+    case MemoryKind::kDevice: return "GPU memory of the library";
+    case MemoryKind::kDevicePlain: return "GPU memory";
+    default: return "host memory";
+  }
+}
+
+// The mean of the ranks.
+std::optional<double> BlockSeconds(const Row& row, const std::vector<RowRecord>& records,
+                                   int members) {
+  const double bytes = static_cast<double>(CaseOf(row.kind).shape(row, members).bytes) *
+                       (row.buckets.empty() ? row.iters * row.aggregate : row.iters);
+  std::vector<double> all;
+  for (const RowRecord& record : records) {
+    if (record.block_us >= 0) all.push_back(static_cast<double>(record.block_us) * 1000 / bytes);
+  }
+  if (all.empty() || bytes <= 0) return std::nullopt;
+  return Mean(all);
+}
+
 }  // namespace
 
 PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Average average) {
@@ -104,6 +125,7 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
         result.gap->wrong = std::max<int64_t>(result.gap->wrong, 0) + record.ideal_wrong;
     }
   }
+  result.block_seconds_per_gb = BlockSeconds(row, records, members);
   if (times.empty()) return result;
   const Case& kind = CaseOf(row.kind);
   result.time_us = CombineTimes(times, average);
@@ -144,6 +166,7 @@ std::string FormatTail(const std::optional<PlaceResult>& place) {
     text += fmt::format("  {}  {:6.3f}  {:6.3f}  {:6.3f}", FormatTime(gap.ideal_us), gap.ratio,
                         gap.interval.low, gap.interval.high);
   }
+  if (place->block_seconds_per_gb) text += fmt::format("  {:7.4f}", *place->block_seconds_per_gb);
   return text;
 }
 
@@ -155,6 +178,9 @@ std::string TailTitles(const Options& options, bool units) {
         text += fmt::format("  {:>7}", units ? "(us)" : title);
     }
   }
+  for (int place = options.out_of_place + options.in_place; options.OnDevice() && place > 0;
+       --place)
+    text += fmt::format("  {:>7}", units ? "(s)" : "SMs/GB");
   if (options.ideal == IdealKind::kNone) return text;
   if (units) return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "", "(95 %)", "");
   return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "ideal", "gap", "low", "high");
@@ -196,8 +222,8 @@ void Table::Header(const std::vector<HelloRecord>& ranks) {
       options_.aggregate, options_.check, options_.transport, options_.plan,
       options_.fault_tolerance ? "on" : "off");
   for (const HelloRecord& rank : ranks) {
-    fmt::print(out_, "#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [host memory]\n",
-               rank.rank, rank.pid, rank.host);
+    fmt::print(out_, "#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [{}]\n", rank.rank,
+               rank.pid, rank.host, DeviceText(options_));
   }
   std::fflush(out_);
 }
@@ -288,7 +314,7 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
                        {"pid", rank.pid},
                        {"hostname", rank.host},
                        {"device", 0},
-                       {"device_info", "host memory"}});
+                       {"device_info", DeviceText(options_)}});
   }
   for (const auto& [index, entry] : entries_) {
     const Row& row = schedule_.rows()[index];
@@ -307,6 +333,8 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
     for (const auto& [name, place] : places) {
       if (!*place) continue;
       j[name] = PlaceJson(**place, options_.cpu_time);
+      if ((*place)->block_seconds_per_gb)
+        j[name]["block_seconds_per_gb"] = *(*place)->block_seconds_per_gb;
       if (options_.per_iteration)
         j[std::string(name) + "_per_iter"] = PerIterationJson((*place)->times_us);
       if ((*place)->gap)

@@ -39,6 +39,8 @@ struct PlaceResult {
   std::vector<double> times_us;  // per iteration, the slowest rank's
   std::vector<double> ideal_us;  // the ideal's
   std::optional<Gap> gap;
+  // Blocks of the GPU's kernels times the time that they were there, for each GB of payload.
+  std::optional<double> block_seconds_per_gb;
 };
 
 // The gap of iterations that were taken in `pairs` pairs of blocks.

@@ -305,8 +305,8 @@ FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job);
 FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
 
 /* Leaves as planned: what this member has started ends as usual and may be waited for afterwards,
- * nobody's operation fails, later starts return FTAR_ERR_LEFT. FTAR_TIMEOUT: it goes on; call
- * again. The last member's leave ends the job. */
+ * nobody's operation fails, later starts return FTAR_ERR_LEFT. FTAR_TIMEOUT: it goes on, unless a
+ * stream has not come yet to what was called on it; call again. The last member's leave ends the job. */
 FTAR_API ftarResult_t ftarJobLeave(ftarJob_t job, int64_t timeout_ns);
 
 /* This member leaves now, as if it had died, and says why. Never blocks. Its operations end in
@@ -461,8 +461,9 @@ typedef struct {
   { sizeof(ftarStepInfo), 0, 0, 0, 0, 0, -1, 0, 0 }
 
 /* Marks the start of a step, once a step by every member; members join and leave at these marks.
- * Not a barrier. Operations started afterwards belong to it. `info` may be NULL. FTAR_ERR_ARG: a
- * step that does not follow the last one. */
+ * Not a barrier. Operations started afterwards belong to it. It waits until streams have come to
+ * the calls that were made on them; graphs that were launched must have ended. `info` may be NULL.
+ * FTAR_ERR_ARG: a step that does not follow the last one. */
 FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig* config,
                                     ftarStepInfo* info);
 /* Optional: waits for the step's operations and sums up. */

@@ -104,8 +104,8 @@ constexpr Knob kKnobs[] = {
      "bounded launches a kernel a piece, resident keeps one running that waits for pieces: "
      "quicker, "
      "for a GPU that is not shared."},
-    {K::kGpuBlocks, "gpu_blocks", I, "2", "", 1, 4, kOwn, kShown,
-     "Blocks of 512 threads of the resident kernel."},
+    {K::kGpuBlocks, "gpu_blocks", I, "2", "", 1, 1024, kOwn, kShown,
+     "Blocks of 512 threads of a kernel; the resident one has 4 at most."},
     {K::kLog, "log", E, "warn", "off|error|warn|info|debug|trace", 0, 0, kOwn, kShown,
      "How much is logged."},
     {K::kLogFile, "log_file", S, "", "", 0, 0, kOwn, kShown,

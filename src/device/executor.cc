@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <new>
 
@@ -24,11 +25,6 @@ struct Shared {
 constexpr TimeNs kSilenceMin = 100 * kMicrosecond;
 // A kernel that leaves between two polls, before it was given anything, is launched for nothing.
 constexpr TimeNs kPatience = kSecond;
-
-TimeNs Now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 // Both kinds: the bounded one is a schedule without blocks, so that every plan is launched.
 class GpuExecutor final : public Executor {
@@ -57,11 +53,13 @@ class GpuExecutor final : public Executor {
   }
   uint64_t Poll(TimeNs now) override {
     const uint64_t done = conductor_.Poll(now);
+    Measure(now);
     launcher_.Expect(done < submitted_);
     return done;
   }
   void Abort() override { conductor_.Abort(); }
   Status status() const override;
+  int64_t block_ns() override { return launcher_.meter().block_ns(); }
 
   // After the first kernel was launched, or could not be.
   Status Settle() {
@@ -73,6 +71,7 @@ class GpuExecutor final : public Executor {
   // Waits for `end`, looking at the lanes; false when the deadline is first.
   template <typename End>
   bool Await(TimeNs deadline, const End& end);
+  void Measure(TimeNs now);
   // True if the GPU will say nothing more.
   bool Hopeless() const { return !launcher_.status().ok() || conductor_.broken(); }
 
@@ -83,6 +82,13 @@ class GpuExecutor final : public Executor {
   Launcher launcher_;
   Conductor<Boxes, Launcher> conductor_;
 };
+
+void GpuExecutor::Measure(TimeNs now) {
+  launcher_.meter().Done(launcher_.Done(), now);
+  if (options_.kind != ExecutorKind::kResident) return;
+  const TimeNs stays = options_.silence_ns > 0 ? options_.silence_ns : INT64_MAX;
+  launcher_.meter().Resident(conductor_.Gone() ? 0 : options_.blocks, stays, now);
+}
 
 Status GpuExecutor::status() const {
   const Status launcher = launcher_.status();
@@ -102,7 +108,7 @@ bool GpuExecutor::Await(TimeNs deadline, const End& end) {
   std::condition_variable never;
   std::unique_lock<std::mutex> lock(mutex);
   while (!end()) {
-    const TimeNs now = Now();
+    const TimeNs now = Launcher::Now();
     if (now > deadline) return false;
     Poll(now);
     never.wait_for(lock, std::chrono::microseconds(50));
@@ -112,7 +118,7 @@ bool GpuExecutor::Await(TimeNs deadline, const End& end) {
 
 GpuExecutor::~GpuExecutor() {
   const TimeNs patience = options_.stuck_ns > 0 ? options_.stuck_ns : 10 * kSecond;
-  const TimeNs deadline = Now() + patience;
+  const TimeNs deadline = Launcher::Now() + patience;
   Abort();
   Await(deadline, [this] { return conductor_.schedule().idle() || Hopeless(); });
   conductor_.Dismiss();

@@ -44,6 +44,10 @@ class Executor {
   // longer than `stuck_ns` (given at creation). Abort and Poll may still be called.
   virtual Status status() const = 0;
 
+  // What all that costs others: blocks times the time for which they were on the GPU, as the host
+  // sees it.
+  virtual int64_t block_ns() = 0;
+
  protected:
   uint64_t submitted_ = 0;
 };

@@ -115,6 +115,11 @@ void Launcher::Core::Run() {
   ended.store(true, std::memory_order_release);
 }
 
+TimeNs Launcher::Now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
 Launcher::Launcher(Gpu* gpu, LaunchWords* words, void* control) : core_(std::make_shared<Core>()) {
   core_->gpu = gpu;
   core_->words = words;
@@ -145,6 +150,7 @@ void Launcher::Launch(const kernels::Plan& plan, uint64_t number, uint32_t epoch
   mine.job.abort_word = &core_->words->abort_epoch;
   mine.job.epoch = epoch;
   mine.job.stopped = nullptr;
+  meter_.Launch(number, mine.blocks, Now());
   Push(0, &mine, number);
 }
 

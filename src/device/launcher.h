@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "device/gpu.h"
+#include "device/meter.h"
 
 namespace ftar::device {
 
@@ -26,6 +27,7 @@ struct LaunchWords {
 class Launcher {
  public:
   static constexpr uint64_t kOutstandingMax = 64;
+  static TimeNs Now();  // CLOCK_MONOTONIC
 
   // `words` outlive what was launched; `control` is the resident kernel's, or null.
   Launcher(Gpu* gpu, LaunchWords* words, void* control);
@@ -41,6 +43,8 @@ class Launcher {
   void Abort(uint32_t epoch);
   // Through which number all are done.
   uint64_t Done() const;
+  // Of what was launched, the resident kernel apart.
+  Meter& meter() { return meter_; }
 
   // Whether somebody waits for the GPU.
   void Expect(bool work);
@@ -56,6 +60,7 @@ class Launcher {
   void Push(int blocks, const kernels::Plan* plan, uint64_t number);
 
   std::shared_ptr<Core> core_;
+  Meter meter_;
   std::thread thread_;
 };
 

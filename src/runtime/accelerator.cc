@@ -72,7 +72,7 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
   const Expected<void*> zeros = (*gpu)->AllocatePinned(kZeroBytes);
   if (!zeros.ok()) return zeros.status();
   std::unique_ptr<Accelerator> out(
-      new Accelerator(std::move(gpu.value()), std::move(executor.value()), *zeros));
+      new Accelerator(std::move(gpu.value()), std::move(executor.value()), *zeros, options.shape));
   std::vector<StagingBlock> warm;
   for (int i = 0; i < kWarmBlocks; ++i) {
     warm.push_back(out->pinned_.Take(kWarmBlockBytes));
@@ -85,10 +85,12 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
 }
 
 Accelerator::Accelerator(std::shared_ptr<device::Gpu> gpu,
-                         std::unique_ptr<device::Executor> executor, void* zeros)
+                         std::unique_ptr<device::Executor> executor, void* zeros,
+                         const kernels::Shape& shape)
     : gpu_(std::move(gpu)),
       executor_(std::move(executor)),
       zeros_(zeros),
+      shape_(shape),
       pinned_blocks_(gpu_.get(), Home::kPinned),
       device_blocks_(gpu_.get(), Home::kDevice),
       pinned_(kKeptMax, pinned_blocks_.source()),
@@ -109,8 +111,14 @@ Expected<uint64_t> Accelerator::Submit(const Expected<kernels::Plan>& plan) {
   return executor_->Submit(*plan);
 }
 
+// What is small ends sooner with fewer blocks.
+kernels::Shape Accelerator::ShapeFor(size_t bytes) const {
+  constexpr size_t kSmallBytes = 128 << 10;
+  return bytes > kSmallBytes ? shape_ : kernels::Shape();
+}
+
 Expected<uint64_t> Accelerator::Copy(void* to, const void* from, size_t bytes) {
-  return Submit(kernels::PlanCopy(from, {&to, 1}, bytes));
+  return Submit(kernels::PlanCopy(from, {&to, 1}, bytes, {}, ShapeFor(bytes)));
 }
 
 Expected<uint64_t> Accelerator::Zero(void* to, size_t bytes) {
@@ -131,7 +139,8 @@ Expected<uint64_t> Accelerator::Reduce(const reduce::SpaceReduction& reduction, 
     partial = Take(Home::kDevice, reduction.count * reduce::ElementBytes(wide));
     if (partial.data == nullptr) return Status(Code::kMemory, "no device memory for a partial sum");
   }
-  const auto plans = kernels::PlanTurns(reduction, partial.data);
+  const auto plans = kernels::PlanTurns(
+      reduction, partial.data, ShapeFor(reduction.count * reduce::ElementBytes(reduction.dtype)));
   uint64_t last = executor_->submitted();
   if (plans.ok()) {
     for (const kernels::Plan& plan : *plans) last = executor_->Submit(plan);

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "device/executor.h"
 #include "device/gpu.h"
+#include "kernels/tuning.h"
 #include "reduce/space.h"
 #include "runtime/memory.h"
 
@@ -50,6 +51,7 @@ class Accelerator {
     std::string library;  // device/load.h
     int32_t device = -1;
     device::ExecutorOptions executor;
+    kernels::Shape shape;  // of kernels that are launched
   };
   // Takes seconds: a context, kernels.
   static Expected<std::unique_ptr<Accelerator>> Open(const Options& options);
@@ -81,12 +83,14 @@ class Accelerator {
   StagingBlock Take(Home home, size_t bytes);
   void Give(Home home, StagingBlock block, TimeNs now);
   size_t bytes() const;
+  int64_t block_ns() { return executor_->block_ns(); }
 
  private:
   Accelerator(std::shared_ptr<device::Gpu> gpu, std::unique_ptr<device::Executor> executor,
-              void* zeros);
+              void* zeros, const kernels::Shape& shape);
   StagingPool& PoolOf(Home home) { return home == Home::kPinned ? pinned_ : device_; }
   Expected<uint64_t> Submit(const Expected<kernels::Plan>& plan);
+  kernels::Shape ShapeFor(size_t bytes) const;
 
   struct Returned {
     uint64_t number = 0;
@@ -97,6 +101,7 @@ class Accelerator {
   const std::shared_ptr<device::Gpu> gpu_;
   std::unique_ptr<device::Executor> executor_;
   void* const zeros_;  // pinned
+  const kernels::Shape shape_;
   GpuBlocks pinned_blocks_, device_blocks_;
   StagingPool pinned_, device_;
   std::deque<Returned> returned_;

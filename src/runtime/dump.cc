@@ -123,6 +123,8 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
       {"works", engine.works},
       {"lines", engine.lines},
       {"fast", engine.fast},
+      {"gpu_plans", engine.gpu_plans},
+      {"gpu_block_us", engine.gpu_block_us},
       {"events_dropped", events_.dropped()},
       {"pumps", pumps_},
       {"sleeps", sleeps_},

@@ -436,7 +436,10 @@ void EngineDriver::CloseInForkedChild() {
 EngineDriver::Counters EngineDriver::counters() const {
   Counters out = counters_;
   out.staging_bytes = pool_.used_bytes() + pool_.cached_bytes();
-  if (accelerator_) out.staging_bytes += accelerator_->bytes();
+  if (!accelerator_) return out;
+  out.staging_bytes += accelerator_->bytes();
+  out.gpu_plans = accelerator_->submitted();
+  out.gpu_block_us = static_cast<uint64_t>(accelerator_->block_ns() / kMicrosecond);
   return out;
 }
 

@@ -109,7 +109,7 @@ class EngineDriver {
 
   struct Counters {
     uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0,
-             lines = 0, fast = 0, staging_bytes = 0;
+             lines = 0, fast = 0, staging_bytes = 0, gpu_plans = 0, gpu_block_us = 0;
   };
   Counters counters() const;
   transport::Device::Counters device_counters() const;

@@ -163,6 +163,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void LetGo(const std::vector<OpPtr>& ops, const Status& why);
   void Hold(TimeNs now, GroupState& state, const std::vector<OpPtr>& ops);
   bool StartHeld(TimeNs now, GroupState& state);
+  bool AwaitStreams(Lock& lock, TimeNs deadline);
   void Replay(TimeNs now, const Captured& captured);
   bool PumpStreams(TimeNs now);
   void OpenGate(const OpPtr& op);

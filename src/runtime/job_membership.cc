@@ -89,14 +89,14 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   Lock lock = TakeLock();
   if (ended_.code() == Code::kLeft) return Status::Ok();
   FTAR_RETURN_IF_ERROR(CheckUsable());
-  const TimeNs now = Now();
   if (driver_->engine().phase() == engine::Phase::kJoining || place_.solo()) {
     // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered
     // first.
     const Predicate idle = [this] {
       return !ended_.ok() || destroyed_ ||
              std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
-               return entry.second.ops.empty() && entry.second.unnumbered.empty();
+               return entry.second.ops.empty() && entry.second.unnumbered.empty() &&
+                      entry.second.held.empty();
              });
     };
     leave_requested_ = true;
@@ -105,8 +105,13 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
     Settle(Now());
     return Status::Ok();
   }
-  if (!std::exchange(leave_requested_, true)) driver_->Feed(now, engine::RequestLeave{});
-  Settle(now);
+  // What was called on streams comes before the leave, though it has no number yet.
+  if (!leave_requested_ && !AwaitStreams(lock, deadline) && !forked()) {
+    return Status(Code::kTimeout, "a stream has not come to what was called on it; call again");
+  }
+  if (!std::exchange(leave_requested_, true) && ended_.ok())
+    driver_->Feed(Now(), engine::RequestLeave{});
+  Settle(Now());
   const Predicate done = [this] { return !ended_.ok() || destroyed_; };
   if (!DriveUntil(lock, done, deadline)) {
     if (forked()) return Status(Code::kForked, "this job belongs to the parent process");

@@ -62,6 +62,7 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
     options.executor.kind =
         resident ? device::ExecutorKind::kResident : device::ExecutorKind::kBounded;
     options.executor.blocks = static_cast<int>(config_.integer(KnobId::kGpuBlocks));
+    options.shape.blocks = options.executor.blocks;
     options.executor.stuck_ns = timeout_ns_;
     auto opened = Accelerator::Open(options);
     if (!opened.ok()) return opened.status();
@@ -182,7 +183,17 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
     Launch(now, op);
     any = true;
   }
+  if (held_ == 0) delivered_ = true;  // whoever waits for streams looks again
   return any;
+}
+
+// Until streams have come to all calls that were made on them; false: the deadline came first.
+bool Job::Impl::AwaitStreams(Lock& lock, TimeNs deadline) {
+  const Predicate arrived = [this] { return held_ == 0 || !ended_.ok() || destroyed_; };
+  while (!arrived() && !forked() && Now() < deadline) {
+    DriveUntil(lock, arrived, std::min(deadline, Now() + kSecond));
+  }
+  return arrived();
 }
 
 // A graph has come to a call of its own: one more operation, as if it had been called now.

@@ -24,6 +24,12 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (!driver_->engine().view()) return Status(Code::kState, "job", "the job is not ready yet");
   step_pending_ = true;
   step_answer_.reset();
+  // Calls on streams are the last step's, and have no numbers before their streams get to them.
+  AwaitStreams(lock, kNever);
+  if (const Status usable = CheckUsable(); forked() || !usable.ok()) {
+    step_pending_ = false;
+    return forked() ? Status(Code::kForked, "this job belongs to the parent process") : usable;
+  }
   const TimeNs now = Now();
   driver_->Feed(now, engine::BeginStep{request.step, request.strict});
   Settle(now);

@@ -90,6 +90,9 @@ EXPORT int cudaStreamEndCapture(void* stream, void** graph) {
 EXPORT int cudaGraphInstantiate(void** out, void* graph, unsigned long long /*flags*/) {
   return *out = new Graph(*static_cast<Graph*>(graph)), kSuccess;
 }
+EXPORT int cudaGraphInstantiateWithFlags(void** out, void* graph, unsigned long long flags) {
+  return cudaGraphInstantiate(out, graph, flags);
+}
 EXPORT int cudaGraphLaunch(void* graph, void* stream) {
   return Done(Of(stream)->PutGraph(*static_cast<Graph*>(graph)));
 }

@@ -25,6 +25,7 @@ int cudaStreamSynchronize(void* stream);
 int cudaStreamBeginCapture(void* stream, int mode);
 int cudaStreamEndCapture(void* stream, void** graph);
 int cudaGraphInstantiate(void** out, void* graph, unsigned long long flags);
+int cudaGraphInstantiateWithFlags(void** out, void* graph, unsigned long long flags);
 int cudaGraphLaunch(void* graph, void* stream);
 int cudaGraphDestroy(void* graph);
 int cudaGraphExecDestroy(void* graph);

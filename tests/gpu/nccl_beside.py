@@ -7,6 +7,7 @@ PyTorch with CUDA. Exit code: 0 ahead at every size, 1 not, 77 nothing can be me
 without device memory).
 """
 import argparse
+import glob
 import json
 import os
 import socket
@@ -76,6 +77,13 @@ def nccl(ranks, sizes, iterations, timeout):
     return {row["size"]: row["us"] for row in rows}
 
 
+def cuda_runtime():
+    """Options that name PyTorch's own CUDA runtime, where it brings one."""
+    import torch
+    found = glob.glob(os.path.join(os.path.dirname(torch.__file__), "..", "nvidia", "c*", "lib", "libcudart.so.*"))
+    return ["--cuda-runtime", os.path.realpath(found[0])] if found else []
+
+
 def ours(perf, ranks, sizes, iterations, timeout):
     """{size: microseconds} of ftar-perf in device memory, or None and why."""
     if not perf or not os.path.exists(perf):
@@ -83,7 +91,7 @@ def ours(perf, ranks, sizes, iterations, timeout):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         command = [perf, "-n", str(ranks), "--sizes", ",".join(map(str, sizes)), "--iters", str(iterations), "-z", "1", "-I", "1",
-                   "--placement", "in", "--memory", "device", "-J", report]
+                   "--placement", "in", "--memory", "device", "-J", report] + cuda_runtime()
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
@@ -92,7 +100,7 @@ def ours(perf, ranks, sizes, iterations, timeout):
             return None, "ftar-perf: " + (done.stdout.strip().splitlines() or ["nothing said"])[-1]
         with open(report, encoding="utf-8") as file:
             rows = json.load(file)["results"]
-    return {row["size"]: row["in_place"]["time"] for row in rows if row.get("in_place")}, ""
+    return {row["size"]: row["in_place_per_iter"]["p50_us"] for row in rows if row.get("in_place")}, ""
 
 
 def parse():

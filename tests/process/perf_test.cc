@@ -8,44 +8,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/process/harness.h"
+#include "tests/process/perf_run.h"
 
 namespace process {
 namespace {
 
 using nlohmann::json;
-using Arguments = std::vector<std::string>;
 
 constexpr int kWrong = 1, kUsage = 2, kHang = 3;
-
-std::string PerfPath() {
-  return std::filesystem::path(CoordinatorPath()).parent_path() / "ftar-perf";
-}
-
-struct Result {
-  int code = -1;
-  std::string text, errors;
-  json report;
-};
-
-Result RunPerf(Arguments arguments, const Variables& variables = {}) {
-  // Unique to this process, since tests run side by side, and to this run.
-  static int runs = 0;
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() /
-      ("ftar_perf_test." + std::to_string(getpid()) + "." + std::to_string(runs++) + ".json");
-  arguments.push_back("-J");
-  arguments.push_back(path);
-  Process perf(PerfPath(), arguments, variables);
-  Result result;
-  result.code = perf.WaitExit(45);
-  result.text = perf.Output();
-  result.errors = perf.Errors();
-  std::ifstream file(path);
-  if (file) result.report = json::parse(file, nullptr, /*allow_exceptions=*/false);
-  std::filesystem::remove(path);
-  return result;
-}
 
 // ---- tables
 

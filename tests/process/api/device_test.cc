@@ -421,6 +421,65 @@ TEST_P(DeviceTest, WhatIsWrongIsRefusedAndNamed) {
   EXPECT_EQ(refused(desc), "desc.device_outcome");
 }
 
+// A step's calls have no numbers before their streams have come to them, and the next step begins
+// behind them: at the same number on all members, whoever's stream is late.
+TEST_P(DeviceTest, AStepBeginsBehindWhatIsOnStreams) {
+  constexpr size_t kCount = 1000;
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  std::atomic<bool> go{false};
+  std::atomic<int> begun{0};
+  for (int i = 0; i < kMembers; ++i) {
+    ftarStepInfo step = FTAR_STEP_INFO_INIT;
+    ASSERT_EQ(ftarStepBegin(jobs_[i], nullptr, &step), FTAR_OK) << LastError().text;
+  }
+  cudaLaunchHostFunc(streams[1].get(), HoldUntil, &go);
+  ftarOp_t a = Start(0, On(streams[0], AllReduce(data0.get(), data0.get(), kCount)));
+  ftarOp_t b = Start(1, On(streams[1], AllReduce(data1.get(), data1.get(), kCount)));
+  std::array<ftarStepInfo, kMembers> steps{};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kMembers; ++i) {
+    threads.emplace_back([&, i] {
+      steps[i] = FTAR_STEP_INFO_INIT;
+      EXPECT_EQ(ftarStepBegin(jobs_[i], nullptr, &steps[i]), FTAR_OK);
+      ++begun;
+    });
+  }
+  SleepMs(300);
+  EXPECT_LT(begun, kMembers);
+  ftarGroupInfo info = FTAR_GROUP_INFO_INIT;
+  EXPECT_EQ(ftarGroupGetInfo(groups_[1], &info), FTAR_OK);
+  EXPECT_EQ(info.next_seq, 1u);
+  go = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Finish(a), FTAR_OK) << LastError().text;
+  EXPECT_EQ(Finish(b), FTAR_OK) << LastError().text;
+  EXPECT_EQ(steps[0].step, 1);
+  EXPECT_EQ(steps[1].step, 1);
+  for (const Stream& stream : streams) stream.Wait();
+  EXPECT_EQ(data0.Read(), Sum(kCount));
+}
+
+// What was called before a leave is delivered, though its stream comes later.
+TEST_P(DeviceTest, ALeaveComesBehindWhatIsOnStreams) {
+  constexpr size_t kCount = 1000;
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  std::atomic<bool> go{false};
+  cudaLaunchHostFunc(streams[1].get(), HoldUntil, &go);
+  ftarOp_t a = Start(0, On(streams[0], AllReduce(data0.get(), data0.get(), kCount)));
+  ftarOp_t b = Start(1, On(streams[1], AllReduce(data1.get(), data1.get(), kCount)));
+  EXPECT_EQ(ftarJobLeave(jobs_[1], kSecondNs / 5), FTAR_TIMEOUT);
+  go = true;
+  std::thread other([&] { EXPECT_EQ(ftarJobLeave(jobs_[0], kLongNs), FTAR_OK); });
+  EXPECT_EQ(ftarJobLeave(jobs_[1], kLongNs), FTAR_OK) << LastError().text;
+  other.join();
+  EXPECT_EQ(Finish(a), FTAR_OK) << LastError().text;
+  EXPECT_EQ(Finish(b), FTAR_OK) << LastError().text;
+  for (const Stream& stream : streams) stream.Wait();
+  EXPECT_EQ(data1.Read(), Sum(kCount));
+}
+
 // A GPU that fails is its member's failure, and no more: waits end, and say why.
 TEST_P(DeviceTest, ABrokenGpuEndsTheMember) {
   constexpr size_t kCount = 1000;
