@@ -81,7 +81,7 @@ constexpr Knob kKnobs[] = {
      "size."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the oneshot plan when plan is auto."},
-    {K::kLaneMax, "lane_max", B, "8KiB", "", 0, 16 << 10, kOwn, kShown,
+    {K::kLaneMax, "lane_max", B, "16KiB", "", 0, 16 << 10, kOwn, kShown,
      "All-reduces of the oneshot plan of at most this many bytes, and barriers, between members of "
      "one host go through shared memory in one pass; 0: none do."},
     {K::kCredit, "credit", B, "auto", "auto", 65'536, 64 * kGiB, kAgreed, kShown,

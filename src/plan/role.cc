@@ -9,7 +9,8 @@ namespace {
 
 // What a member sends grows with the members, as (n - 1) times the input, while direct stays below
 // twice the input. Two members send the same either way, and save a round.
-constexpr uint64_t kOneShotBytesMin = 4 * 1024, kOneShotSentMax = 64 * 1024;
+constexpr uint64_t kOneShotBytesMin = 4 * 1024, kOneShotSentMax = 64 * 1024,
+                   kOneShotFits = 16 * 1024;
 constexpr int kDirectMembersMax = 64;
 
 void AllBut(int members, int me, std::vector<int>* out) {
@@ -82,7 +83,10 @@ PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool de
   if (forced == PlanKind::kRing && deterministic) forced = PlanKind::kDirect;
   if (forced != PlanKind::kAuto) return forced;
   const uint64_t others = members > 1 ? static_cast<uint64_t>(members) - 1 : 1;
-  const uint64_t small = std::max(kOneShotBytesMin, kOneShotSentMax / others);
+  // Inside a host what fits into the lane costs each member one pass; more is sent for that
+  // elsewhere.
+  const uint64_t fits = std::min(kOneShotFits, 2 * kOneShotSentMax / others);
+  const uint64_t small = std::max({kOneShotBytesMin, kOneShotSentMax / others, fits});
   if (bytes <= oneshot_max_bytes.value_or(small)) return PlanKind::kOneShot;
   return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }

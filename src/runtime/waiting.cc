@@ -9,7 +9,7 @@ constexpr TimeNs kSpinNs =
     150 * kMicrosecond;                        // most hand-overs between spinning ranks are shorter
 constexpr TimeNs kYieldNs = 1 * kMillisecond;  // then others of this host get their turn
 constexpr int kCrowdedPolls = 8;
-constexpr TimeNs kCrowdedYieldNs = 60 * kMicrosecond;  // about the price of a sleep and a wake-up
+constexpr TimeNs kCrowdedYieldNs = 300 * kMicrosecond;  // a round of eight ranks on two cores
 
 }  // namespace
 
