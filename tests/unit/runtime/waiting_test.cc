@@ -29,7 +29,7 @@ TEST(NextWaitStep, WithACoreForEachRankSpinsThenYieldsThenSleeps) {
 TEST(NextWaitStep, WithMoreRanksThanCoresSpinsHardlyAtAll) {
   EXPECT_EQ(Step(5, 4, 0, 7), WaitStep::kSpin);
   EXPECT_EQ(Step(5, 4, 0, 8), WaitStep::kYield);
-  EXPECT_EQ(Step(5, 4, 59 * kMicrosecond, 8), WaitStep::kYield);
+  EXPECT_EQ(Step(5, 4, 299 * kMicrosecond, 8), WaitStep::kYield);
   EXPECT_EQ(Step(5, 4, 300 * kMicrosecond, 8), WaitStep::kSleep);
 }
 
