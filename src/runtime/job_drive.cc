@@ -19,7 +19,7 @@ namespace {
 constexpr TimeNs kLookNs = 1 * kMillisecond;
 // Looking at the coordinator's connection is a system call, and nothing of an operation comes from
 // there: who spins does it every so often, and at once after a sleep.
-constexpr TimeNs kControlNs = 20 * kMicrosecond;
+constexpr TimeNs kControlNs = 100 * kMicrosecond;
 
 void Raise(int fd) {
   const uint64_t one = 1;

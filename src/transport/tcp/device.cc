@@ -349,7 +349,8 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
           budget_bytes > 0) {
         const size_t bytes = link->OnReadable(slot, budget_bytes, now);
         budget_bytes -= std::min(budget_bytes, bytes);
-        const bool little = bytes < kHotBytesMax && link->BetweenFrames(slot);
+        // With several peers it is another one's turn, most likely.
+        const bool little = links_.size() == 1 && bytes < kHotBytesMax && link->BetweenFrames(slot);
         if (count == 1 && ready == EPOLLIN && little) hot_key_ = key;
       }
     } else if (handshakes_.contains(key)) {
