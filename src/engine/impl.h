@@ -86,6 +86,8 @@ class Engine::Impl {
   Phase phase_ = Phase::kJoining;
   Status phase_status_;
   collective::ViewPtr view_, base_;
+  collective::ViewPtr leavers_of_;  // whose leavers those are
+  std::vector<MemberId> leavers_;
   bool coordinator_up_ = false;
   bool quorum_lost_ = false;
   bool frozen_ = false;
@@ -147,7 +149,7 @@ class Engine::Impl {
   void BecomeMember();
   void BeginLeaving();
   void InstallPlanned(const wire::View& view);
-  std::vector<MemberId> Leavers() const;
+  const std::vector<MemberId>& Leavers();
   bool PassedBound(const wire::Bound& bound) const;
   void SkipWhatNobodyCalls();
   void TendLeaving();

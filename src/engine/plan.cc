@@ -160,14 +160,16 @@ void Engine::Impl::BeginLeaving() {
   if (!config_.solo) SendCoordinator(wire::LeaveRequest{});
 }
 
-std::vector<MemberId> Engine::Impl::Leavers() const {
-  std::vector<MemberId> leavers;
-  if (!view_) return leavers;
+// Looked for once a view: this is asked at every event.
+const std::vector<MemberId>& Engine::Impl::Leavers() {
+  if (leavers_of_ == view_) return leavers_;
+  leavers_of_ = view_;
+  leavers_.clear();
   for (const wire::ViewEntry& entry : view_->entries) {
     if (entry.card.shard == config_.self.shard && entry.last.kind != wire::Bound::Kind::kNone)
-      leavers.push_back(entry.card.id);
+      leavers_.push_back(entry.card.id);
   }
-  return leavers;
+  return leavers_;
 }
 
 // Everything before the bound is delivered here, so it is stable: all members have it.
@@ -218,7 +220,7 @@ void Engine::Impl::TendLeaving() {
     return;
   }
   TellLeaveReady();
-  const std::vector<MemberId> leavers = Leavers();
+  const std::vector<MemberId>& leavers = Leavers();
   if (frozen_ || leavers.empty()) return;
   const MemberId keeper = RootOf(*view_);  // who looks after the leavers
   std::set<MemberId> staying;

@@ -137,7 +137,9 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
     if (peer.card.replica == replica && peer.state == State::kMember && peer.conn == 0)
       OnLost(peer, {});
   }
-  change_due_ = true;
+  // Newcomers that were to bring the quorum back have made no links to it.
+  prepare_newcomers_.clear();
+  change_due_ = roster_changed_ = plan_due_ = true;
 }
 
 void CoordinatorMachine::ForgetNewcomer(MemberId id) {

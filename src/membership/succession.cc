@@ -56,6 +56,7 @@ void Succession::On(const StoodDown&) {
   if (!hosting_) return;
   hosting_ = following_ = dialling_ = false;
   sat_down_ = true;
+  ++times_sat_down_;
   lost_at_ = dial_at_ = now_;
   cursor_ = 0;
 }
@@ -63,15 +64,19 @@ void Succession::On(const StoodDown&) {
 // Those on the list before this one may come first; and the coordinator itself, if it was only the
 // connection that was lost. Who is known to be dead keeps nobody waiting.
 TimeNs Succession::TakeOverAt() const {
-  if (config_.founder && !host_)
-    return begun_ || looked_ < config_.looks_first ? kNever : lost_at_;
+  if (config_.founder && !host_) return begun_ || looked_ < config_.looks_first ? kNever : lost_at_;
   const auto self = std::find(successors_.begin(), successors_.end(), config_.self);
   if (self == successors_.end()) return kNever;
   int64_t before =
       std::count_if(successors_.begin(), self, [this](MemberId id) { return !Exited(id); });
   const bool counted = std::find(successors_.begin(), self, host_) != self;
   if (host_ && !counted && *host_ != config_.self && !Exited(*host_)) ++before;
-  if (sat_down_) before += static_cast<int64_t>(successors_.size());
+  if (sat_down_) {
+    // Two who know of different deaths may be even, and would step up and sit down at the same time
+    // for ever. So each waits a little more or less from time to time, by its own dice.
+    before += static_cast<int64_t>(successors_.size());
+    before += config_.incarnation >> 2 * (times_sat_down_ % 8) & 3;
+  }
   return lost_at_ + before * config_.step_ns;
 }
 

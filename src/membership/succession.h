@@ -49,10 +49,10 @@ struct CoordinatorFound {  // a connection to it is open
 };
 struct CoordinatorLeaves {};  // it has handed over and says so; CoordinatorGone follows
 struct CoordinatorGone {};
-struct DialFailed {  // nobody there, or not coordinating
+struct DialFailed {    // nobody there, or not coordinating
   bool begun = false;  // and whoever is there holds a view: it is too late to found this job
 };
-struct HostExited {    // proof that this process has ended
+struct HostExited {  // proof that this process has ended
   MemberId member;
 };
 struct StoodDown {};  // the coordinator here has, see CoordinatorReady
@@ -102,6 +102,7 @@ class Succession {
   std::optional<MemberId> host_;  // followed, or followed last
   bool following_ = false, hosting_ = false, dialling_ = false;
   bool sat_down_ = false;  // nobody listened: all others first
+  int times_sat_down_ = 0;
   TimeNs lost_at_ = 0, dial_at_ = 0;
   TimeNs gone_at_ = 0;  // when another one was lost
   size_t cursor_ = 0;

@@ -1,8 +1,11 @@
 #include "scale/account.h"
 
+#include <malloc.h>
+
 #include <ctime>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <new>
 
@@ -19,36 +22,51 @@ struct alignas(16) Mark {
 };
 static_assert(sizeof(Mark) == 16);
 
-// Small pieces are given out again as they are: a job makes and forgets hundreds of millions, and
-// malloc would spend half of the time on joining and cutting them.
-constexpr size_t kSmall = 1024, kSlab = 256 * 1024;
+// Pieces are given out again as they are: a job makes and forgets hundreds of millions, and malloc
+// would spend half of the time on joining and cutting them.
+constexpr size_t kSmall = 1024, kMiddle = 16 * 1024, kStep = 256;
+constexpr size_t kSlab = 1 << 20;
 union Piece {
   Piece* next;
   Mark mark;
 };
-Piece* spare[kSmall / sizeof(Piece) + 1];  // by size
+constexpr size_t kClasses = kSmall / sizeof(Piece) + (kMiddle - kSmall) / kStep + 1;
+Piece* spare[kClasses];
 std::byte *slab, *slab_end;
 
-size_t ClassOf(size_t bytes) { return (bytes + 2 * sizeof(Mark) - 1) / sizeof(Piece); }
+// Of a piece with its mark: to 16 bytes, and larger ones to 256.
+size_t ClassOf(size_t bytes) {
+  if (bytes <= kSmall) return (bytes + sizeof(Piece) - 1) / sizeof(Piece);
+  return kSmall / sizeof(Piece) + (bytes - kSmall + kStep - 1) / kStep;
+}
+size_t BytesOf(size_t size) {
+  constexpr size_t kLast = kSmall / sizeof(Piece);
+  return size <= kLast ? size * sizeof(Piece) : kSmall + (size - kLast) * kStep;
+}
+
+// The few large ones malloc keeps; else it would have them cleared every time.
+[[maybe_unused]] const bool kept =
+    mallopt(M_MMAP_THRESHOLD, 1 << 30) && mallopt(M_TRIM_THRESHOLD, INT_MAX);
 
 Mark* Small(size_t size) {
   if (Piece* const piece = spare[size]) {
     spare[size] = piece->next;
+    __builtin_prefetch(piece->next, /*rw=*/1);  // it was given back long ago
     return &piece->mark;
   }
-  if (static_cast<size_t>(slab_end - slab) < size * sizeof(Piece)) {
+  const size_t bytes = BytesOf(size);
+  if (static_cast<size_t>(slab_end - slab) < bytes) {
     slab = static_cast<std::byte*>(std::malloc(kSlab));
     slab_end = slab == nullptr ? slab : slab + kSlab;
     if (slab == nullptr) return nullptr;
   }
-  slab += size * sizeof(Piece);
-  return reinterpret_cast<Mark*>(slab - size * sizeof(Piece));
+  slab += bytes;
+  return reinterpret_cast<Mark*>(slab - bytes);
 }
 
 void* Allocate(size_t bytes) {
-  const bool small = bytes + sizeof(Mark) <= kSmall;
-  Mark* const mark =
-      small ? Small(ClassOf(bytes)) : static_cast<Mark*>(std::malloc(bytes + sizeof(Mark)));
+  const size_t all = bytes + sizeof(Mark);
+  Mark* const mark = all <= kMiddle ? Small(ClassOf(all)) : static_cast<Mark*>(std::malloc(all));
   if (mark == nullptr) throw std::bad_alloc();
   *mark = {bytes, at_work};
   Account& account = accounts[static_cast<int>(at_work)];
@@ -61,8 +79,9 @@ void Free(void* memory) {
   if (memory == nullptr) return;
   Mark* const mark = static_cast<Mark*>(memory) - 1;
   accounts[static_cast<int>(mark->role)].live_bytes -= mark->bytes;
-  if (mark->bytes + sizeof(Mark) > kSmall) return std::free(mark);
-  Piece** const list = &spare[ClassOf(mark->bytes)];
+  const size_t all = mark->bytes + sizeof(Mark);
+  if (all > kMiddle) return std::free(mark);
+  Piece** const list = &spare[ClassOf(all)];
   auto* const piece = reinterpret_cast<Piece*>(mark);
   piece->next = *list;
   *list = piece;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "wire/codec.h"
@@ -151,27 +152,39 @@ bool ScaleJob::RunUntil(const std::function<bool()>& done, TimeNs limit) {
   while (!done()) {
     if (queue_.empty() || queue_.begin()->first > until) return false;
     now_ = queue_.begin()->first;
-    std::deque<Event> events = std::exchange(queue_.begin()->second, {});
+    Events events = std::exchange(queue_.begin()->second, {});
     RunTick(&events);
-    if (queue_.begin()->second.empty()) queue_.erase(queue_.begin());
+    if (queue_.begin()->second.size() == 0) queue_.erase(queue_.begin());
   }
   return true;
 }
 
 // What happens in one moment at different places happens in any order, so a column's events are
 // taken together, in theirs: what its members touch is still in the processor's caches then.
-void ScaleJob::RunTick(std::deque<Event>* events) {
+void ScaleJob::RunTick(Events* events) {
   begin_.assign(static_cast<size_t>(shape_.shards) + relays_.size() + 2, 0);
-  for (const Event& event : *events) ++begin_[PlaceOf(event) + 1];
+  places_.resize(events->size());
+  for (uint32_t i = 0; i < events->size(); ++i) {
+    places_[i] = static_cast<uint32_t>(PlaceOf((*events)[i]));
+    ++begin_[places_[i] + 1];
+  }
   std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
   order_.resize(events->size());
-  for (uint32_t i = 0; i < events->size(); ++i) order_[begin_[PlaceOf((*events)[i])]++] = i;
+  for (uint32_t i = 0; i < events->size(); ++i) order_[begin_[places_[i]]++] = i;
+  constexpr uint32_t kAhead = 8;  // they lie anywhere in memory
+  std::optional<AtWork> work;
+  Role role = Role::kOther;
   uint32_t i = 0;
   for (size_t place = 0; place + 1 < begin_.size(); ++place) {
     if (i == begin_[place]) continue;
-    const AtWork work(RoleAt(place));
-    for (; i < begin_[place]; ++i)
+    if (!work || RoleAt(place) != role) {
+      work.reset();
+      work.emplace(role = RoleAt(place));
+    }
+    for (; i < begin_[place]; ++i) {
+      if (i + kAhead < order_.size()) __builtin_prefetch(&(*events)[order_[i + kAhead]]);
       std::visit([this](auto& concrete) { On(concrete); }, (*events)[order_[i]]);
+    }
   }
 }
 
@@ -229,7 +242,7 @@ void ScaleJob::SendUp(uint64_t conn, wire::Message message, Traffic* traffic) {
 void ScaleJob::On(Up& event) {
   const int64_t upper = conns_[event.conn].upper;
   if (upper < 0) {
-    Expected<wire::Message> message = wire::Decode(event.bytes);
+    Expected<wire::Message> message = wire::Decode(std::exchange(event.bytes, {}));
     if (!message.ok()) return;
     if (auto* hello = std::get_if<wire::Hello>(&*message)) {
       return FeedCoordinator(membership::Connected{event.conn, std::move(*hello)});
@@ -238,10 +251,11 @@ void ScaleJob::On(Up& event) {
   }
   Relay& relay = relays_[static_cast<size_t>(upper)];
   if (!relay.lines) return;
-  if (auto* hello = std::get_if<wire::Hello>(event.words.get())) {
+  const Words words = std::move(event.words);
+  if (auto* hello = std::get_if<wire::Hello>(words.get())) {
     FeedRelay(relay, membership::Connected{event.conn, std::move(*hello)});
   } else {
-    FeedRelay(relay, membership::Received{event.conn, std::move(*event.words)});
+    FeedRelay(relay, membership::Received{event.conn, std::move(*words)});
   }
 }
 
@@ -252,8 +266,9 @@ void ScaleJob::SendDown(membership::Outgoing outgoing, Traffic* traffic) {
 }
 
 namespace {
-// The last to read it takes it.
-wire::Message Take(std::shared_ptr<wire::Message>& words) {
+// The last to read it takes it. What is worked off is given back before the end of its moment: the
+// next words come to lie where it was, which is in the caches.
+wire::Message Take(std::shared_ptr<wire::Message> words) {
   return words.use_count() == 1 ? std::move(*words) : *words;
 }
 }  // namespace
@@ -263,9 +278,9 @@ void ScaleJob::On(Down& event) {
   if (!conn.open) return;
   if (conn.member >= 0)
     return Feed(members_[static_cast<size_t>(conn.member)],
-                engine::FromCoordinator{Take(event.words)});
+                engine::FromCoordinator{Take(std::move(event.words))});
   FeedRelay(relays_[static_cast<size_t>(conn.relay)],
-            membership::FromLine{conn.line, Take(event.words)});
+            membership::FromLine{conn.line, Take(std::move(event.words))});
 }
 
 // The upper end closes it: what was sent before arrives before.

@@ -8,11 +8,11 @@
 #define FTAR_TESTS_SIM_SCALE_JOB_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -134,11 +134,35 @@ class ScaleJob {
   using Event = std::variant<Up, Down, UpperSees, LowerSees, Dial, PeerWord, PeerFrame, LinkUp,
                              LinkLost, Wake>;
 
-  void At(TimeNs at, Event event) { queue_[at].push_back(std::move(event)); }
-  void RunTick(std::deque<Event>* events);
+  // What happens in one moment: a million and more, in blocks, since they are large.
+  class Events {
+   public:
+    template <typename T>
+    void Add(T&& event) {
+      if (size_ % kBlock == 0) blocks_.emplace_back().reserve(kBlock);
+      blocks_.back().emplace_back(std::forward<T>(event));
+      ++size_;
+    }
+    Event& operator[](size_t i) { return blocks_[i / kBlock][i % kBlock]; }
+    size_t size() const { return size_; }
+
+   private:
+    static constexpr size_t kBlock = 64;
+    std::vector<std::vector<Event>> blocks_;
+    size_t size_ = 0;
+  };
+
+  template <typename T>
+  void At(TimeNs at, T&& event) {
+    queue_[at].Add(std::forward<T>(event));
+  }
+  void RunTick(Events* events);
   size_t PlaceOf(const Event& event) const;
   Role RoleAt(size_t place) const;
-  void Next(Event event) { At(now_ + kHop, std::move(event)); }
+  template <typename T>
+  void Next(T&& event) {
+    At(now_ + kHop, std::forward<T>(event));
+  }
   void On(Up& event);
   void On(Down& event);
   void On(const UpperSees& event);
@@ -167,8 +191,8 @@ class ScaleJob {
 
   const ScaleShape shape_;
   TimeNs now_ = 0;
-  std::map<TimeNs, std::deque<Event>> queue_;
-  std::vector<uint32_t> order_, begin_;  // of a moment's events, by place
+  std::map<TimeNs, Events> queue_;
+  std::vector<uint32_t> places_, order_, begin_;  // of a moment's events, by place
   std::vector<Member> members_;
   std::vector<Relay> relays_;
   std::vector<size_t> level_begin_;  // of relays_, by level

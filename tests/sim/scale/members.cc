@@ -85,7 +85,8 @@ void ScaleJob::On(PeerWord& event) {
   const bool linked =
       std::find(member.links.begin(), member.links.end(), event.from) != member.links.end();
   const MemberId from{(event.from + 1) * 0x9e3779b97f4a7c15ULL, event.from + 1};
-  if (linked) Feed(member, engine::FromPeer{from, std::move(*event.words)});
+  const Words words = std::move(event.words);
+  if (linked) Feed(member, engine::FromPeer{from, std::move(*words)});
 }
 
 void ScaleJob::On(PeerFrame& event) {

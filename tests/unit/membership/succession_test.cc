@@ -140,6 +140,30 @@ TEST(Succession, WhoSitsDownLetsAllOthersTryFirst) {
   EXPECT_EQ(TakesOverAt(&succession, 2000), 2000 + 5 * kStep);
 }
 
+// The first of two who are left does not know that their coordinator is dead, the second does: so
+// they would be even for ever, and each find nobody when it looks.
+TEST(Succession, TwoWhoAreEvenDoNotStepUpTogetherForEver) {
+  SuccessionConfig config{Member(1), 0x1234, false, kStep, kRetry, kGrace};
+  Succession first(config);
+  config.self = Member(2);
+  config.incarnation = 0x8765;
+  Succession second(config);
+  for (Succession* one : {&first, &second}) {
+    one->Step(0, SuccessorsKnown{{Member(0), Member(1), Member(2)}});
+    one->Step(0, CoordinatorFound{Member(0)});
+  }
+  second.Step(500, HostExited{Member(0)});
+  for (Succession* one : {&first, &second}) one->Step(1000, CoordinatorGone{});
+  ASSERT_EQ(TakesOverAt(&first, 1000), TakesOverAt(&second, 1000));
+  int apart = 0;
+  for (TimeNs now = 10'000; now < 100'000; now += 10'000) {
+    for (Succession* one : {&first, &second}) one->Step(now, StoodDown{});
+    const TimeNs a = TakesOverAt(&first, now), b = TakesOverAt(&second, now);
+    if (std::max(a, b) - std::min(a, b) >= kStep) ++apart;
+  }
+  EXPECT_GE(apart, 4);
+}
+
 TEST(Succession, WhoIsNoSuccessorNeverTakesOver) {
   Succession succession = Follower(9);
   succession.Step(1000, CoordinatorGone{});
