@@ -43,7 +43,7 @@ struct alignas(128) ResidentHostLine {
   uint32_t generation = 0;   // of the kernel that is launched; set before it is
   uint32_t stop = 0;         // kernels of this generation leave
   uint32_t abort_epoch = 0;  // parts of older epochs are dropped
-  uint32_t alive = 0;        // changes while there is work
+  uint32_t alive = 0;        // changes while there is work; odd: nobody leaves for silence
   uint64_t silence_ns = 0;   // blocks leave if it has not, nor a part come, for so long; 0: never
   uint64_t patience_ns = 0;  // instead, until the first part
   uint64_t first[kResidentBlocksMax] = {};  // each block's first part; set before the launch
@@ -54,6 +54,7 @@ struct alignas(128) ResidentDeviceLine {
   uint32_t up = 0;       // the generation that has come
   uint32_t left = 0;     // the generation that has left
   uint32_t refused = 0;  // a part made no sense: the rest of it was not done
+  uint32_t heard = 0;    // the host's `alive`, as seen last
 };
 struct alignas(128) ResidentSlot {
   uint64_t number = 0;  // from 1; number % kResidentSlots is the slot's place
@@ -90,21 +91,24 @@ struct ResidentShared {
 
 // True if the block has to leave. Memory is asked every 10 us, not each time.
 template <typename Ops>
-FTAR_HD bool HasToLeave(Ops& ops, const ResidentControl& control, ResidentWatch* watch) {
+FTAR_HD bool HasToLeave(Ops& ops, ResidentControl* control, ResidentWatch* watch) {
   const uint64_t now = ops.NowNs();
   if (now - watch->looked_ns < kResidentLookNs) return false;
   watch->looked_ns = now;
-  const ResidentHostLine& host = control.host;
+  const ResidentHostLine& host = control->host;
   if (ops.LoadRelaxed(&host.stop) == watch->generation) return true;
   // A kernel has ended when all of its blocks have: one that leaves takes the others along.
   FTAR_NO_UNROLL for (int b = 0; b < kResidentBlocksMax; ++b) {
-    if (ops.LoadRelaxed(&control.device[b].left) == watch->generation) return true;
+    if (ops.LoadRelaxed(&control->device[b].left) == watch->generation) return true;
   }
   const uint32_t alive = ops.LoadRelaxed(&host.alive);
   if (alive != watch->alive) {
     watch->alive = alive;
     watch->heard_ns = now;
+    // Whoever reads an odd one here knows that the block stays until it sees another.
+    ops.StoreRelease(&control->device[ops.Block()].heard, alive);
   }
+  if ((alive & 1) != 0 && !FTAR_MUTANT(kHeldLeaves)) return false;
   return watch->silence_ns != 0 && now - watch->heard_ns > watch->silence_ns;
 }
 
@@ -118,7 +122,7 @@ FTAR_HD bool AwaitPart(Ops& ops, ResidentControl* control) {
     const uint64_t seen =
         FTAR_MUTANT(kNumberUnordered) ? ops.LoadRelaxed(word) : ops.LoadAcquire(word);
     if (seen == number) break;
-    if (HasToLeave(ops, *control, &shared->watch)) return true;
+    if (HasToLeave(ops, control, &shared->watch)) return true;
     ops.Pause();
   }
   shared->number = number;
@@ -168,6 +172,7 @@ FTAR_HD void ComeUp(Ops& ops, ResidentControl* control) {
   watch->silence_ns = ops.LoadRelaxed(&host.patience_ns);
   watch->alive = ops.LoadRelaxed(&host.alive);
   watch->looked_ns = watch->heard_ns = ops.NowNs();
+  ops.StoreRelease(&line->heard, watch->alive);
   ops.StoreRelease(&line->up, watch->generation);
 }
 

@@ -148,7 +148,9 @@
   X(kAbsentBlockServed, "crew", "hands parts to blocks that have not come or have left") \
   X(kLaunchedTwice, "crew", "launches a kernel again before all blocks of the last have left") \
   X(kCountsFromOne, "crew", "lets a new kernel begin with the first part of all") \
-  X(kLeftUndoneLost, "crew", "does not hand over again what a kernel has left undone")
+  X(kLeftUndoneLost, "crew", "does not hand over again what a kernel has left undone") \
+  X(kHeldLeaves, "hold", "leaves for silence though it has heard that it is held") \
+  X(kHoldUnheard, "hold", "takes the kernel for held before its blocks have heard it")
 // clang-format on
 
 #endif  // FTAR_BASE_MUTANT_LIST_H_

@@ -66,6 +66,30 @@ class Conductor {
     launches_->Abort(schedule_.epoch());
   }
 
+  // Held: the resident kernel is there, or about to come without any call of the driver, as soon as
+  // Stays says so, and until it is let go.
+  void Hold(bool held) {
+    if (options_.blocks == 0 || held == held_) return;
+    held_ = held;
+    launched_held_ = false;
+    boxes_->Hold(held);
+    schedule_.Hold(held);
+    Pump();
+  }
+  bool Stays() {
+    if (options_.blocks == 0) return true;
+    Listen();
+    Pump();
+    if (!held_ || !schedule_.crew_is_out()) return false;
+    for (int b = 0; b < options_.blocks; ++b) {
+      if (schedule_.block_left(b)) return false;
+      // One that has yet to come finds the host's word, if that was there before the launch.
+      const bool knows = schedule_.block_up(b) ? boxes_->Heard(b) : launched_held_;
+      if (!knows && !FTAR_MUTANT(kHoldUnheard)) return false;
+    }
+    return true;
+  }
+
   // For the end: the resident kernel leaves when nothing is outstanding.
   void Dismiss() {
     if (options_.blocks > 0) boxes_->Recall();
@@ -114,6 +138,7 @@ class Conductor {
                       static_cast<uint64_t>(options_.silence_ns),
                       static_cast<uint64_t>(options_.patience_ns),
                       [this](int block) { return schedule_.NextNumber(block); });
+      launched_held_ = held_;
       launches_->LaunchResident(options_.blocks);
     }
     for (Post post; schedule_.TakePost(&post);) {
@@ -138,6 +163,7 @@ class Conductor {
   TimeNs beat_at_ = 0;
   uint64_t motion_ = 0;
   bool broken_ = false;
+  bool held_ = false, launched_held_ = false;
 };
 
 }  // namespace ftar::device

@@ -58,6 +58,8 @@ class GpuExecutor final : public Executor {
     return done;
   }
   void Abort() override { conductor_.Abort(); }
+  void Hold(bool held) override { conductor_.Hold(held); }
+  bool Stays() override { return Hopeless() || (conductor_.Stays() && launcher_.settled()); }
   Status status() const override;
   int64_t block_ns() override { return launcher_.meter().block_ns(); }
 
@@ -119,6 +121,7 @@ bool GpuExecutor::Await(TimeNs deadline, const End& end) {
 GpuExecutor::~GpuExecutor() {
   const TimeNs patience = options_.stuck_ns > 0 ? options_.stuck_ns : 10 * kSecond;
   const TimeNs deadline = Launcher::Now() + patience;
+  conductor_.Hold(false);
   Abort();
   Await(deadline, [this] { return conductor_.schedule().idle() || Hopeless(); });
   conductor_.Dismiss();

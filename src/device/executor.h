@@ -40,6 +40,11 @@ class Executor {
   // submitted later run as usual.
   virtual void Abort() = 0;
 
+  // While it is held, and once Stays has said so, what the resident kernel knows needs no call of
+  // the driver: for whoever waits for us may keep the driver. Nothing to the bounded executor.
+  virtual void Hold(bool held) = 0;
+  virtual bool Stays() = 0;
+
   // Why nothing moves any more: kDevice after a sticky error, or when a kernel has not moved for
   // longer than `stuck_ns` (given at creation). Abort and Poll may still be called.
   virtual Status status() const = 0;

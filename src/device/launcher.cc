@@ -177,6 +177,8 @@ Status Launcher::status() const {
   return core_->failure;
 }
 
+bool Launcher::settled() const { return core_->ring.empty(); }
+
 void Launcher::Settle() {
   std::unique_lock<std::mutex> lock(core_->mutex);
   core_->changed.wait(lock, [this] { return core_->ring.empty(); });

@@ -50,6 +50,8 @@ class Launcher {
   void Expect(bool work);
   // The first thing that went wrong.
   Status status() const;
+  // All that was handed over has been launched.
+  bool settled() const;
   // Waits until all that was handed over has been launched (set-up).
   void Settle();
   // Tells the thread to end; true once it has. May be asked again.

@@ -62,7 +62,19 @@ class Mailboxes {
 
   void Abort(uint32_t epoch) { memory_.StoreRelease(&control_->host.abort_epoch, epoch); }
   void Recall() { memory_.StoreRelease(&control_->host.stop, generation_); }
-  void Beat() { memory_.StoreRelaxed(&control_->host.alive, ++alive_); }
+  void Beat() {
+    alive_ += 2;
+    memory_.StoreRelease(&control_->host.alive, alive_ | (held_ ? 1u : 0u));
+  }
+  // Held: blocks that have heard it do not leave for silence.
+  void Hold(bool held) {
+    held_ = held;
+    Beat();
+  }
+  bool Heard(int block) const {
+    const uint32_t heard = memory_.LoadAcquire(&control_->device[block].heard);
+    return heard == (alive_ | (held_ ? 1u : 0u));
+  }
 
   uint64_t Done(int block) const { return memory_.LoadAcquire(&control_->device[block].done); }
   uint64_t Moved(int block) const { return memory_.LoadAcquire(&control_->device[block].moved); }
@@ -81,6 +93,7 @@ class Mailboxes {
   Memory memory_;
   uint32_t generation_ = 0;
   uint32_t alive_ = 0;
+  bool held_ = false;
 };
 
 }  // namespace ftar::device

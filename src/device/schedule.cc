@@ -211,7 +211,7 @@ void Schedule::Withdraw() {
 // ---- the resident kernel
 
 bool Schedule::BlocksAreWanted() const {
-  if (generation_ == 0) return true;
+  if (generation_ == 0 || held_) return true;
   return std::any_of(window_.begin(), window_.end(), [](const Entry& entry) {
     return entry.resident && entry.state == State::kWaiting;
   });

@@ -55,6 +55,8 @@ class Schedule {
   void SeeBlock(int block, bool up, bool left);
   // What waits is dropped; what was handed over is awaited.
   void Abort();
+  // Held: the resident kernel is wanted, work or none.
+  void Hold(bool held) { held_ = held; }
   // `motion` changes whenever something moves on some lane.
   void Tick(TimeNs now, uint64_t motion);
 
@@ -72,6 +74,9 @@ class Schedule {
   uint32_t epoch() const { return epoch_; }
   uint32_t generation() const { return generation_; }
   bool stuck() const { return stuck_; }
+  bool crew_is_out() const { return crew_ == Crew::kOut; }
+  bool block_left(int block) const { return lanes_[static_cast<size_t>(block)].left; }
+  bool block_up(int block) const { return lanes_[static_cast<size_t>(block)].up; }
 
  private:
   enum class State { kWaiting, kRunning, kFinished };
@@ -134,6 +139,7 @@ class Schedule {
   uint32_t epoch_ = 1;
 
   Crew crew_ = Crew::kHome;
+  bool held_ = false;
   uint32_t generation_ = 0;
 
   TimeNs moved_at_ = 0;

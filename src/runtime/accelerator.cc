@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/aside.h"
 #include "device/load.h"
 #include "kernels/plan.h"
 
@@ -19,6 +20,7 @@ constexpr size_t kKeptMax = size_t{1} << 40;
 constexpr size_t kPieceBytes = 2 << 20;
 constexpr size_t kWarmBlockBytes = 1 << 20;
 constexpr int kWarmBlocks = 16;
+constexpr TimeNs kPatience = 5 * kSecond;
 
 TimeNs Clock() {
   timespec now{};
@@ -64,15 +66,18 @@ void GpuBlocks::FreeAll() {
 }
 
 Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options) {
-  Expected<std::unique_ptr<device::Gpu>> gpu = device::OpenGpu(options.library, options.device);
-  if (!gpu.ok()) return gpu.status();
-  FTAR_RETURN_IF_ERROR((*gpu)->LoadKernels());
-  auto executor = device::OpenExecutor(gpu->get(), options.executor);
+  Expected<std::unique_ptr<device::Gpu>> opened = device::OpenGpu(options.library, options.device);
+  if (!opened.ok()) return opened.status();
+  FTAR_RETURN_IF_ERROR((*opened)->LoadKernels());
+  // Before others take this member for a silent one.
+  const TimeNs patience = options.executor.stuck_ns > 0 ? options.executor.stuck_ns / 2 : kPatience;
+  const std::shared_ptr<device::Gpu> gpu = device::CallAside(std::move(*opened), patience);
+  auto executor = device::OpenExecutor(gpu.get(), options.executor);
   if (!executor.ok()) return executor.status();
-  const Expected<void*> zeros = (*gpu)->AllocatePinned(kZeroBytes);
+  const Expected<void*> zeros = gpu->AllocatePinned(kZeroBytes);
   if (!zeros.ok()) return zeros.status();
   std::unique_ptr<Accelerator> out(
-      new Accelerator(std::move(gpu.value()), std::move(executor.value()), *zeros, options.shape));
+      new Accelerator(gpu, std::move(executor.value()), *zeros, options.shape));
   std::vector<StagingBlock> warm;
   for (int i = 0; i < kWarmBlocks; ++i) {
     warm.push_back(out->pinned_.Take(kWarmBlockBytes));
@@ -81,6 +86,9 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
     }
   }
   for (const StagingBlock& block : warm) out->pinned_.Give(block, 0);
+  // First pieces, from which what is small is cut.
+  out->pinned_.Give(out->pinned_.Take(4096), 0);
+  out->device_.Give(out->device_.Take(4096), 0);
   return out;
 }
 

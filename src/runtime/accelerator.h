@@ -75,6 +75,8 @@ class Accelerator {
   bool Poll(TimeNs now);
   Status status() const { return executor_->status(); }
   void Abort() { executor_->Abort(); }
+  void Hold(bool held) { executor_->Hold(held); }
+  bool Stays() { return executor_->Stays(); }
   // Until all that was submitted is done, or `limit_ns` are over, or nothing moves any more. False:
   // something may still be running.
   bool Drain(TimeNs limit_ns);

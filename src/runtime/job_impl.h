@@ -164,6 +164,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Hold(TimeNs now, GroupState& state, const std::vector<OpPtr>& ops);
   bool StartHeld(TimeNs now, GroupState& state);
   bool AwaitStreams(Lock& lock, TimeNs deadline);
+  void CloseGate(const OpPtr& op);
+  void LetKernelGo(const OpPtr& op);
   void Replay(TimeNs now, const Captured& captured);
   bool PumpStreams(TimeNs now);
   void OpenGate(const OpPtr& op);
@@ -257,6 +259,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::unique_ptr<GatePool> gates_;
   std::vector<Captured> captured_;
   size_t held_ = 0;        // in all groups
+  size_t closed_gates_ = 0;
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_

@@ -17,6 +17,8 @@ namespace {
 // How often somebody looks whether a stream has arrived: more rarely the longer none has.
 constexpr TimeNs kLookMinNs = 10 * kMicrosecond;
 constexpr TimeNs kLookMaxNs = 500 * kMicrosecond;
+// So long a call waits for the resident kernel to stay; it goes on without.
+constexpr TimeNs kStayNs = 20 * kMillisecond;
 
 device::Gate::Outcome ToGate(const collective::Outcome& outcome) {
   device::Gate::Outcome out;
@@ -135,6 +137,11 @@ Status Job::Impl::EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops) {
       const Expected<device::Gate*> gate = gates_->Take();
       if (!gate.ok()) return gate.status();
       op->gate = *gate;
+      if (!*captured) CloseGate(op);
+      const Predicate stays = [this] {
+        return driver_->accelerator()->Stays() || !ended_.ok() || destroyed_;
+      };
+      if (!*captured) DriveUntil(lock, stays, Now() + kStayNs);
     }
     op->in_graph = *captured;
     const Status put = gpu->EnqueueGate(op->request.stream, op->gate, op->request.device_outcome);
@@ -154,10 +161,23 @@ Status Job::Impl::EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops) {
   return Status::Ok();
 }
 
+// As long as a stream waits, somebody's cudaFree may keep the driver: kernels that need no launch
+// are to be there.
+void Job::Impl::CloseGate(const OpPtr& op) {
+  op->holds = true;
+  if (closed_gates_++ == 0) driver_->accelerator()->Hold(true);
+}
+
+void Job::Impl::LetKernelGo(const OpPtr& op) {
+  if (!std::exchange(op->holds, false) || --closed_gates_ > 0) return;
+  if (driver_->accelerator() != nullptr) driver_->accelerator()->Hold(false);
+}
+
 // A call that fails after its stream's side is there: the stream passes.
 void Job::Impl::LetGo(const std::vector<OpPtr>& ops, const Status& why) {
   for (const OpPtr& op : ops) {
     if (op->gate == nullptr) continue;
+    LetKernelGo(op);
     gates_->Open(std::exchange(op->gate, nullptr), Refused(why), op->in_graph);
   }
 }
@@ -206,6 +226,7 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
       const OpPtr op = made->front();
       op->gate = captured.gate;
       op->in_graph = true;
+      CloseGate(op);
       groups_[captured.group->key].held.push_back({op, true});
       ++held_;
     }
@@ -231,6 +252,7 @@ bool Job::Impl::PumpStreams(TimeNs now) {
 }
 
 void Job::Impl::OpenGate(const OpPtr& op) {
+  LetKernelGo(op);
   gates_->Open(std::exchange(op->gate, nullptr), ToGate(op->outcome), op->in_graph);
 }
 

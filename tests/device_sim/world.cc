@@ -139,7 +139,7 @@ std::string World::Run(uint64_t seed) {
   resident_now_ = 0;
   kernels_ = 0;
   launch_epoch_ = 0;
-  host_ended_ = false;
+  host_ended_ = stays_ = false;
   truth_.assign(kCells, std::nullopt);
   submitted_.clear();
   before_round_ = 0;
@@ -254,6 +254,7 @@ void World::PlayHost() {
     CheckCells();
     before_round_ += submitted_.size();
     submitted_.clear();
+    if (weather_.pause_steps > 0 && random_.Chance(0.5)) HoldSome();
     if (weather_.pause_steps > 0) WaitSome(weather_.pause_steps);
   }
   conductor_->Dismiss();
@@ -266,6 +267,20 @@ void World::PlayHost() {
 
 void World::WaitSome(uint64_t steps) {
   for (const uint64_t end = step_ + random_.Below(steps + 1); step_ < end;) Step();
+}
+
+// Nobody leaves for silence meanwhile, though the host stands still: not it, nor a launch, is
+// needed.
+void World::HoldSome() {
+  conductor_->Hold(true);
+  for (const uint64_t end = step_ + 4000; step_ < end && !stays_; stays_ = conductor_->Stays()) {
+    conductor_->Poll(static_cast<TimeNs>(NowNs()));
+    Step();
+  }
+  WaitSome(3 * weather_.pause_steps);
+  if (stays_ && !conductor_->Stays()) Fail("stays: what was held is not there");
+  stays_ = false;
+  conductor_->Hold(false);
 }
 
 void World::PlayRound() {
@@ -473,6 +488,7 @@ void World::EndThread(Block* block) {
   ++block->gone;
   if (block->arrived > 0) Fail("together: a thread has left its block, and others wait for it");
   if (block->gone < block->threads.size()) return;
+  if (stays_) Fail("stays: a block has left while it was held");
   --resident_now_;
   StartBlocks();
 }

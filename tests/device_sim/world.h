@@ -155,6 +155,7 @@ class World {
   void PlayHost();
   void PlayRound();
   void WaitSome(uint64_t steps);
+  void HoldSome();
   void SubmitPlan();
   void AbortPlans();
   void Drain();
@@ -193,6 +194,7 @@ class World {
   uint32_t launch_epoch_ = 0;
   std::deque<std::unique_ptr<Block>> waiting_;  // for a multiprocessor
   std::vector<std::unique_ptr<Block>> present_;
+  bool stays_ = false;  // the host has been told that nobody leaves
   int kernels_ = 0;
   int resident_now_ = 0;
 };

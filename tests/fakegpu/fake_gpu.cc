@@ -34,6 +34,8 @@ bool Reach(kernels::Job* job) {
   return good;
 }
 
+using Locked = std::lock_guard<std::mutex>;
+
 class FakeGpu : public device::Gpu {
  public:
   FakeGpu() {
@@ -51,19 +53,32 @@ class FakeGpu : public device::Gpu {
     return FakeMemory::Get().Holds(address, bytes);
   }
   Expected<device::SharedBlock> AllocateShared(size_t bytes) override {
+    const Locked lock(DriverLock());
     return FakeMemory::Get().AllocateDevice(bytes);
   }
-  Status FreeShared(void* address) override { return FakeMemory::Get().FreeDevice(address); }
+  Status FreeShared(void* address) override {
+    const Locked lock(DriverLock());
+    return FakeMemory::Get().FreeDevice(address);
+  }
   Expected<void*> Import(int descriptor, size_t bytes) override {
+    const Locked lock(DriverLock());
     return FakeMemory::Get().Import(descriptor, bytes);
   }
-  Status Unmap(void* address) override { return FakeMemory::Get().FreeDevice(address); }
+  Status Unmap(void* address) override {
+    const Locked lock(DriverLock());
+    return FakeMemory::Get().FreeDevice(address);
+  }
   Expected<void*> AllocatePinned(size_t bytes) override {
+    const Locked lock(DriverLock());
     return FakeMemory::Get().AllocatePinned(bytes);
   }
-  Status FreePinned(void* address) override { return FakeMemory::Get().FreePinned(address); }
+  Status FreePinned(void* address) override {
+    const Locked lock(DriverLock());
+    return FakeMemory::Get().FreePinned(address);
+  }
 
   Status EnqueueGate(device::StreamHandle stream, device::Gate* gate, void* outcome) override {
+    const Locked lock(DriverLock());
     return PutGate(static_cast<Stream*>(stream), gate, outcome) ? Status::Ok() : Broken();
   }
   Expected<bool> Captures(device::StreamHandle stream) override {
@@ -74,6 +89,7 @@ class FakeGpu : public device::Gpu {
   Status LoadKernels() override { return Health(); }
   Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) override {
     kernels::Plan copy = plan;
+    const Locked lock(DriverLock());
     const bool put = kernels_.Put([copy, done, seq]() mutable {
       if (copy.blocks > 0 && (!Reach(&copy.job) || !kernels::RunOnHost(copy).ok())) {
         return SetMood(Mood::kBroken);
@@ -83,7 +99,9 @@ class FakeGpu : public device::Gpu {
     return put ? Status::Ok() : Broken();
   }
   Status LaunchResident(void* control, int blocks) override {
+    const Locked lock(DriverLock());
     if (CurrentMood() == Mood::kBroken) return Broken();
+    CountKernels(1);
     std::thread([control, blocks] {
       kernels::RunResidentOnHost(control, blocks, [](kernels::Job* job) {
         while (CurrentMood() == Mood::kHung) {
@@ -93,10 +111,14 @@ class FakeGpu : public device::Gpu {
         if (!good) SetMood(Mood::kBroken);
         return good;
       });
+      CountKernels(-1);
     }).detach();
     return Status::Ok();
   }
-  Status Health() override { return CurrentMood() == Mood::kBroken ? Broken() : Status::Ok(); }
+  Status Health() override {
+    const Locked lock(DriverLock());
+    return CurrentMood() == Mood::kBroken ? Broken() : Status::Ok();
+  }
 
  private:
   device::Facts facts_;

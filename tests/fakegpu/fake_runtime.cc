@@ -10,6 +10,9 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+using ftar::fakegpu::AwaitIdleGpu;
+using ftar::fakegpu::CurrentMood;
+using ftar::fakegpu::DriverLock;
 using ftar::fakegpu::FakeMemory;
 using ftar::fakegpu::Graph;
 using ftar::fakegpu::Mood;
@@ -34,6 +37,8 @@ void* Anywhere(const void* address) {
   return reachable == nullptr ? const_cast<void*>(address) : reachable;
 }
 
+using Locked = std::lock_guard<std::mutex>;
+
 int Done(bool good) { return good ? kSuccess : kIllegalAddress; }
 
 }  // namespace
@@ -42,19 +47,25 @@ EXPORT int cudaGetDeviceCount(int* count) { return *count = 1, kSuccess; }
 EXPORT int cudaSetDevice(int device) { return device == 0 ? kSuccess : kInvalidValue; }
 
 EXPORT int cudaMalloc(void** out, size_t bytes) {
+  const Locked lock(DriverLock());
   const auto block = FakeMemory::Get().AllocateDevice(bytes);
   if (!block.ok()) return kOutOfMemory;
   return *out = block->address, kSuccess;
 }
 EXPORT int cudaFree(void* address) {
+  const Locked lock(DriverLock());
+  AwaitIdleGpu();
   return FakeMemory::Get().FreeDevice(address).ok() ? kSuccess : kInvalidValue;
 }
 EXPORT int cudaMallocHost(void** out, size_t bytes) {
+  const Locked lock(DriverLock());
   const auto block = FakeMemory::Get().AllocatePinned(bytes);
   if (!block.ok()) return kOutOfMemory;
   return *out = *block, kSuccess;
 }
 EXPORT int cudaFreeHost(void* address) {
+  const Locked lock(DriverLock());
+  AwaitIdleGpu();
   return FakeMemory::Get().FreePinned(address).ok() ? kSuccess : kInvalidValue;
 }
 
@@ -79,6 +90,10 @@ EXPORT int cudaStreamDestroy(void* stream) {
   delete static_cast<Stream*>(stream);
   return kSuccess;
 }
+EXPORT int cudaDeviceSynchronize() {
+  AwaitIdleGpu();
+  return Done(CurrentMood() == Mood::kWell);
+}
 EXPORT int cudaStreamSynchronize(void* stream) { return Done(Of(stream)->Wait()); }
 
 EXPORT int cudaStreamBeginCapture(void* stream, int /*mode*/) {
@@ -101,6 +116,12 @@ EXPORT int cudaGraphExecDestroy(void* graph) { return cudaGraphDestroy(graph); }
 
 EXPORT const char* cudaGetErrorString(int error) {
   return error == kSuccess ? "no error" : "an error of the fake GPU";
+}
+
+// As the first launch of a kernel that is loaded lazily.
+EXPORT void fakeGpuLoadModule() {
+  const Locked lock(DriverLock());
+  AwaitIdleGpu();
 }
 
 // What no real one has: moods, and what is still allocated.

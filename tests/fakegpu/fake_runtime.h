@@ -21,6 +21,7 @@ int cudaMemsetAsync(void* to, int value, size_t bytes, void* stream);
 int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* user);
 int cudaStreamCreateWithFlags(void** out, unsigned flags);
 int cudaStreamDestroy(void* stream);
+int cudaDeviceSynchronize(void);
 int cudaStreamSynchronize(void* stream);
 int cudaStreamBeginCapture(void* stream, int mode);
 int cudaStreamEndCapture(void* stream, void** graph);
@@ -36,6 +37,9 @@ const char* cudaGetErrorString(int error);
 void fakeGpuBreak(void);
 void fakeGpuHang(void);
 void fakeGpuHeal(void);
+/* The first launch of a lazily loaded kernel: it holds the driver's lock until the GPU is idle, and
+ * so do cudaFree and cudaFreeHost here. */
+void fakeGpuLoadModule(void);
 /* How much is allocated, and how much of other processes has been mapped so far. */
 size_t fakeGpuAllocations(void);
 size_t fakeGpuImports(void);

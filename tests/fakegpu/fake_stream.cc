@@ -1,8 +1,10 @@
 #include "fake_stream.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "fake_memory.h"
@@ -11,6 +13,24 @@ namespace ftar::fakegpu {
 namespace {
 
 std::atomic<Mood> mood{Mood::kWell};
+std::atomic<int> kernels{0};
+
+// Of all streams that there are. Never destroyed: streams may outlive main.
+struct Streams {
+  std::mutex mutex;
+  std::set<Stream*> all;
+};
+Streams& AllStreams() {
+  static auto* const streams = new Streams;
+  return *streams;
+}
+
+bool GpuIsIdle() {
+  Streams& streams = AllStreams();
+  const std::lock_guard<std::mutex> lock(streams.mutex);
+  if (kernels.load() > 0) return false;
+  return std::all_of(streams.all.begin(), streams.all.end(), [](Stream* s) { return s->idle(); });
+}
 
 void Doze() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
@@ -19,9 +39,29 @@ void Doze() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 void SetMood(Mood wanted) { mood.store(wanted); }
 Mood CurrentMood() { return mood.load(); }
 
-Stream::Stream() : thread_([this] { Main(); }) {}
+std::mutex& DriverLock() {
+  static auto* const lock = new std::mutex;
+  return *lock;
+}
+
+void AwaitIdleGpu() {
+  while (CurrentMood() != Mood::kBroken && !GpuIsIdle()) Doze();
+}
+
+void CountKernels(int more) { kernels.fetch_add(more); }
+
+Stream::Stream() : thread_([this] { Main(); }) {
+  Streams& streams = AllStreams();
+  const std::lock_guard<std::mutex> lock(streams.mutex);
+  streams.all.insert(this);
+}
 
 Stream::~Stream() {
+  {
+    Streams& streams = AllStreams();
+    const std::lock_guard<std::mutex> lock(streams.mutex);
+    streams.all.erase(this);
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -74,6 +114,11 @@ Graph Stream::EndCapture() {
 bool Stream::capturing() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return capturing_;
+}
+
+bool Stream::idle() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !busy_ && queue_.empty();
 }
 
 void Stream::Main() {

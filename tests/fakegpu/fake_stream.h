@@ -27,6 +27,14 @@ enum class Mood { kWell, kBroken, kHung };
 void SetMood(Mood mood);
 Mood CurrentMood();
 
+// What the driver holds while it launches, allocates or frees. A call that frees memory, or loads a
+// module, holds it until everything that was put onto any stream is done, as the real one may.
+std::mutex& DriverLock();
+// Until nothing runs on the GPU and no stream holds anything, or the GPU is broken.
+void AwaitIdleGpu();
+// A kernel that is on no stream of these.
+void CountKernels(int more);
+
 class Stream {
  public:
   Stream();
@@ -43,6 +51,7 @@ class Stream {
   void BeginCapture();
   Graph EndCapture();
   bool capturing();
+  bool idle();
 
  private:
   void Main();

@@ -480,6 +480,80 @@ TEST_P(DeviceTest, ALeaveComesBehindWhatIsOnStreams) {
   EXPECT_EQ(data1.Read(), Sum(kCount));
 }
 
+// ---- user code that keeps the driver meanwhile
+
+void FreeSomething() {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 100), 0);
+  ASSERT_EQ(cudaFree(memory), 0);
+}
+
+// The resident kernel is there as long as a stream waits, and needs no driver. The bounded
+// executor's launch would wait for the lock: AMemberWhoseDriverIsKeptIsOutInTime.
+TEST_P(DeviceTest, FreeingLoadingAndSynchronisingWhileStreamsWait) {
+  const bool resident = std::string(GetParam().executor) == "resident";
+  constexpr size_t kCount = 3000;
+  for (auto* meddle :
+       {&FreeSomething, &fakeGpuLoadModule, +[] { EXPECT_EQ(cudaDeviceSynchronize(), 0); }}) {
+    const bool locks = meddle == &FreeSomething || meddle == &fakeGpuLoadModule;
+    if (locks && !resident) continue;
+    OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+    std::array<Stream, kMembers> streams;
+    std::atomic<bool> go{true};
+    for (int round = 0; round < 20; ++round) {
+      std::array<ftarOp_t, kMembers> ops{};
+      // At times one stream is late, for longer than the kernel stays where there is nothing to do.
+      go = round % 4 != 0;
+      cudaLaunchHostFunc(streams[1].get(), HoldUntil, &go);
+      for (int i = 0; i < kMembers; ++i) {
+        const OnGpu& data = i == 0 ? data0 : data1;
+        ftarOpDesc desc = On(streams[i], AllReduce(data.get(), data.get(), kCount));
+        desc.redop = FTAR_AVG;
+        ops[i] = Start(i, desc);
+      }
+      std::thread user(meddle);
+      if (!go) SleepMs(20);
+      go = true;
+      for (ftarOp_t op : ops) ASSERT_EQ(Finish(op), FTAR_OK) << round << " " << LastError().text;
+      user.join();
+    }
+    for (const Stream& stream : streams) stream.Wait();
+    std::vector<float> mean = Sum(kCount);
+    for (float& value : mean) value /= 2;
+    EXPECT_EQ(data0.Read(), mean);
+    EXPECT_EQ(data1.Read(), mean);
+  }
+}
+
+// Nobody waits for ever: not the operation, nor whoever called cudaFree, nor the job's own calls.
+TEST_P(DeviceTest, AMemberWhoseDriverIsKeptIsOutInTime) {
+  if (std::string(GetParam().executor) == "resident") return;  // it needs none
+  constexpr size_t kCount = 100'000;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  std::array<Stream, kMembers> streams;
+  std::atomic<bool> go{true};
+  ftarOp_t a = nullptr, b = nullptr;
+  const auto start = [&] {
+    cudaLaunchHostFunc(streams[1].get(), HoldUntil, &go);
+    a = Start(0, On(streams[0], AllReduce(data0.get(), data0.get(), kCount)));
+    b = Start(1, On(streams[1], AllReduce(data1.get(), data1.get(), kCount)));
+  };
+  start();  // what operations need is there afterwards
+  EXPECT_EQ(Finish(a), FTAR_OK);
+  EXPECT_EQ(Finish(b), FTAR_OK);
+  go = false;
+  start();
+  std::thread user(&FreeSomething);  // has the lock, and both streams wait
+  SleepMs(50);
+  go = true;
+  const double begun = NowSeconds();
+  EXPECT_EQ(Finish(a), FTAR_ERR_DEVICE);
+  EXPECT_EQ(Finish(b), FTAR_ERR_DEVICE);
+  EXPECT_LT(NowSeconds() - begun, 8);
+  user.join();
+  for (const Stream& stream : streams) stream.Wait();
+}
+
 // A GPU that fails is its member's failure, and no more: waits end, and say why.
 TEST_P(DeviceTest, ABrokenGpuEndsTheMember) {
   constexpr size_t kCount = 1000;
