@@ -21,19 +21,19 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
   if (fast_.view == current_ && fast_era_ == era_) return true;
   fast_.view = nullptr;
   if (!current_ || ViewFor(seq, step) != current_) return false;
-  const auto is_settled = [&](const wire::ViewEntry& entry) {
-    return entry.card.shard != config_.shard ||
-           (entry.last.kind == wire::Bound::Kind::kNone && entry.Contains(config_.key, seq, step));
-  };
-  if (!std::ranges::all_of(current_->entries, is_settled)) return false;
-  fast_.members = MembersOf(*current_, seq, step, std::move(fast_.members));
-  if (fast_.members.size() < 2) return false;
+  fast_.members.clear();
   fast_.lane.segments.clear();
-  for (const MemberId id : fast_.members) {
+  for (const wire::ViewEntry& entry : current_->entries) {
+    const MemberId id = entry.card.id;
+    if (entry.card.shard != config_.shard) continue;
+    if (entry.last.kind != wire::Bound::Kind::kNone || !entry.Contains(config_.key, seq, step))
+      return false;
     const int segment = config_.lane->SegmentOf(id);
     if (segment < 0 || (id != config_.self && !Ready(id))) return false;
+    fast_.members.push_back(id);
     fast_.lane.segments.push_back(segment);
   }
+  if (fast_.members.size() < 2) return false;
   fast_.me =
       static_cast<int>(std::ranges::find(fast_.members, config_.self) - fast_.members.begin());
   fast_.view = current_;
