@@ -76,7 +76,10 @@ constexpr const char* kHandOvers =
     "hosted=1,shards=1,leaves=2,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
     "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0";
 constexpr Where kWhere[] = {
-    {Mutant::kHandsOverUnheld, kHandOvers},
+    {Mutant::kHandsOverUnheld,
+     "hosted=1,shards=1,leaves=2,joins=2,replicas=3,kills=0,stops=0,hangs=0,aborts=0,cuts=0,"
+     "partitions=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0,"
+     "skew=1,delay_max_us=5000,lanes=0,window=1"},
     {Mutant::kLeavesUnreplaced, kHandOvers},
     {Mutant::kCutOffIsDeath,
      "cutoffs=1,hosted=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,"
@@ -98,15 +101,21 @@ constexpr Where kWhere[] = {
     {Mutant::kDeadVote,
      "hosted=1,replicas=3,partitions=3,kills=2,coordinator_restarts=2,cuts=0,leaves=0,joins=0"},
     {Mutant::kLaneSlotReused, "lanes=1,window=15,hosted=0"},
+    {Mutant::kLaneScanDelivers,
+     "lanes=1,hosted=0,stops=6,ambushes=4,kills=3,window=6,ops_per_step=0,leaves=0,joins=3,"
+     "replicas=5,work_delay_max_us=20000,mismatch=0"},
+    {Mutant::kRelayBrokenKept,
+     "behind,joins=3,coordinator_restarts=2,ambushes=4,kills=2,relay_losses=0,leaves=0"},
+    {Mutant::kGoneLeaverAwaited, "hosted=1"},
     {Mutant::kInstalledBaseAlone,
      "hosted=1,replicas=2,partitions=3,joins=3,coordinator_restarts=2,cuts=0,leaves=0"},
 };
 
 const char* WeatherFor(const PlantedMistake& mistake) {
-  if (std::string_view(mistake.name).starts_with("kRelay")) return "behind";
   const auto* const found = std::ranges::find(kWhere, mistake.mutant, &Where::mistake);
   if (found != std::end(kWhere)) return found->weather;
   const std::string_view name = mistake.name;
+  if (name.starts_with("kRelay")) return "behind";
   return name.starts_with("kLane") || name.starts_with("kFast") ? "lanes=1,hosted=0" : "";
 }
 
