@@ -3,7 +3,10 @@
 // before a kernel reads it.
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "reduce/reduce.h"
 #include "runtime/engine_driver.h"
@@ -21,6 +24,15 @@ constexpr uint64_t kStagedBit = uint64_t{1} << 63;
 // Links lend no less.
 constexpr uint64_t kLentBytesMin = 4096;
 constexpr TimeNs kQuietNs = 200 * kMillisecond;
+
+// A GPU that does not move may go on one day, in the middle of reading this: if it were unmapped by
+// then, the user's context would break.
+void KeepForGood(std::shared_ptr<const void> memory) {
+  static auto* const kept_mutex = new std::mutex;
+  static auto* const kept = new std::vector<std::shared_ptr<const void>>;
+  const std::lock_guard<std::mutex> lock(*kept_mutex);
+  kept->push_back(std::move(memory));
+}
 
 bool Same(const BufferRef& a, const BufferRef& b) {
   return a.kind == b.kind && a.id == b.id && a.offset == b.offset && a.bytes == b.bytes;
@@ -292,10 +304,14 @@ void EngineDriver::DropWaiting(GroupKey group, Seq seq) {
 // This member is out, and its user's memory is the user's again: nothing of ours touches it any
 // more, unless the GPU itself has failed.
 void EngineDriver::QuietAccelerator() {
-  device_works_.clear();
+  std::deque<DeviceWork> works = std::exchange(device_works_, {});
   if (accelerator_->Drain(kQuietNs)) return;
   accelerator_->Abort();
-  if (accelerator_->Drain(kQuietNs) || !accelerator_->status().ok()) return;
+  if (accelerator_->Drain(kQuietNs)) return;
+  for (const DeviceWork& work : works) {
+    for (const auto& lent : work.lent) KeepForGood(lent);
+  }
+  if (!accelerator_->status().ok()) return;
   log_->Error("runtime", "the GPU does not let go of what it was given");
 }
 

@@ -128,5 +128,8 @@ EXPORT void fakeGpuLoadModule() {
 EXPORT void fakeGpuBreak() { SetMood(Mood::kBroken); }
 EXPORT void fakeGpuHang() { SetMood(Mood::kHung); }
 EXPORT void fakeGpuHeal() { SetMood(Mood::kWell); }
+EXPORT void fakeGpuHealIfHung() {
+  if (CurrentMood() == Mood::kHung) SetMood(Mood::kWell);
+}
 EXPORT size_t fakeGpuImports() { return FakeMemory::Get().imports(); }
 EXPORT size_t fakeGpuAllocations() { return FakeMemory::Get().allocations(); }

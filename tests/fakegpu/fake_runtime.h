@@ -37,6 +37,7 @@ const char* cudaGetErrorString(int error);
 void fakeGpuBreak(void);
 void fakeGpuHang(void);
 void fakeGpuHeal(void);
+void fakeGpuHealIfHung(void);
 /* The first launch of a lazily loaded kernel: it holds the driver's lock until the GPU is idle, and
  * so do cudaFree and cudaFreeHost here. */
 void fakeGpuLoadModule(void);

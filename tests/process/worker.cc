@@ -7,6 +7,8 @@
 //     inplace=0|1 steps=0|1   in place; a step mark before each batch
 //     library=0|1             buffers of ftarMemAlloc, which host-mates read where they lie
 //     gpu=0|1                 buffers of a GPU that is none, each with a stream (tests/fakegpu)
+//     gpu_fault=KIND@SEQ      breaks or hangs that GPU, or aborts the job, gpu_delay_us after the
+//                             start of an operation; at the end it says whether streams go on
 //     pause_ms=N              between batches
 //     linger=0|1              wait for a line on standard input before leaving
 //     leave=0|1               leave as planned at the end; else destroy
@@ -113,6 +115,14 @@ class Runner {
     library_ = arguments_.Number("library", 0) != 0;
   }
 
+  // Nobody's stream waits for ever: not that of a member that is out either.
+  void TryStreams() {
+    if (gpu_fault_.joinable()) gpu_fault_.join();
+    std::string said;
+    for (const Buffers& buffers : free_) said += " " + buffers.gpu.Try();
+    Say("streams" + said);
+  }
+
   // False: this member is out.
   bool Batch(uint64_t size) {
     std::deque<Started> started;
@@ -153,7 +163,7 @@ class Runner {
   void GiveBuffers(const Buffers& buffers) {
     std::fill_n(buffers.send, count_, -3.0f);
     std::fill_n(buffers.recv, count_, -2.0f);
-    if (gpu_) buffers.gpu.Put(buffers.send, buffers.recv);
+    if (gpu_ && !gpu_failed_) buffers.gpu.Put(buffers.send, buffers.recv);
     free_.push_back(buffers);
   }
 
@@ -179,7 +189,26 @@ class Runner {
       desc.stream = out.buffers.gpu.stream;
     }
     out.op = group_.Start(desc);
+    ArmGpuFault(out.seq);
     return out;
+  }
+
+  void ArmGpuFault(uint64_t seq) {
+    const std::string fault = arguments_.Text("gpu_fault", "");
+    const size_t at = fault.find('@');
+    if (at == std::string::npos || std::to_string(seq) != fault.substr(at + 1)) return;
+    gpu_fault_ = std::thread([this, kind = fault.substr(0, at)] {
+      std::this_thread::sleep_for(std::chrono::microseconds(arguments_.Number("gpu_delay_us", 0)));
+      if (kind == "abort") {
+        ftarJobAbort(job_.get(), "enough");
+      } else {
+        OnGpu::Fail(kind == "hang");
+        // This program waits for its GPU too, and a GPU that hangs for good is not to be waited
+        // for.
+        if (kind == "hang") std::this_thread::sleep_for(std::chrono::seconds(3));
+        OnGpu::GoOn();
+      }
+    });
   }
 
   bool Finish(Started& one) {
@@ -188,7 +217,11 @@ class Runner {
       Say("wait seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status));
       outcome = one.op.Wait();
     }
-    if (gpu_) one.buffers.gpu.Get(one.buffers.send, one.buffers.recv);
+    // After a failure of its own the GPU keeps what it has.
+    const bool failed = outcome.status == FTAR_ERR_DEVICE;
+    const bool readable =
+        !gpu_ || (!failed && one.buffers.gpu.Get(one.buffers.send, one.buffers.recv));
+    gpu_failed_ = gpu_failed_ || !readable;
     const float* const send = one.buffers.send;
     const float* const result = one.in_place ? send : one.buffers.recv;
     std::string participants;
@@ -198,17 +231,18 @@ class Runner {
       for (const ftarMemberInfo& member : members) {
         participants += (participants.empty() ? "" : ",") + std::to_string(member.replica);
       }
-      for (size_t i = 0; i < count_; ++i) {
+      for (size_t i = 0; readable && i < count_; ++i) {
         float sum = 0;
         for (const ftarMemberInfo& member : members) sum += Input(member.replica, one.seq, i);
         wrong += sum != result[i] ? 1 : 0;
       }
-    } else {  // the input is as it was
+    } else if (readable) {  // the input is as it was
       for (size_t i = 0; i < count_; ++i) wrong += send[i] != Input(replica_, one.seq, i) ? 1 : 0;
     }
     char tail[160];
     snprintf(tail, sizeof tail, " digest=%016" PRIx64 " wrong=%zu attempts=%d epoch=%" PRIx64,
-             outcome.ok() ? Digest(result, count_) : 0, wrong, outcome.attempts, outcome.epoch);
+             outcome.ok() && readable ? Digest(result, count_) : 0, wrong, outcome.attempts,
+             outcome.epoch);
     Say("op seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status) +
         " participants=" + participants + tail);
     if (!outcome.ok()) Say("why " + outcome.Text());
@@ -222,6 +256,8 @@ class Runner {
   int32_t replica_ = -1;
   size_t count_ = 0;
   bool gpu_ = false, library_ = false;
+  bool gpu_failed_ = false;
+  std::thread gpu_fault_;
   std::vector<Buffers> free_;
   std::deque<std::vector<float>> plain_;
 };
@@ -301,6 +337,7 @@ int Run(const Arguments& arguments) {
   static_cast<void>(ftarJobGetCounter(job.get(), "lines", &lines));
   Say("mapped blocks=" + std::to_string(gpu ? OnGpu::BlocksOfOthers() : BlocksOfOthers()) +
       " lines=" + std::to_string(lines));
+  if (gpu) runner.TryStreams();
   Say(in ? "finished" : "out");
   if (arguments.Number("linger", 0) != 0) {
     char line[16];

@@ -35,7 +35,13 @@ struct OnGpu {
   static size_t BlocksOfOthers();
   static OnGpu Make(ftarJob_t job, size_t bytes, bool library);
   void Put(const float* from_send, const float* from_recv) const;
-  void Get(float* to_send, float* to_recv) const;
+  bool Get(float* to_send, float* to_recv) const;  // false: the GPU is broken
+  // "usable": what is on the stream ends, and what is put onto it now is done; "released": the
+  // first, on a GPU that is broken for good.
+  std::string Try() const;
+  // Breaks the GPU for good, or lets it hang until GoOn.
+  static void Fail(bool hang);
+  static void GoOn();
 
   void* send = nullptr;
   void* recv = nullptr;

@@ -37,10 +37,23 @@ void OnGpu::Put(const float* from_send, const float* from_recv) const {
   cudaStreamSynchronize(stream);
 }
 
-void OnGpu::Get(float* to_send, float* to_recv) const {
+bool OnGpu::Get(float* to_send, float* to_recv) const {
   cudaMemcpyAsync(to_send, send, bytes, kAnyWay, stream);
   cudaMemcpyAsync(to_recv, recv, bytes, kAnyWay, stream);
-  cudaStreamSynchronize(stream);
+  return cudaStreamSynchronize(stream) == 0;
+}
+
+void OnGpu::Fail(bool hang) { hang ? fakeGpuHang() : fakeGpuBreak(); }
+
+void OnGpu::GoOn() { fakeGpuHealIfHung(); }
+
+std::string OnGpu::Try() const {
+  if (cudaStreamSynchronize(stream) != 0) return "released";
+  float value = 7, back = 0;
+  cudaMemcpyAsync(send, &value, sizeof value, kAnyWay, stream);
+  cudaMemcpyAsync(&back, send, sizeof back, kAnyWay, stream);
+  const bool done = cudaStreamSynchronize(stream) == 0 && back == value;
+  return done ? "usable" : "unusable";
 }
 
 }  // namespace worker
