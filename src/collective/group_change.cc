@@ -145,6 +145,8 @@ void GroupMachine::ForgetEra() {
 }
 
 void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts) {
+  // V1: what was complete in an attempt that is over, by a verdict not applied yet, is not.
+  deciding_ = !FTAR_MUTANT(kCompleteOutlivesVerdict);
   for (Op& op : ops_) {
     const wire::Verdict* mine = nullptr;
     for (const wire::Verdict& verdict : verdicts
@@ -163,6 +165,7 @@ void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts
         verdicts_[verdict.seq] = verdict;  // V6
     }
   }
+  deciding_ = false;
   AdvanceComplete();
 }
 

@@ -38,6 +38,7 @@ void GroupMachine::CheckComplete(TimeNs now, Op& op) {
 
 void GroupMachine::AdvanceComplete() {
   assert(!frozen_);
+  if (deciding_) return;
   while (complete_end_ < called_end_) {
     const Op* op = Find(complete_end_);
     if (op && !op->complete) break;

@@ -355,6 +355,7 @@ class GroupMachine {
   bool standing_in_ = false;
   bool first_known_ = false;
   Seq floor_ = 0;  // a newcomer's first operation will be none below it
+  bool deciding_ = false;  // verdicts are being applied
   Seq first_seq_ = 0;
   Seq next_seq_ = 0;          // of the next Call
   Seq called_end_ = 0;        // ops below it have been called (activated)

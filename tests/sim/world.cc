@@ -494,7 +494,8 @@ std::string World::DescribeStuck(const Node& node) const {
   if (!info) return out;
   out += " first " + std::to_string(info->first_seq) + " delivered " +
          std::to_string(info->delivered_end) + " called " + std::to_string(info->called_end) +
-         " queued " + std::to_string(info->queued) + " waits for";
+         " queued " + std::to_string(info->queued) + " at " +
+         node.engine->OpStage(kGroup, info->delivered_end) + " waits for";
   for (const wire::GroupProgress& group : node.engine->progress().groups) {
     for (const MemberId id : group.waits_for) out += " " + ToString(id);
   }
