@@ -81,6 +81,7 @@
   X(kBoundaryTooNear, "J3", "reserves a boundary that others may have passed") \
   X(kFreshBoundDelivered, "J3", "begins a newcomer behind what is delivered, not what is called") \
   X(kStartsOnConfirm, "J3", "lets a newcomer begin before it knows of the announcement") \
+  X(kBeginsAmongTheLost, "J3", "begins newcomers where only those who are lost may have been") \
   X(kAnnouncedUnconfirmed, "J3", "announces before the newcomers have confirmed") \
   X(kNewcomerNotTold, "J3", "announces to the members that are in, and not to the newcomers") \
   X(kUnlinkedEnters, "J3", "takes a newcomer in whose links are not up") \

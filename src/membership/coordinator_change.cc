@@ -325,6 +325,36 @@ bool CoordinatorMachine::NobodyHasBegun() const {
   return nobody;
 }
 
+// J3: newcomers for whom a column has no place. All of it who are left had been given their ends,
+// and how far the others have come without them nobody knows: there is nothing to take over. Who
+// may have heard its announcement is lost; the others wait until the job is over. True if there are
+// any: the change goes on without them.
+bool CoordinatorMachine::TurnBack() {
+  std::set<int32_t> replicas;
+  for (const wire::ViewEntry& entry : change_->prepare.members) {
+    for (const auto& [column, decided] : change_->decided) {
+      for (const wire::BoundOf& bound : decided.bounds) {
+        const bool nowhere = bound.fresh_first && bound.first.kind == wire::Bound::Kind::kNone;
+        if (nowhere && bound.member == entry.card.id) replicas.insert(entry.card.replica);
+      }
+    }
+  }
+  const std::string why = "those whom it would have taken over from are lost";
+  for (const int32_t replica : replicas) {
+    LoseAnnounced(replica, why);
+    for (const wire::ViewEntry& entry : change_->prepare.members) {
+      if (entry.card.replica == replica) Lose(entry.card.id, Code::kPeer, "newcomer", why);
+    }
+    std::erase_if(prepare_newcomers_, [this, replica](MemberId id) {
+      const Peer* peer = Find(id);
+      return !peer || peer->card.replica == replica;
+    });
+  }
+  nobody_stays_ = nobody_stays_ || !replicas.empty();
+  change_due_ = change_due_ || !replicas.empty();
+  return !replicas.empty();
+}
+
 void CoordinatorMachine::InstallChange() {
   if (current_ && NobodyHasBegun()) {
     for (const wire::ViewEntry& entry : current_->entries) {
@@ -333,6 +363,7 @@ void CoordinatorMachine::InstallChange() {
     }
     return EndJob("a column has only newcomers left");
   }
+  if (TurnBack()) return;
   wire::View view;
   view.epoch = view.era = change_->prepare.epoch;
   view.entries = change_->prepare.members;
@@ -362,7 +393,8 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   if (!FTAR_MUTANT(kRecordAfterSend)) Record(view.epoch, &view);
   current_ = view;
   AddElectorate(view);
-  predecessors_ = false;
+  predecessors_ = nobody_stays_ = false;
+  told_.clear();
   plan_.reset();
   for (const wire::ViewEntry& entry : view.entries) {
     Peer* peer = Find(entry.card.id);
@@ -427,7 +459,7 @@ void CoordinatorMachine::EndJob(const std::string& why) {
   prepare_leavers_.clear();
   edges_ = {};
   detector_.Clear();
-  no_quorum_told_ = change_due_ = false;
+  no_quorum_told_ = change_due_ = nobody_stays_ = false;
   if (peers_.empty()) reference_.reset();
   roster_changed_ = true;
   ready_.ended = true;

@@ -249,6 +249,7 @@ class CoordinatorMachine {
   void DropNewcomersOfChange();
   void RejectNewcomer(MemberId id, const std::string& why);
   bool NobodyHasBegun() const;
+  bool TurnBack();
   void InstallChange();
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
@@ -330,6 +331,8 @@ class CoordinatorMachine {
   std::set<MemberId> prepare_leavers_;        // who get their end by the Prepare
   std::set<std::pair<GroupKey, Seq>> asked_;  // rule V5: answered in this era
   bool change_due_ = false;
+  bool nobody_stays_ =
+      false;  // whom newcomers could take over from: known before the next view says it
   bool no_quorum_told_ = false;
   bool roster_changed_ = false;  // who is here, or who has a place
   bool plan_due_ = false;        // something happened that may let a first or planned view begin

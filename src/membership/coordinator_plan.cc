@@ -21,14 +21,16 @@ bool CoordinatorMachine::AllInstalled() const {
 }
 
 // Newcomers of replicas that are complete and linked. None while a column has nobody left to take
-// over from: the last members are leaving one by one, and another first view follows.
+// over from: the last members have been given their ends, and another first view follows.
 std::set<MemberId> CoordinatorMachine::ReadyNewcomers() const {
-  // Those who are away may have gone on under another coordinator, and whoever is taken in now would
-  // be out with this one.
-  if (config_.hosted && !suspects_.empty()) return {};
+  // Those who are away may have gone on under another coordinator, and whoever is taken in now
+  // would be out with this one.
+  if ((config_.hosted && !suspects_.empty()) || nobody_stays_) return {};
   std::set<int32_t> columns;
   for (const wire::ViewEntry& entry : current_->entries) {
-    if (Alive(entry.card.id)) columns.insert(entry.card.shard);
+    const MemberId id = entry.card.id;
+    if (Alive(id) && (!Leaving(id) || FTAR_MUTANT(kBeginsAmongTheLost)))
+      columns.insert(entry.card.shard);
   }
   if (static_cast<int32_t>(columns.size()) < reference_->shards) return {};
   std::map<int32_t, std::set<MemberId>> replicas;

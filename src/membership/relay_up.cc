@@ -17,7 +17,7 @@ constexpr size_t kEarlyEvidenceMax = 65'536;
 // now may be raised to them, or to the latest of all (J1, J4). Nothing if that cannot be: a column
 // has passed what another one knows.
 struct MergedBound {
-  bool clash = false, fresh = true;
+  bool clash = false, fresh = true, nowhere = false;
   std::optional<Bound> known;
   LatestBound latest, beside;  // of the fresh ones; of these and the known one
   std::optional<Bound> sample;
@@ -27,6 +27,7 @@ struct MergedBound {
     same = same && (!sample || *sample == bound);
     sample = bound;
     fresh = fresh && is_fresh;
+    nowhere = nowhere || (is_fresh && bound.kind == Bound::Kind::kNone);
     if (is_fresh) {
       latest.Add(bound);
     } else {
@@ -161,6 +162,10 @@ bool RelayMachine::MergeBounds(wire::Decided* decided, MemberId* clash) const {
       last.Add(bound->last, bound->fresh_last);
     }
     if (!first.sample) continue;
+    if (first.nowhere) {  // in one column, so the unit is turned back
+      decided->bounds.push_back({entry.card.id, {}, {}, true, false});
+      continue;
+    }
     const std::optional<Bound> begins = first.Get(), ends = last.Get();
     *clash = entry.card.id;
     if (!begins || !ends) return false;

@@ -59,9 +59,21 @@ std::map<GroupKey, Seq> CalledEnds(const StatusMap& statuses) {
   return ends;
 }
 
+Seq SeqOf(const Bound& first, GroupKey group) {
+  if (first.kind != Bound::Kind::kSeq) return 0;
+  for (const wire::SeqBound& at : first.seqs) {
+    if (at.group == group) return at.seq;
+  }
+  return first.default_seq;
+}
+
 // The first operation that nobody has called, in every group; or the first step that nobody has
-// begun.
-Bound FreshBound(const StatusMap& statuses) {
+// begun. None before somebody takes part who stays (`staying`: where they begin): what lies there
+// those who are lost may have delivered among themselves, and nobody here would know (J3). Where
+// nobody stays there is no such place.
+Bound FreshBound(const StatusMap& statuses, const std::vector<Bound>& staying) {
+  if (staying.empty()) return {};
+  const bool anywhere = FTAR_MUTANT(kBeginsAmongTheLost);
   Bound bound;
   bool marked = false;
   uint64_t step = 0;
@@ -69,13 +81,23 @@ Bound FreshBound(const StatusMap& statuses) {
     marked = marked || status.steps_marked;
     step = std::max(step, status.step);
   }
+  const auto least = [&](const auto& place) {
+    uint64_t out = place(staying.front());
+    for (const Bound& first : staying) out = std::min<uint64_t>(out, place(first));
+    return anywhere ? 0 : out;
+  };
   if (marked) {
     bound.kind = Bound::Kind::kStep;
-    bound.step = step + 1;
+    bound.step = std::max(step + 1, least([](const Bound& first) { return first.step; }));
     return bound;
   }
   bound.kind = Bound::Kind::kSeq;
-  for (const auto& [key, end] : CalledEnds(statuses)) bound.seqs.push_back({key, end});
+  bound.default_seq = least([](const Bound& first) { return first.default_seq; });
+  for (const auto& [key, end] : CalledEnds(statuses)) {
+    const GroupKey group = key;
+    bound.seqs.push_back(
+        {group, std::max(end, least([group](const Bound& first) { return SeqOf(first, group); }))});
+  }
   return bound;
 }
 
@@ -339,24 +361,9 @@ class Table {
   std::map<MemberId, int32_t> replicas_;
 };
 
-}  // namespace
-
-std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
-                                  const StatusMap& statuses) {
-  const bool late = std::any_of(
-      prepare.members.begin(), prepare.members.end(), [shard](const wire::ViewEntry& member) {
-        return member.card.shard == shard &&
-               (member.first.kind == Bound::Kind::kStep || member.first.kind == Bound::Kind::kSeq);
-      });
-  // J3: nobody of the column has a view, and that is because none has been formed; not because only
-  // those are left who came later and have not heard of theirs.
-  const bool formation =
-      !late && std::none_of(statuses.begin(), statuses.end(), [](const auto& entry) {
-        return entry.second.report.installed_view.has_value();
-      });
-  const bool begun = std::any_of(statuses.begin(), statuses.end(), [](const auto& entry) {
-    return HasBegun(entry.first, entry.second);
-  });
+// J1: the bounds that survivors know. `fresh_first` where they know none.
+std::vector<BoundOf> KnownBounds(const wire::Prepare& prepare, int32_t shard,
+                                 const StatusMap& statuses) {
   std::vector<BoundOf> bounds;
   for (const wire::ViewEntry& member : prepare.members) {
     if (member.card.shard != shard) continue;
@@ -380,16 +387,54 @@ std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
         out.last = entry->last;
       }
     }
-    if (first_epoch == 0) {
-      out.first = formation ? Bound{Bound::Kind::kAlways, 0, 0, {}} : FreshBound(statuses);
-      out.fresh_first = !formation;
-    }
-    if (!formation && !begun) out.fresh_first = true;
-    if (last_epoch == 0 && member.last.kind == Bound::Kind::kAlways) {
-      out.last = FreshBound(statuses);
-      out.fresh_last = true;
-    }
+    out.fresh_first = first_epoch == 0;
     bounds.push_back(std::move(out));
+  }
+  return bounds;
+}
+
+bool Asks(const wire::Prepare& prepare, MemberId member) {
+  return std::any_of(prepare.members.begin(), prepare.members.end(), [member](const auto& entry) {
+    return entry.card.id == member && entry.last.kind == Bound::Kind::kAlways;
+  });
+}
+
+}  // namespace
+
+std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
+                                  const StatusMap& statuses) {
+  const bool late = std::any_of(
+      prepare.members.begin(), prepare.members.end(), [shard](const wire::ViewEntry& member) {
+        return member.card.shard == shard &&
+               (member.first.kind == Bound::Kind::kStep || member.first.kind == Bound::Kind::kSeq);
+      });
+  // J3: nobody of the column has a view, and that is because none has been formed; not because only
+  // those are left who came later and have not heard of theirs.
+  const bool formation =
+      !late && std::none_of(statuses.begin(), statuses.end(), [](const auto& entry) {
+        return entry.second.report.installed_view.has_value();
+      });
+  const bool begun = std::any_of(statuses.begin(), statuses.end(), [](const auto& entry) {
+    return HasBegun(entry.first, entry.second);
+  });
+  std::vector<BoundOf> bounds = KnownBounds(prepare, shard, statuses);
+  std::vector<Bound> staying;
+  for (const BoundOf& bound : bounds) {
+    const bool ends = bound.last.kind != Bound::Kind::kNone;
+    if (!bound.fresh_first && !(ends && !FTAR_MUTANT(kBeginsAmongTheLost)))
+      staying.push_back(bound.first);
+  }
+  // Nobody here has been in: the coordinator knows what that means.
+  const bool all_fresh = std::all_of(bounds.begin(), bounds.end(),
+                                     [](const BoundOf& bound) { return bound.fresh_first; });
+  if (all_fresh) staying.push_back({Bound::Kind::kAlways, 0, 0, {}});
+  const Bound fresh = FreshBound(statuses, staying);
+  for (BoundOf& bound : bounds) {
+    if (bound.fresh_first) bound.first = formation ? Bound{Bound::Kind::kAlways, 0, 0, {}} : fresh;
+    bound.fresh_first = !formation && (bound.fresh_first || !begun);
+    if (bound.last.kind != Bound::Kind::kNone || !Asks(prepare, bound.member)) continue;
+    bound.last = fresh;
+    bound.fresh_last = true;
   }
   return bounds;
 }

@@ -76,7 +76,7 @@ void World::DrainSeat(Seat& seat) {
   for (const membership::Note& note : ready.notes) {
     if (trace_) Trace("coordinator" + HostName(seat) + ": " + note.text);
     if (director_) director_->SawNote(note.text);
-    ExcuseLinks(note.text);
+    Excuse(note.text);
   }
   for (membership::Outgoing& outgoing : ready.messages) {
     const auto message = std::make_shared<const wire::Message>(std::move(outgoing.message));
@@ -111,14 +111,17 @@ void World::WakeSeat(Seat& seat, TimeNs deadline) {
 }
 
 // A link to somebody who has died may be missed before the coordinator hears of the death; then it
-// takes either end for lost.
-void World::ExcuseLinks(const std::string& note) {
-  if (!note.starts_with("lost [link]")) return;
+// takes either end for lost. And who had been announced is lost with all whom it would have taken
+// over from.
+void World::Excuse(const std::string& note) {
+  const bool newcomer = note.starts_with("lost [newcomer]");
+  if (!note.starts_with("lost [link]") && !newcomer) return;
   const auto names = [&note](const Node& node) {
     return note.find("(" + ToString(node.card.id) + ")") != std::string::npos;
   };
-  const bool dead = std::any_of(nodes_.begin(), nodes_.end(),
-                                [&](const auto& node) { return !node->alive && names(*node); });
+  const bool dead = newcomer || std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
+                      return !node->alive && names(*node);
+                    });
   for (const auto& node : nodes_) {
     if (!dead || !names(*node)) continue;
     for (const auto& mate : nodes_)

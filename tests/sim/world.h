@@ -157,7 +157,7 @@ class World {
   void DrainSeat(Seat& seat);
   void WakeSeat(Seat& seat, TimeNs deadline);
   void CarryOrder(Node& node, uint64_t conn, std::shared_ptr<const wire::Message> message);
-  void ExcuseLinks(const std::string& note);
+  void Excuse(const std::string& note);
   void CloseFromCoordinator(uint64_t conn);
   void Attach(Node& node);
   Node* NodeOf(uint64_t conn);
