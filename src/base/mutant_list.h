@@ -93,6 +93,7 @@
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
+  X(kEndUnheard, "J5", "goes on behind the end of a leaver that may not know of it") \
   X(kEndForgotten, "J5", "forgets where the step begins that a leaver has to pass") \
   X(kEarlyLeaverLost, "J5", "takes for lost who leaves before all columns know of its end") \
   X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \

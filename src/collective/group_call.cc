@@ -104,7 +104,17 @@ bool GroupMachine::MayActivate(Seq seq, uint64_t step) const {
   if (!current_ || frozen_ || !first_known_ || seq != called_end_) return false;
   if (seq >= delivered_end_ + config_.window && !FTAR_MUTANT(kNoWindow)) return false;
   if (seq >= held_boundary_ && !FTAR_MUTANT(kHeldBoundaryStarted)) return false;
+  const bool unheard = std::ranges::any_of(ends_unheard_, [&](MemberId leaver) {
+    const wire::ViewEntry* const entry = current_->Find(leaver);
+    return entry && entry->last.Reached(config_.key, seq, step);
+  });
+  if (unheard && !FTAR_MUTANT(kEndUnheard)) return false;
   return IsMember(config_.self, seq, step);
+}
+
+void GroupMachine::HearEnd(TimeNs now, MemberId leaver) {
+  std::erase(ends_unheard_, leaver);
+  ActivateQueued(now);
 }
 
 bool GroupMachine::IsMember(MemberId id, Seq seq, uint64_t step) const {

@@ -65,6 +65,9 @@ class GroupMachine {
   Seq ReserveBoundary() const;
   void HoldAcksFor(Seq boundary);
   void LiftHold(TimeNs now);
+  // J5: nothing without one of these is begun before it is known to know of its end.
+  void AwaitEnds(std::vector<MemberId> leavers) { ends_unheard_ = std::move(leavers); }
+  void HearEnd(TimeNs now, MemberId leaver);
   // Leaver: from now on stand in for the caller (J5).
   void StandIn() { standing_in_ = true; }
   void SkipTo(TimeNs now, Seq seq);  // what lies before is called by nobody any more
@@ -352,10 +355,10 @@ class GroupMachine {
   std::map<Epoch, ViewPtr> old_views_;  // of attempts that still run or are salvaged
   Epoch era_ = 0;
   bool frozen_ = false;
+  bool deciding_ = false;  // verdicts are being applied
   bool standing_in_ = false;
   bool first_known_ = false;
   Seq floor_ = 0;  // a newcomer's first operation will be none below it
-  bool deciding_ = false;  // verdicts are being applied
   Seq first_seq_ = 0;
   Seq next_seq_ = 0;          // of the next Call
   Seq called_end_ = 0;        // ops below it have been called (activated)
@@ -377,7 +380,7 @@ class GroupMachine {
   std::unordered_map<uint64_t, uint64_t>
       abandoned_;                            // work that a freeze ended -> its inbound frame
   std::map<Seq, wire::CallNotice> notices_;  // for a stand-in, by seq
-  std::vector<MemberId> leavers_;
+  std::vector<MemberId> leavers_, ends_unheard_;
   std::vector<wire::CallNotice> call_notices_;
   std::vector<GroupTodo> todo_;
   std::vector<WantTo> wants_;

@@ -270,6 +270,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   std::vector<collective::ViewPtr> attempt_views;
   for (const wire::View& view : verdicts.views)
     attempt_views.push_back(std::make_shared<const wire::View>(view));
+  AwaitEnds();
   for (const wire::GroupVerdicts& group : verdicts.groups) Group(group.group, 0);
   for (auto& [key, group] : groups_) {
     const wire::GroupVerdicts* mine = nullptr;
@@ -314,6 +315,7 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before,
   for (auto& [key, group] : groups_)
     group->NotifyCallsTo(Leavers());  // by all: the root may not have begun yet (J5)
   GrantCredits();
+  TellEndKnown();
   PassMarksOn(before);
   ReplayHeld();
 }

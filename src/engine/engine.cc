@@ -148,7 +148,7 @@ Ready Engine::Impl::TakeReady(Ready used) {
     TryBeginStep();
     CollectGroups();
     TendLeaving();
-    if (early_proposal_ && PassedBound(view_->boundary)) On(*std::exchange(early_proposal_, {}));
+    if (early_proposal_ && MayPropose()) On(*std::exchange(early_proposal_, {}));
     CheckDeadlines();
     Beat();
   }
@@ -451,6 +451,7 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
   auto machine = std::make_unique<collective::GroupMachine>(std::move(config));
   auto& slot = groups_[key] = std::move(machine);  // no empty slot if there is no memory
   if (!view_ || phase_ == Phase::kJoining) return *slot;
+  slot->AwaitEnds({ends_unheard_.begin(), ends_unheard_.end()});
   slot->SetPlannedView(now_, view_, base_);
   for (const auto& [peer, credit] : credits_) slot->OnCredit(now_, peer, credit.kept);
   EnterAtMark(key, *slot);

@@ -151,6 +151,9 @@ class Engine::Impl {
   void InstallPlanned(const wire::View& view);
   const std::vector<MemberId>& Leavers();
   bool PassedBound(const wire::Bound& bound) const;
+  bool MayPropose() const;
+  void AwaitEnds();
+  void TellEndKnown();
   void SkipWhatNobodyCalls();
   void TendLeaving();
   void TellLeaveReady();
@@ -198,7 +201,7 @@ class Engine::Impl {
   std::optional<wire::View> proposed_;           // root: reserved, not announced
   uint64_t reserved_step_ = 0;                   // root: the boundary it has promised to keep
   std::optional<wire::View> confirmed_;          // newcomer: confirmed, not announced
-  std::set<MemberId> leave_ready_;
+  std::set<MemberId> leave_ready_, ends_unheard_;
   Epoch leave_ready_sent_ = 0;
   bool leave_requested_ = false, released_ = false, release_sent_ = false;
   bool leave_ready_told_ = false;  // to the coordinator

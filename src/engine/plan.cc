@@ -19,8 +19,7 @@ MemberId Engine::Impl::RootOf(const wire::View& view) const {
 // goes before the root's next mark. Without: by the window.
 void Engine::Impl::On(const wire::Propose& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !IsRoot()) return;
-  if (view_->planned && !PassedBound(view_->boundary) && !FTAR_MUTANT(kPlanOnPlan)) {
-    // One planned view at a time (J3).
+  if (!MayPropose() && !FTAR_MUTANT(kPlanOnPlan)) {
     early_proposal_ = message;
     return;
   }
@@ -50,6 +49,11 @@ void Engine::Impl::On(const wire::Propose& message) {
     }
   }
   SendCoordinator(std::move(reserved));
+}
+
+// One planned view at a time (J3): who is to go by the one before knows of it, too.
+bool Engine::Impl::MayPropose() const {
+  return ends_unheard_.empty() && (!view_->planned || PassedBound(view_->boundary));
 }
 
 void Engine::Impl::DropProposal() {
@@ -134,6 +138,7 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
     credits_.clear();
   }
   BecomeMember();
+  AwaitEnds();
   for (auto& [key, group] : groups_) group->SetPlannedView(now_, view_, base_);
   SendCoordinator(wire::Installed{view_->epoch});
   AfterView(before, {});
@@ -170,6 +175,27 @@ const std::vector<MemberId>& Engine::Impl::Leavers() {
       leavers_.push_back(entry.card.id);
   }
   return leavers_;
+}
+
+// J5: a leaver that has not heard of its end would go on where the others have gone on without it,
+// and if they are lost nobody could tell it. So what lies behind its end waits for its word. Those
+// whose ends came by an earlier view have given it then: the root takes up no plan before.
+void Engine::Impl::AwaitEnds() {
+  ends_unheard_.clear();
+  for (const MemberId leaver : Leavers()) {
+    const bool known = view_->planned && !(view_->Find(leaver)->last == view_->boundary);
+    if (leaver != config_.self.id && !known) ends_unheard_.insert(leaver);
+  }
+  const std::vector<MemberId> unheard(ends_unheard_.begin(), ends_unheard_.end());
+  for (auto& [key, group] : groups_) group->AwaitEnds(unheard);
+}
+
+void Engine::Impl::TellEndKnown() {
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  if (!self || self->last.kind == wire::Bound::Kind::kNone) return;
+  for (const MemberId id : ColumnOf(view_->entries)) {
+    if (id != config_.self.id) SendPeer(id, wire::LeaveReady{view_->epoch});
+  }
 }
 
 // Everything before the bound is delivered here, so it is stable: all members have it.
@@ -286,10 +312,14 @@ void Engine::Impl::Go() {
   Become(Phase::kLeft, {});
 }
 
-// Said once a view, and perhaps by somebody who has installed the view before this member has.
+// By who stays, that it is past all ends; by who leaves, that it knows of its own. Said once a
+// view, and perhaps by somebody who has installed the view before this member has.
 void Engine::Impl::OnPeer(MemberId from, const wire::LeaveReady& message) {
   if (!view_ || message.epoch > view_->epoch) return held_.push_back({from, message});
-  if (message.epoch == view_->epoch) leave_ready_.insert(from);
+  if (message.epoch != view_->epoch) return;
+  leave_ready_.insert(from);
+  if (ends_unheard_.erase(from) == 0) return;
+  for (auto& [key, group] : groups_) group->HearEnd(now_, from);
 }
 
 void Engine::Impl::OnPeer(MemberId from, const wire::Release& message) {

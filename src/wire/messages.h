@@ -310,7 +310,7 @@ struct Release {  // rule J5: all know the leaver's last operation stable and ho
   Epoch epoch = 0;
 };
 struct LeaveReady {  // member to root: delivered everything before the leaver's bound and installed
-                     // the view (rule J5)
+                     // the view; leaver to all of its column: installed it (rule J5)
   Epoch epoch = 0;
 };
 
