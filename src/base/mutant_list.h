@@ -43,6 +43,7 @@
   X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
+  X(kReportForgotten, "Q4", "forgets what was reported by who is gone again") \
   X(kRecordIgnored, "Q4", "goes on with whoever is back, whatever its predecessor has recorded") \
   X(kRecordAfterSend, "Q4", "records a view when a member has installed it") \
   X(kNoMajority, "Q4", "takes over with whoever is there, without a quorum") \
@@ -80,8 +81,8 @@
   X(kAcksNotHeld, "J3", "lets the root's acks allow others to pass a boundary it has reserved") \
   X(kBoundaryTooNear, "J3", "reserves a boundary that others may have passed") \
   X(kFreshBoundDelivered, "J3", "begins a newcomer behind what is delivered, not what is called") \
-  X(kStartsOnConfirm, "J3", "lets a newcomer begin before it knows of the announcement") \
   X(kBeginsAmongTheLost, "J3", "begins newcomers where only those who are lost may have been") \
+  X(kStartsOnConfirm, "J3", "lets a newcomer begin before it knows of the announcement") \
   X(kAnnouncedUnconfirmed, "J3", "announces before the newcomers have confirmed") \
   X(kNewcomerNotTold, "J3", "announces to the members that are in, and not to the newcomers") \
   X(kUnlinkedEnters, "J3", "takes a newcomer in whose links are not up") \
@@ -92,8 +93,8 @@
   X(kRunsAheadOfRoot, "J4", "begins a step without having heard that the root is near") \
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
-  X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
   X(kEndUnheard, "J5", "goes on behind the end of a leaver that may not know of it") \
+  X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
   X(kEndForgotten, "J5", "forgets where the step begins that a leaver has to pass") \
   X(kEarlyLeaverLost, "J5", "takes for lost who leaves before all columns know of its end") \
   X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \

@@ -457,6 +457,7 @@ void CoordinatorMachine::EndJob(const std::string& why) {
   overdue_.clear();
   prepare_newcomers_.clear();
   prepare_leavers_.clear();
+  told_.clear();
   edges_ = {};
   detector_.Clear();
   no_quorum_told_ = change_due_ = nobody_stays_ = false;

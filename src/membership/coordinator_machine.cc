@@ -164,7 +164,10 @@ void CoordinatorMachine::On(const Disconnected& event) {
   switch (peer->state) {
     case State::kMember: return OnLost(*peer, event.text);
     case State::kReporting:
-      peers_.erase(id);  // may come back while the view is being recovered
+      // It may come back while the view is being recovered. What it has told stands (Q2, Q4); where
+      // there is a quorum to be heard, that tells as much.
+      if (!config_.hosted && !FTAR_MUTANT(kReportForgotten)) told_[id] = peer->report;
+      peers_.erase(id);
       return;
     case State::kWaiting:
     case State::kNewcomer: break;

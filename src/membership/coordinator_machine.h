@@ -342,7 +342,8 @@ class CoordinatorMachine {
   TimeNs recover_at_ = kNever, recover_until_ = kNever;
   std::map<MemberId, std::string> proven_dead_;                      // told while recovering
   std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; of links, as above
-  bool asked_early_ = false;  // for a verdict (rule V5), as above
+  bool asked_early_ = false;               // for a verdict (rule V5), as above
+  std::map<MemberId, wire::Report> told_;  // by those who are gone again, until somebody goes on
   CoordinatorRecord record_;
   bool predecessors_ = false;       // the record's view is, and nobody has gone on with it here yet
   bool predecessors_late_ = false;  // its members have had their time; they may come still

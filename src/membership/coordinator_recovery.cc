@@ -17,6 +17,7 @@ bool CoordinatorMachine::AnybodyReports() const {
 void CoordinatorMachine::OnReport(Peer& peer) {
   const bool first = !AnybodyReports();
   peer.state = State::kReporting;
+  told_.erase(peer.card.id);
   Tell(LogLevel::kInfo, Describe(peer.card) + " reports view " +
                             std::to_string(EpochCounter(peer.report.installed)) + ", promised " +
                             std::to_string(EpochCounter(peer.report.promised)));
@@ -41,16 +42,17 @@ void CoordinatorMachine::BeginRecovery() {
 // that Prepare.
 std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) const {
   std::map<MemberId, Epoch> out;
-  for (const auto& [reporter, peer] : peers_) {
-    const wire::Report& report = peer.report;
+  const auto hear = [&](MemberId reporter, const wire::Report& report) {
     if (!base.Find(reporter) || report.promised <= base.epoch || report.promised_members.empty())
-      continue;
+      return;
     const std::set<MemberId> promised(report.promised_members.begin(),
                                       report.promised_members.end());
     for (const wire::ViewEntry& entry : base.entries) {
       if (!promised.contains(entry.card.id)) out.insert({entry.card.id, report.promised});
     }
-  }
+  };
+  for (const auto& [reporter, peer] : peers_) hear(reporter, peer.report);
+  for (const auto& [reporter, report] : told_) hear(reporter, report);
   return out;
 }
 
@@ -58,10 +60,13 @@ std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) co
 // recorded: all members of that one have promised it, or hold the view that it was planned on.
 const wire::View* CoordinatorMachine::RecoveryBase() const {
   const wire::View* highest = predecessors_ ? &*record_.view : nullptr;
-  for (const auto& [id, peer] : peers_) {
-    if (peer.state != State::kReporting) continue;
-    const wire::View& view = *peer.report.installed_view;
+  const auto hear = [&highest](const wire::Report& report) {
+    const wire::View& view = *report.installed_view;
     if (!highest || view.epoch > highest->epoch || FTAR_MUTANT(kAnyBase)) highest = &view;
+  };
+  for (const auto& [id, report] : told_) hear(report);
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state == State::kReporting) hear(peer.report);
   }
   return highest;
 }
