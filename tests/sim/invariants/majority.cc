@@ -1,10 +1,20 @@
 #include "invariants/majority.h"
 
+#include <algorithm>
+
 namespace ftar::sim {
 
 std::string Majority::Installed(const wire::View& view, const Is& dead, const Is& consents) {
   const bool fresh = replicas_.insert({view.epoch, view.Successors()}).second;
-  if (!fresh || view.planned) return "";
+  if (!fresh) return "";
+  wire::View& before = newest_[EpochIncarnation(view.epoch)];
+  const bool loses_nobody =
+      before.epoch != 0 && before.epoch < view.epoch &&
+      std::all_of(before.entries.begin(), before.entries.end(), [&](const wire::ViewEntry& entry) {
+        return view.Find(entry.card.id) || consents(entry.card.id);
+      });
+  if (before.epoch < view.epoch) before = view;
+  if (loses_nobody || view.planned) return "";
   for (const wire::Electorate& electorate : view.electorates) {
     const auto known = replicas_.find(electorate.epoch);
     size_t all = 0, held = 0, lost = 0;

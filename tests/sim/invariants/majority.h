@@ -18,11 +18,13 @@ class Majority {
   // A view that came by a Prepare holds more than half of the replicas of each view that it says it
   // rests on, or half with the first of them; or all but dead ones. Who has left by its own will
   // (`consents`) is not counted. The lists are those that members have installed, whatever the
-  // coordinator takes them for.
+  // coordinator takes them for. Nor does a view need a majority anew that holds all of the one
+  // before, by the same coordinator, but those: all of it had promised that one.
   std::string Installed(const wire::View& view, const Is& dead, const Is& consents);
 
  private:
   std::map<Epoch, std::vector<MemberId>> replicas_;  // of views that somebody has installed
+  std::map<uint16_t, wire::View> newest_;            // by the coordinator's incarnation
 };
 
 }  // namespace ftar::sim
