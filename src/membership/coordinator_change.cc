@@ -357,10 +357,7 @@ bool CoordinatorMachine::TurnBack() {
 
 void CoordinatorMachine::InstallChange() {
   if (current_ && NobodyHasBegun()) {
-    for (const wire::ViewEntry& entry : current_->entries) {
-      Lose(entry.card.id, Code::kPeer, "newcomer",
-           "all who had begun were lost before it had taken over from them");
-    }
+    LoseAll("newcomer", "all who had begun were lost before it had taken over from them");
     return EndJob("a column has only newcomers left");
   }
   if (TurnBack()) return;
@@ -434,6 +431,11 @@ void CoordinatorMachine::LoseAnnounced(std::optional<int32_t> replica, const std
     loss.text = Describe(peer.card) + ": " + why;
     LoseOne(entry, std::move(loss));
   }
+}
+
+void CoordinatorMachine::LoseAll(const std::string& stage, const std::string& why) {
+  for (const wire::ViewEntry& entry : current_->entries)
+    Lose(entry.card.id, Code::kPeer, stage, why);
 }
 
 // Nobody is left. What is known of epochs stays, so that a new beginning is above everything old.

@@ -250,6 +250,7 @@ class CoordinatorMachine {
   void RejectNewcomer(MemberId id, const std::string& why);
   bool NobodyHasBegun() const;
   bool TurnBack();
+  void LoseAll(const std::string& stage, const std::string& why);
   void InstallChange();
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
@@ -260,6 +261,7 @@ class CoordinatorMachine {
   void TryPlan();
   bool AllInstalled() const;
   bool AnybodyStays(const std::set<MemberId>& leavers) const;
+  bool WaitsForNobody() const;
   bool ReleaseAll();
   std::set<MemberId> ReadyNewcomers() const;
   std::set<MemberId> ReadyLeavers() const;

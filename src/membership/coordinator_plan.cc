@@ -91,6 +91,15 @@ bool CoordinatorMachine::AnybodyStays(const std::set<MemberId>& leavers) const {
                      });
 }
 
+// Too few are left, all of them leavers: newcomers cannot take over from them (J3), so nobody
+// brings the quorum back, and those who have come wait for the end of the job.
+bool CoordinatorMachine::WaitsForNobody() const {
+  const bool come = std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    return entry.second.state == State::kNewcomer && entry.second.linked;
+  });
+  return come && !config_.hosted && !AnybodyStays({});
+}
+
 // J5 where nobody stays: each has delivered what it called and calls no more, so none needs another
 // any longer, and no view has to say so. What they stand in for is over by the same word. True once
 // that is so: there is nothing left to plan.
@@ -126,6 +135,10 @@ void CoordinatorMachine::TryPlan() {
   }
   std::set<MemberId> newcomers = ReadyNewcomers();
   if (!lost_.empty()) {  // no quorum: newcomers may bring it back
+    if (WaitsForNobody()) {
+      LoseAll("quorum", "too few are left for it to come to its end");
+      return EndJob("only leavers are left, and too few");
+    }
     if (newcomers.empty()) return;
     prepare_newcomers_.merge(newcomers);
     return StartChange();
