@@ -136,6 +136,11 @@ void CoordinatorMachine::On(const Connected& event) {
              Describe(card) + " came back after its eviction");
     return;
   }
+  if (MayBeRevoked(event.hello)) {
+    const std::string text = Describe(card) + " had promised a view, and lost its coordinator";
+    TurnAway(event.conn, wire::Rejected{Code::kPeer, "", text}, text + " since; it may come anew");
+    return;
+  }
   if (!reference_) AdoptReference(event.hello);
   Peer& peer = peers_[card.id];
   peer.conn = event.conn;

@@ -290,6 +290,7 @@ class CoordinatorMachine {
   void ForgetBroken(const wire::View& base);
   void Record(Epoch epoch, const wire::View* view);
   bool OutByRecord(const wire::Hello& hello) const;
+  bool MayBeRevoked(const wire::Hello& hello) const;
   void EndRecorded();
 
   // coordinator_hosted.cc

@@ -237,6 +237,16 @@ bool CoordinatorMachine::OutByRecord(const wire::Hello& hello) const {
          !(record_.view && record_.view->Find(hello.card.id));
 }
 
+// Q3: a newcomer that has promised what another coordinator sent, and never heard the end of it.
+// The others may have formed that view, and gone on without it: then they have closed their links
+// to it for good.
+bool CoordinatorMachine::MayBeRevoked(const wire::Hello& hello) const {
+  const Epoch promised = hello.report.promised;
+  const bool newcomer = promised != 0 && hello.report.installed == 0 && hello.roster.empty();
+  return newcomer && current_ && promised < current_->epoch &&
+         EpochIncarnation(promised) != config_.incarnation && !FTAR_MUTANT(kRevokedMayJoin);
+}
+
 // Newcomers fill all places, and nobody of the recorded view has come in time: another job begins,
 // and who comes later is out.
 void CoordinatorMachine::EndRecorded() {
