@@ -107,6 +107,8 @@ constexpr Where kWhere[] = {
     {Mutant::kRelayBrokenKept,
      "behind,joins=3,coordinator_restarts=2,ambushes=4,kills=2,relay_losses=0,leaves=0"},
     {Mutant::kGoneLeaverAwaited, "hosted=1"},
+    {Mutant::kRevokedMayJoin,
+     "hosted=1,partitions=3,shards=1,skew=1,delay_max_us=5000,replicas=4,cuts=0"},
     {Mutant::kGoneLeaverLost,
      "shards=2,leaves=2,kills=3,ambushes=4,coordinator_restarts=2,hosted=0,joins=0,replicas=4"},
     {Mutant::kReportForgotten,
