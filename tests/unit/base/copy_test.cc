@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "reduce/copy.h"
+#include "base/copy.h"
 #include "tests/unit/random_bytes.h"
 
-namespace ftar::reduce {
+namespace ftar {
 namespace {
 
 void ExpectCopied(CopyMode mode, size_t bytes, size_t from_offset, size_t to_offset) {
@@ -35,4 +35,4 @@ TEST(CopyTest, CopiesAnyCountAndAlignment) {
 }
 
 }  // namespace
-}  // namespace ftar::reduce
+}  // namespace ftar

@@ -1,12 +1,12 @@
 // Copying bytes between staging memory and user buffers.
 //
 // A pure function of its arguments, any thread.
-#ifndef FTAR_REDUCE_COPY_H_
-#define FTAR_REDUCE_COPY_H_
+#ifndef FTAR_BASE_COPY_H_
+#define FTAR_BASE_COPY_H_
 
 #include <cstddef>
 
-namespace ftar::reduce {
+namespace ftar {
 
 enum class CopyMode {
   kCached,  // The destination is read again soon by this core.
@@ -21,6 +21,6 @@ inline constexpr size_t kStreamMinBytes = size_t{256} << 10;
 // are visible to other threads in program order once the call has returned, as others are.
 void Copy(void* dst, const void* src, size_t bytes, CopyMode mode = CopyMode::kCached);
 
-}  // namespace ftar::reduce
+}  // namespace ftar
 
-#endif  // FTAR_REDUCE_COPY_H_
+#endif  // FTAR_BASE_COPY_H_

@@ -1,4 +1,4 @@
-#include "reduce/copy.h"
+#include "base/copy.h"
 
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace ftar::reduce {
+namespace ftar {
 namespace {
 
 #if defined(__x86_64__)
@@ -44,4 +44,4 @@ void Copy(void* dst, const void* src, size_t bytes, CopyMode mode) {
   std::memcpy(dst, src, bytes);
 }
 
-}  // namespace ftar::reduce
+}  // namespace ftar
