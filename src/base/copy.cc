@@ -35,7 +35,8 @@ void StreamCopy(unsigned char* dst, const unsigned char* src, size_t bytes) {
 void Copy(void* dst, const void* src, size_t bytes, CopyMode mode) {
   if (dst == src || bytes == 0) return;
 #if defined(__x86_64__)
-  if (mode == CopyMode::kStream && bytes >= kStreamMinBytes) {
+  if ((mode == CopyMode::kStream && bytes >= kStreamMinBytes) ||
+      (mode == CopyMode::kHandOver && bytes >= kHandOverMinBytes)) {
     StreamCopy(static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), bytes);
     return;
   }
