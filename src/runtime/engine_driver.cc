@@ -47,6 +47,7 @@ EngineDriver::~EngineDriver() {
   // The pool owns only what it was given back.
   for (auto& [key, staging] : staging_) GiveBlock(staging.home, staging.block, 0);
   inbound_.ForEach([&](Inbound& inbound) { GiveBlock(inbound.own_home, inbound.own, 0); });
+  pool_.Give(fast_result_, 0);
 }
 
 void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
