@@ -32,7 +32,7 @@ class HandOver {
  private:
   static constexpr Seq kTryEvery = 100, kTries = 2;
   // What was streamed before is cold when it is tried without.
-  static constexpr double kDearer = 1.5;
+  static constexpr double kDearer = 2.5;
   static constexpr double kNewest = 0.5;  // its weight in the mean
   static constexpr double kOddMost = 8;
   static constexpr double kLeast = 1e-6;  // none is "not known"

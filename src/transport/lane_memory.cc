@@ -83,9 +83,7 @@ bool LaneMemory::MakeArea(GroupKey group) {
   return area;
 }
 
-// The tag goes first: whoever finds it again behind what it has read has read nothing of this.
 void LaneMemory::Fill(Line& out, const wire::LaneLine& line) {
-  out.tag.store(0, std::memory_order_relaxed);
   out.attempt.store(line.attempt, std::memory_order_release);
   out.view.store(line.view, std::memory_order_release);
   out.digest.store(line.digest, std::memory_order_release);
@@ -105,7 +103,11 @@ void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
 void LaneMemory::Begin(GroupKey group, const wire::LaneLine& line, bool streamed) {
   const int place = PlaceOf(*own_, group);
   if (place < 0) return;
-  Fill(own_->lines[place][line.seq % wire::kLaneSlots], line);
+  Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
+  // It takes long until the next tag: whoever finds the last one again behind what it has read has
+  // read nothing of this.
+  out.tag.store(0, std::memory_order_relaxed);
+  Fill(out, line);
   own_->begun[place][line.seq % wire::kLaneSlots].word.store(
       (line.seq + 1) << kBegunBits | (streamed ? kStreamed : 0), std::memory_order_release);
 }
