@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "base/copy.h"
 #include "base/crc32c.h"
-#include "reduce/copy.h"
 #include "reduce/isa.h"
 #include "reduce/reduce.h"
 
@@ -144,11 +144,11 @@ void RegisterHand(const std::string& isa, size_t bytes) {
 void RegisterHand(const std::string&, size_t) {}
 #endif
 
-void BenchCopy(benchmark::State& state, ftar::reduce::CopyMode mode, size_t bytes) {
+void BenchCopy(benchmark::State& state, ftar::CopyMode mode, size_t bytes) {
   const Buffer from = MakeBuffer(bytes);
   const Buffer to = MakeBuffer(bytes);
   for (auto _ : state) {
-    ftar::reduce::Copy(to.get(), from.get(), bytes, mode);
+    ftar::Copy(to.get(), from.get(), bytes, mode);
     benchmark::ClobberMemory();
   }
   Account(state, bytes);
@@ -204,9 +204,9 @@ void RegisterAll() {
   for (size_t bytes : kSizes) {
     const std::string size = std::to_string(bytes);
     benchmark::RegisterBenchmark(("Copy/cached/" + size).c_str(), BenchCopy,
-                                 ftar::reduce::CopyMode::kCached, bytes);
+                                 ftar::CopyMode::kCached, bytes);
     benchmark::RegisterBenchmark(("Copy/stream/" + size).c_str(), BenchCopy,
-                                 ftar::reduce::CopyMode::kStream, bytes);
+                                 ftar::CopyMode::kStream, bytes);
     benchmark::RegisterBenchmark(("Crc32c/" + size).c_str(), BenchCrc32c, bytes);
   }
 }

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <random>
 
+#include "base/copy.h"
 #include "perf/kernel_bench/bench.h"
-#include "reduce/copy.h"
 #include "reduce/isa.h"
 #include "reduce/reduce.h"
 
@@ -93,8 +93,8 @@ void HostRows(const Plan& plan, const Report& report) {
     auto buffers = RandomVectors(Dtype::kU8, 2, bytes);
     SetTimes(Time(plan,
                   [&] {
-                    reduce::Copy(buffers[1].data(), buffers[0].data(), bytes,
-                                 reduce::CopyMode::kCached);
+                    ftar::Copy(buffers[1].data(), buffers[0].data(), bytes,
+                               ftar::CopyMode::kCached);
                   }),
              &copy);
     SetRates(2 * bytes, &copy);

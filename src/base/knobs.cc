@@ -81,9 +81,10 @@ constexpr Knob kKnobs[] = {
      "size."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the oneshot plan when plan is auto."},
-    {K::kLaneMax, "lane_max", B, "16KiB", "", 0, 16 << 10, kOwn, kShown,
-     "All-reduces of the oneshot plan of at most this many bytes, and barriers, between members of "
-     "one host go through shared memory in one pass; 0: none do."},
+    {K::kLaneMax, "lane_max", B, "1MiB", "", 0, 1 << 20, kOwn, kShown,
+     "All-reduces of at most this many bytes, and barriers, between members of one host go through "
+     "shared memory in one pass: those of the oneshot plan, and between two members others that "
+     "wait for nothing; 0: none do."},
     {K::kCredit, "credit", B, "auto", "auto", 65'536, 64 * kGiB, kAgreed, kShown,
      "Bytes that may be on the way to one peer unacknowledged, over TCP; auto is 64 MiB."},
     {K::kIsa, "isa", E, "auto", "auto|scalar|avx2|avx512", 0, 0, kOwn, kShown,

@@ -125,6 +125,8 @@
   X(kLaneLeaverDropped, "F4", "lets go of the leavers' lanes before it scans") \
   X(kLaneFlagsIgnored, "F4", "delivers from the lane without looking at the flags") \
   X(kLaneStaleLine, "F4", "takes a line of another attempt for one of its own") \
+  X(kLanePlaceReused, "F4", "writes a long input where one lies that is not stable") \
+  X(kFastReadsUnbegun, "F4", "reads a place before its owner says whose input is in it") \
   X(kFastLineForgotten, "F4", "stops the fast path and forgets that its line is out") \
   X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
   X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it does not") \

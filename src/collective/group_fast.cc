@@ -41,15 +41,20 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
   return true;
 }
 
-bool GroupMachine::IsSmall(const OpSpec& spec) const {
+// Where its input would lie. Every member reads every input, and the result is the sum in member
+// order: where another plan is chosen, that of direct for what is long, between two, who move the
+// same bytes either way.
+LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) const {
   const bool fits = spec.kind == plan::Kind::kBarrier || spec.kind == plan::Kind::kAllReduce;
-  if (!fits || !(spec.weight > 0) || spec.on_device) return false;
+  if (!fits || !(spec.weight > 0) || spec.on_device) return LaneRoom::kNone;
   const plan::PlanKind forced = spec.plan != plan::PlanKind::kAuto ? spec.plan : config_.plan;
   const uint64_t bytes = spec.count * spec.element_bytes;
-  return plan::Choose(spec.kind, forced, bytes, static_cast<int>(fast_.members.size()),
-                      config_.deterministic,
-                      config_.oneshot_max_bytes) == plan::PlanKind::kOneShot &&
-         config_.lane->Holds(config_.key, bytes);
+  const int members = static_cast<int>(fast_.members.size());
+  *plan = plan::Choose(spec.kind, forced, bytes, members, config_.deterministic,
+                       config_.oneshot_max_bytes);
+  const LaneRoom room = config_.lane->RoomFor(config_.key, bytes);
+  const bool two = room == LaneRoom::kLong && members == 2 && *plan == plan::PlanKind::kDirect;
+  return *plan == plan::PlanKind::kOneShot || two ? room : LaneRoom::kNone;
 }
 
 bool GroupMachine::StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* line) {
@@ -58,8 +63,10 @@ bool GroupMachine::StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* l
   // A boundary is reserved, somebody is told of calls, a verdict waits, somebody sends by frames.
   const bool reserved = ack_cap_ != kNoSeq && !FTAR_MUTANT(kLaneNotHeld);
   if (reserved || !leavers_.empty() || !verdicts_.empty() || !early_.empty()) return false;
-  if (!MayActivate(seq, step) || !PlaceFast(seq, step) || !IsSmall(spec) || !SlotIsFree(seq))
-    return false;
+  if (!MayActivate(seq, step) || !PlaceFast(seq, step)) return false;
+  const LaneRoom room = RoomFor(spec, &fast_.plan);
+  if (room == LaneRoom::kNone || !SlotIsFree(seq)) return false;
+  if (room == LaneRoom::kLong && !AreaIsFree(seq, spec.count * spec.element_bytes)) return false;
   fast_.seq = seq;
   fast_.step = step;
   fast_.spec = std::move(spec);
@@ -67,10 +74,10 @@ bool GroupMachine::StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* l
   fast_.digest = wire::SignatureDigest(fast_.signature);
   fast_.start_ns = now;
   fast_.attempts = 1;
-  fast_.plan = plan::PlanKind::kOneShot;
   fast_.weights.assign(fast_.members.size(), std::numeric_limits<double>::quiet_NaN());
   fast_.weights[static_cast<size_t>(fast_.me)] = fast_.spec.weight;
   fast_.lane.Reset();
+  fast_.lane.room = room;
   fast_.complete = false;
   ++next_seq_;
   in_fast_ = true;
@@ -88,6 +95,30 @@ FastLook GroupMachine::LookFast(TimeNs now, Work* work) {
   whole.count = fast_.spec.count;
   FillLaneWork(fast_, whole, work);
   return FastLook::kRead;
+}
+
+// Elements, from the first on, that all have written of their long inputs; `work` is for all of
+// them. What is made of them counts if LookFast finds all lines afterwards, and EndFast no flag: a
+// place is written once for an operation, before its line.
+uint64_t GroupMachine::BegunFast(Work* work) {
+  const Op& op = fast_;
+  uint64_t bytes = op.spec.count * op.spec.element_bytes;
+  if (op.lane.room != LaneRoom::kLong) return 0;
+  for (size_t i = 0; i < op.members.size() && bytes > 0; ++i) {
+    LaneLine line;
+    const uint64_t begun = config_.lane->LookBegun(op.lane.segments[i], config_.key, op.seq, &line);
+    if (FTAR_MUTANT(kFastReadsUnbegun)) line.weight = 1;
+    const bool fits = line.attempt == op.view->epoch && line.digest == op.digest &&
+                      line.weight > 0 && line.weight <= std::numeric_limits<double>::max();
+    if ((begun == 0 || !fits) && !FTAR_MUTANT(kFastReadsUnbegun)) return 0;
+    fast_.weights[i] = line.weight;
+    if (!FTAR_MUTANT(kFastReadsUnbegun)) bytes = std::min(bytes, begun);
+  }
+  if (bytes == 0) return 0;
+  plan::Chunk whole;
+  whole.count = op.spec.count;
+  FillLaneWork(op, whole, work);
+  return bytes / op.spec.element_bytes;
 }
 
 // F4 (d), as in LaneWorkDone.

@@ -395,7 +395,8 @@ void GroupMachine::MarkFinal(Op& op, uint32_t index) {
   chunk.is_final = true;
   if (chunk.role.lands) ++op.finals;
   ReleasePieces(chunk);
-  if (op.salvage) return;  // holders serve on request (Want)
+  if (op.salvage) return;      // holders serve on request (Want)
+  if (op.lane.stable) return;  // all others find in the lane what this member has found
   for (int to : chunk.role.final_to) SendFinal(op, index, op.members[to]);
 }
 

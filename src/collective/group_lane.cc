@@ -22,8 +22,20 @@ constexpr TimeNs kPatienceNs = 5 * kMillisecond;
 // F4 (b): the slot's last operation must be stable. In another era nobody looks at it any more,
 // since all members have installed this one (MayPublish).
 bool GroupMachine::SlotIsFree(Seq seq) const {
-  const LaneSlot& last = lane_slots_[seq % kLaneSlots];
-  if (last.era != era_ || FTAR_MUTANT(kLaneSlotReused)) return true;
+  return IsLetGo(lane_slots_[seq % kLaneSlots]) || FTAR_MUTANT(kLaneSlotReused);
+}
+
+// What is in the area is that of operations whose lines are in the slots: others are long done
+// with.
+bool GroupMachine::AreaIsFree(Seq seq, uint64_t bytes) const {
+  const uint64_t begin = config_.lane->OffsetOf(seq, bytes), end = begin + bytes;
+  return std::ranges::all_of(lane_slots_, [&](const LaneSlot& slot) {
+    return slot.begin >= end || slot.end <= begin || IsLetGo(slot) || FTAR_MUTANT(kLanePlaceReused);
+  });
+}
+
+bool GroupMachine::IsLetGo(const LaneSlot& last) const {
+  if (last.era != era_) return true;
   return std::all_of(current_->entries.begin(), current_->entries.end(), [&](const auto& entry) {
     if (entry.card.id == config_.self || entry.card.shard != config_.shard ||
         !entry.Contains(config_.key, last.seq, last.step))
@@ -40,9 +52,13 @@ bool GroupMachine::MayPublish(const Op& op) {
   if (!config_.lane || !config_.fault_tolerant || frozen_ || op.stand_in || op.attempts != 1 ||
       op.spec.on_device)
     return false;
+  if (fast_line_ == op.seq) return true;  // it is out
   if (op.plan != plan::PlanKind::kOneShot || op.members.size() < 2) return false;
   if (op.seq >= ack_cap_ && !FTAR_MUTANT(kLaneNotHeld)) return false;
-  if (!SlotIsFree(op.seq) || !config_.lane->Holds(config_.key, InputBytes(op))) return false;
+  // What is long goes this way when it goes alone (group_fast.cc): of several the frames carry
+  // more.
+  if (config_.lane->RoomFor(config_.key, InputBytes(op)) != LaneRoom::kShort || !SlotIsFree(op.seq))
+    return false;
   return std::all_of(op.members.begin(), op.members.end(), [this](MemberId id) {
     return (id == config_.self || Ready(id)) && config_.lane->SegmentOf(id) >= 0;
   });
@@ -50,6 +66,7 @@ bool GroupMachine::MayPublish(const Op& op) {
 
 void GroupMachine::Publish(TimeNs now, Op& op) {
   op.lane.published = true;
+  op.lane.room = fast_line_ == op.seq ? fast_.lane.room : LaneRoom::kShort;
   op.lane.patience_end = now + kPatienceNs;
   op.lane.segments.clear();
   for (const MemberId id : op.members) op.lane.segments.push_back(config_.lane->SegmentOf(id));
@@ -66,7 +83,13 @@ LaneLine GroupMachine::LineOf(const Op& op) const {
 }
 
 void GroupMachine::TakeSlot(const Op& op) {
-  lane_slots_[op.seq % kLaneSlots] = {era_, op.seq, op.step};
+  LaneSlot& slot = lane_slots_[op.seq % kLaneSlots];
+  slot = {era_, op.seq, op.step, 0, 0};
+  if (op.lane.room == LaneRoom::kLong) {
+    const uint64_t bytes = InputBytes(op);
+    slot.begin = config_.lane->OffsetOf(op.seq, bytes);
+    slot.end = slot.begin + bytes;
+  }
   ++progress_;
 }
 
@@ -153,12 +176,15 @@ bool GroupMachine::FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* wo
   work->scale = op.spec.scale;
   const bool weighted = op.spec.redop == kWavg;
   const uint64_t width = op.spec.element_bytes;
+  uint64_t offset = chunk.first * width;
+  if (op.lane.room == LaneRoom::kLong) offset += config_.lane->OffsetOf(op.seq, InputBytes(op));
   for (size_t i = 0; i < op.members.size(); ++i) {
     if (op.weights[i] == 0) continue;
-    work->sources.push_back({{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq),
-                              chunk.first * width, chunk.count * width},
-                             false,
-                             weighted ? op.weights[i] : 1});
+    work->sources.push_back(
+        {{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq, op.lane.room), offset,
+          chunk.count * width},
+         false,
+         weighted ? op.weights[i] : 1});
   }
   return Divide(op, work);
 }

@@ -90,6 +90,7 @@ class GroupMachine {
   // Takes the call if nothing but the lane is needed for it; the host publishes `line` at once.
   bool StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* line);
   FastLook LookFast(TimeNs now, Work* work);
+  uint64_t BegunFast(Work* work);
   std::optional<Outcome> EndFast(TimeNs now);
   // It becomes an operation like any other. Comes before anything else that this machine is told.
   void StopFast(TimeNs now);
@@ -156,12 +157,14 @@ class GroupMachine {
     bool stable = false;     // all inputs were here, and no flag was up
     bool scanned = false;    // all inputs were here when it froze: only a verdict delivers it
     bool mismatched = false;
-    size_t seen = 0;  // members whose lines were seen, from the first position on
+    LaneRoom room = LaneRoom::kShort;  // where the inputs lie
+    size_t seen = 0;                   // members whose lines were seen, from the first position on
     uint32_t working = 0;
     uint64_t staging = 0;       // the result, where the output must not be touched before the flags
     std::vector<int> segments;  // by position
     TimeNs patience_end = kNever;
     void Reset() {
+      room = LaneRoom::kShort;
       published = by_frames = blocked = stable = scanned = mismatched = false;
       seen = 0;
       working = 0;
@@ -229,6 +232,13 @@ class GroupMachine {
     uint64_t inbound = 0;
   };
 
+  struct LaneSlot {  // the last operation published there
+    Epoch era = 0;
+    Seq seq = 0;
+    uint64_t step = 0;
+    uint64_t begin = 0, end = 0;  // of the area
+  };
+
   // group_call.cc
   void ActivateQueued(TimeNs now);
   bool MayActivate(Seq seq, uint64_t step) const;
@@ -294,6 +304,8 @@ class GroupMachine {
   // group_lane.cc
   bool MayPublish(const Op& op);
   bool SlotIsFree(Seq seq) const;
+  bool AreaIsFree(Seq seq, uint64_t bytes) const;
+  bool IsLetGo(const LaneSlot& slot) const;
   LaneLine LineOf(const Op& op) const;
   void TakeSlot(const Op& op);
   void Publish(TimeNs now, Op& op);
@@ -301,7 +313,7 @@ class GroupMachine {
   bool TakeLine(Op& op, size_t position);
   static bool LaneIsOpen(const Op& op);
   void LookAtLane(TimeNs now);
-  static bool FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work);
+  bool FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work);
   bool FromLane(Op& op, uint32_t chunk, const BufferRef& dst, bool counted);
   void OweNoAck(const Op& op);
   void LaneWorkDone(TimeNs now, Op& op);
@@ -313,7 +325,7 @@ class GroupMachine {
   void LosePatience(TimeNs now);
   // group_fast.cc
   bool PlaceFast(Seq seq, uint64_t step);
-  bool IsSmall(const OpSpec& spec) const;
+  LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan) const;
   // group_change.cc
   void EnterAtBound(TimeNs now);
   void ForgetEra();
@@ -387,11 +399,6 @@ class GroupMachine {
   std::optional<Seq> mismatch_;
   uint64_t next_work_ = 1, next_staging_ = 1;
   uint64_t progress_ = 0;
-  struct LaneSlot {  // the last operation published there
-    Epoch era = 0;
-    Seq seq = 0;
-    uint64_t step = 0;
-  };
   std::array<LaneSlot, kLaneSlots> lane_slots_;
   // The call on the fast path; between two its view, members and lanes are kept for the next.
   Op fast_;

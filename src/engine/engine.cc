@@ -19,6 +19,7 @@ bool Engine::in_fast() const { return impl_->in_fast(); }
 collective::FastLook Engine::LookFast(TimeNs now, collective::Work* work) {
   return impl_->LookFast(now, work);
 }
+uint64_t Engine::BegunFast(collective::Work* work) { return impl_->BegunFast(work); }
 std::optional<collective::Outcome> Engine::EndFast(TimeNs now) { return impl_->EndFast(now); }
 Phase Engine::phase() const { return impl_->phase_; }
 Status Engine::phase_status() const { return impl_->phase_status_; }

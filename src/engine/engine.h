@@ -186,6 +186,9 @@ class Engine {
                                                 const collective::OpSpec& spec);
   bool in_fast() const;
   collective::FastLook LookFast(TimeNs now, collective::Work* work);
+  // Before that, of what is long: how many elements of it, from the first on, can be made already.
+  // `work` is for all.
+  uint64_t BegunFast(collective::Work* work);
   std::optional<collective::Outcome> EndFast(TimeNs now);
 
   Phase phase() const;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "reduce/copy.h"
+#include "base/copy.h"
 
 namespace ftar::reduce {
 namespace {
@@ -51,7 +51,7 @@ Status HostSpace::CopyOut(void* host, const void* from, size_t bytes) {
 }
 
 Status HostSpace::Copy(void* to, const void* from, size_t bytes) {
-  ::ftar::reduce::Copy(to, from, bytes);
+  ::ftar::Copy(to, from, bytes);
   return Status::Ok();
 }
 

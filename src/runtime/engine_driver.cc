@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reduce/copy.h"
+#include "base/copy.h"
 #include "reduce/reduce.h"
 #include "wire/codec.h"
 
@@ -47,6 +47,7 @@ EngineDriver::~EngineDriver() {
   // The pool owns only what it was given back.
   for (auto& [key, staging] : staging_) GiveBlock(staging.home, staging.block, 0);
   inbound_.ForEach([&](Inbound& inbound) { GiveBlock(inbound.own_home, inbound.own, 0); });
+  pool_.Give(fast_result_, 0);
 }
 
 void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
@@ -289,8 +290,7 @@ void EngineDriver::CopyBytes(GroupKey group, const Work& work, const std::byte* 
   }
   const Op* const op = host_->FindOp(group, work.seq);
   const bool past_caches = op != nullptr && op->recv_bytes > cached_bytes_max_;
-  reduce::Copy(dst, src, from.bytes,
-               past_caches ? reduce::CopyMode::kStream : reduce::CopyMode::kCached);
+  Copy(dst, src, from.bytes, past_caches ? CopyMode::kStream : CopyMode::kCached);
 }
 
 std::string EngineDriver::OutsideText(GroupKey group, const Work& work) {

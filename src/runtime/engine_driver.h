@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "reduce/types.h"
 #include "runtime/accelerator.h"
+#include "runtime/hand_over.h"
 #include "runtime/lane.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
@@ -238,6 +239,11 @@ class EngineDriver {
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void Publish(TimeNs now, GroupKey group, const collective::Todo& todo);
   bool MakeFastResult(const Op& op);
+  void PublishLong(const Op& op);
+  void MakeBegun(const Op& op);
+  void MakeFast(const Op& op, uint64_t end);
+  void NoteRead(const Op& op, uint64_t bytes, TimeNs spent);
+  bool HoldsFastResult(const Op& op);
   std::byte* FastResult(const Op& op);
   void PublishLine(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
   bool LookAtLane(TimeNs now);
@@ -328,9 +334,11 @@ class EngineDriver {
   std::vector<transport::Completion> completions_;
   std::vector<reduce::Source> sources_;  // scratch
   wire::LaneLine fast_line_;
-  collective::Work fast_work_;                              // scratch
-  std::array<std::byte, wire::kLaneInputMax> fast_result_;  // that its user must not see yet
-  engine::Ready ready_;                                     // scratch
+  collective::Work fast_work_;  // scratch
+  uint64_t fast_made_ = 0;      // elements of the result
+  HandOver hand_over_;
+  StagingBlock fast_result_;  // that its user must not see yet
+  engine::Ready ready_;       // scratch
   GroupKey hook_group_ = 0;
   TimeNs next_deadline_ = kNever;
   TimeNs last_trim_ns_ = 0;

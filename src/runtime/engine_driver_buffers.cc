@@ -48,9 +48,13 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
     }
     case BufferRef::Kind::kLane: {
       if (lane_ == nullptr || write) return nullptr;
-      return const_cast<std::byte*>(lane_->memory().Input(collective::LaneSegment(ref.id), group,
-                                                          collective::LaneSeq(ref.id), ref.offset,
-                                                          ref.bytes));
+      const int segment = collective::LaneSegment(ref.id);
+      const transport::LaneMemory& memory = lane_->memory();
+      const bool is_long = collective::RoomOf(ref.id) == collective::LaneRoom::kLong;
+      return const_cast<std::byte*>(
+          is_long
+              ? memory.LongInput(segment, group, ref.offset, ref.bytes)
+              : memory.Input(segment, group, collective::LaneSeq(ref.id), ref.offset, ref.bytes));
     }
     case BufferRef::Kind::kNone: break;
   }

@@ -1,28 +1,73 @@
 // Operations on the fast path (engine.h): no event, nothing to do but what is here.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "reduce/reduce.h"
+#include "runtime/clock.h"
 #include "runtime/engine_driver.h"
 
 namespace ftar::runtime {
+namespace {
+
+// Of a long input.
+constexpr uint64_t kPieceBytes = 32 * 1024;
+
+}  // namespace
 
 bool EngineDriver::StartFast(TimeNs now, Op* op) {
   // What the engine has to say comes first, and who is to be silent publishes nothing.
-  if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty())
+  if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty() ||
+      !HoldsFastResult(*op))
     return false;
   std::optional<wire::LaneLine> line;
   Guard([&] { line = engine_->StartFast(now, op->group, op->request.spec); });
   if (!line) return false;
   fast_line_ = *line;
+  fast_made_ = 0;
   op->seq = line->seq;
   return true;
 }
 
+// Where the result waits until it is known that nobody freezes.
+bool EngineDriver::HoldsFastResult(const Op& op) {
+  if (!op.request.spec.in_place || op.recv_bytes <= fast_result_.capacity) return true;
+  if (op.recv_bytes > wire::kLaneLongMax) return false;
+  pool_.Give(std::exchange(fast_result_, {}), op.start_ns);
+  fast_result_ = pool_.Take(std::max(op.recv_bytes, wire::kLaneInputMax));
+  return fast_result_.data != nullptr;
+}
+
+std::byte* EngineDriver::FastResult(const Op& op) {
+  return op.request.spec.in_place ? fast_result_.data : static_cast<std::byte*>(op.request.recv);
+}
+
 void EngineDriver::PublishFast(const Op& op) {
   hook_group_ = op.group;
+  if (op.send_bytes > wire::kLaneInputMax) return PublishLong(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
   PublishLine(op.group, fast_line_, {input, op.send_bytes});
+}
+
+// In pieces that stay in this core's cache, and between two of them what the others have brought
+// so far is worked on, so that nobody waits for the whole.
+void EngineDriver::PublishLong(const Op& op) {
+  transport::LaneMemory& memory = lane_->memory();
+  const auto* const input = static_cast<const std::byte*>(op.request.send);
+  const uint64_t at = lane_->OffsetOf(op.seq, op.send_bytes);
+  const bool streamed = hand_over_.Streams(op.seq);
+  memory.Begin(op.group, fast_line_, streamed);
+  TimeNs spent = 0;
+  for (uint64_t done = 0; done < op.send_bytes; done += kPieceBytes) {
+    const uint64_t bytes = std::min(kPieceBytes, op.send_bytes - done);
+    const TimeNs begin = Now();
+    memory.Append(op.group, op.seq, at + done, {input + done, bytes}, done + bytes);
+    spent += Now() - begin;
+    Strike(FaultStage::kSending, op.seq, -1);
+    Guard([&] { MakeBegun(op); });
+  }
+  hand_over_.NoteWritten(streamed, op.send_bytes, spent);
+  PublishLine(op.group, fast_line_, {});
 }
 
 bool EngineDriver::LookFast(const Op& op) {
@@ -35,24 +80,54 @@ bool EngineDriver::MakeFastResult(const Op& op) {
   collective::Work& work = fast_work_;
   work.sources.clear();
   const collective::FastLook found = engine_->LookFast(op.start_ns, &work);
-  if (found == collective::FastLook::kWait) return false;
+  if (found == collective::FastLook::kWait) {
+    MakeBegun(op);
+    return false;
+  }
   stepped_ = found == collective::FastLook::kStopped;
   if (stepped_ || work.count == 0) return true;
   Strike(FaultStage::kReducing, op.seq, -1);
-  if (!GatherSources(op.group, work)) {
-    Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
-    return true;
-  }
-  reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),
-                        static_cast<reduce::Redop>(work.redop), sources_, work.divisor, work.scale,
-                        FastResult(op), work.count);
+  MakeFast(op, work.count);
   ++counters_.works;
   return true;
 }
 
-// Where the result waits until it is known that nobody freezes.
-std::byte* EngineDriver::FastResult(const Op& op) {
-  return op.request.spec.in_place ? fast_result_.data() : static_cast<std::byte*>(op.request.recv);
+// Of what is long: as much as is there by now.
+void EngineDriver::MakeBegun(const Op& op) {
+  if (op.send_bytes <= wire::kLaneInputMax) return;
+  fast_work_.sources.clear();
+  const uint64_t there = engine_->BegunFast(&fast_work_);
+  if (there > fast_made_) MakeFast(op, there);
+}
+
+// The result's elements up to `end`.
+void EngineDriver::MakeFast(const Op& op, uint64_t end) {
+  const collective::Work& work = fast_work_;
+  if (!GatherSources(op.group, work))
+    return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
+  const uint64_t width = op.request.spec.element_bytes;
+  const uint64_t begin = std::exchange(fast_made_, end);
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    // The own input is the user's, which is in the caches still.
+    const bool own = collective::LaneSegment(work.sources[i].buffer.id) == 0;
+    const void* const data = own ? op.request.send : sources_[i].data;
+    sources_[i].data = static_cast<const std::byte*>(data) + begin * width;
+  }
+  const bool is_long = op.send_bytes > wire::kLaneInputMax;
+  const TimeNs before = is_long ? Now() : 0;
+  reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),
+                        static_cast<reduce::Redop>(work.redop), sources_, work.divisor, work.scale,
+                        FastResult(op) + begin * width, end - begin);
+  if (is_long) NoteRead(op, (end - begin) * width, Now() - before);
+}
+
+// Of two members: of more one way may have been taken by some.
+void EngineDriver::NoteRead(const Op& op, uint64_t bytes, TimeNs spent) {
+  const auto& sources = fast_work_.sources;
+  if (sources.size() != 2) return;
+  const int first = collective::LaneSegment(sources[0].buffer.id);
+  const int other = first != 0 ? first : collective::LaneSegment(sources[1].buffer.id);
+  hand_over_.NoteRead(lane_->memory().Streamed(other, op.group, op.seq), bytes, spent);
 }
 
 void EngineDriver::EndFast(TimeNs now, const Op& op) {

@@ -17,7 +17,11 @@ constexpr TimeNs kIdleNs = 1 * kMillisecond;
 // Others that are later than this are not called to be waited for like that.
 constexpr TimeNs kPatienceNs = 50 * kMicrosecond;
 constexpr TimeNs kCrowdedPatienceNs = 200 * kMicrosecond;
+// And besides, for every byte of it.
+constexpr TimeNs kPatiencePerByteNs = 1;
 constexpr int kLooksAClock = 64;
+// Up to here frames cost more than a copy of what they would lend.
+constexpr uint64_t kCopiedBytesMax = 256 * 1024;
 
 }  // namespace
 
@@ -33,6 +37,10 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
   // Whoever sleeps or drives would have to be told.
   if (wheel_ != Wheel::kNobody || sleepers_ > 0 || waiters_ > 0 ||
       now - last_user_drive_ns_ > kUnseenNs)
+    return false;
+  // What others read where it lies is not copied for them, if it is much.
+  if (op->send_bytes > kCopiedBytesMax &&
+      exports_->Find(op->request.send, op->send_bytes) != nullptr)
     return false;
   GroupState& state = groups_[op->group];
   state.ops.push_back(op);  // first: it must be found, and there may be no memory
@@ -61,7 +69,9 @@ bool Job::Impl::LookFast(const OpPtr& op) {
 // Without patience it looks once.
 void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
   const bool crowded = ranks_on_host_ > cores_;
-  const TimeNs patience = !patient ? 0 : crowded ? kCrowdedPatienceNs : kPatienceNs;
+  const TimeNs patience = !patient ? 0
+                                   : (crowded ? kCrowdedPatienceNs : kPatienceNs) +
+                                         static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;
   for (int looks = 1; fast_ == op && driver_->in_fast(); ++looks) {
     if (LookFast(op)) break;
     if (patience == 0 || lock_wanted_.load(std::memory_order_relaxed) > 0) break;

@@ -28,6 +28,7 @@
 #include "base/bounded_queue.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "runtime/clock.h"
 #include "runtime/control_connection.h"
 #include "runtime/engine_driver.h"
 #include "runtime/events.h"
@@ -43,7 +44,6 @@
 
 namespace ftar::runtime {
 
-TimeNs Now();  // CLOCK_MONOTONIC: a wall clock that steps does not matter
 void Pause();  // of a thread that spins
 
 using Lock = std::unique_lock<std::mutex>;
@@ -258,7 +258,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // Streams.
   std::unique_ptr<GatePool> gates_;
   std::vector<Captured> captured_;
-  size_t held_ = 0;        // in all groups
+  size_t held_ = 0;  // in all groups
   size_t closed_gates_ = 0;
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;

@@ -1,9 +1,13 @@
 #include "transport/lane_memory.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
-#include <cstring>
+#include <cerrno>
 #include <new>
 #include <utility>
+
+#include "base/copy.h"
 
 namespace ftar::transport {
 
@@ -12,8 +16,10 @@ constexpr uint64_t kTaken = uint64_t{1} << 32;
 }
 
 Expected<std::shared_ptr<LaneMemory>> LaneMemory::Create(MemberId self) {
-  auto sealed = CreateSealedMemory("ftar-lane", kBytes, Pages::kNow);
+  auto sealed = CreateSealedMemory("ftar-lane", kBytes, Pages::kOnTouch);
   if (!sealed.ok()) return sealed.status();
+  if (::fallocate(sealed->fd.get(), 0, 0, kAreasOffset) != 0)
+    return Status(Code::kMemory, Status::System("memory for the lane", errno).text());
   std::shared_ptr<LaneMemory> lane(new LaneMemory(self));
   lane->own_ = new (sealed->memory->data()) Header;
   lane->own_fd_ = std::move(sealed->fd);
@@ -67,6 +73,57 @@ bool LaneMemory::MakeRoom(GroupKey group) {
   return false;
 }
 
+// Whoever is short of memory finds out here, and not when a page is touched.
+bool LaneMemory::MakeArea(GroupKey group) {
+  const int place = PlaceOf(*own_, group);
+  if (place < 0) return false;
+  bool& area = areas_[static_cast<size_t>(place)];
+  area = area || ::fallocate(own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
+                             wire::kLaneAreaBytes) == 0;
+  return area;
+}
+
+void LaneMemory::Fill(Line& out, const wire::LaneLine& line) {
+  out.attempt.store(line.attempt, std::memory_order_release);
+  out.view.store(line.view, std::memory_order_release);
+  out.digest.store(line.digest, std::memory_order_release);
+  out.weight.store(line.weight, std::memory_order_release);
+  out.complete_end.store(line.complete_end, std::memory_order_release);
+}
+
+void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
+  line->seq = seq;
+  line->attempt = in.attempt.load(std::memory_order_acquire);
+  line->view = in.view.load(std::memory_order_acquire);
+  line->digest = in.digest.load(std::memory_order_acquire);
+  line->weight = in.weight.load(std::memory_order_acquire);
+  line->complete_end = in.complete_end.load(std::memory_order_acquire);
+}
+
+void LaneMemory::Begin(GroupKey group, const wire::LaneLine& line, bool streamed) {
+  const int place = PlaceOf(*own_, group);
+  if (place < 0) return;
+  Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
+  // It takes long until the next tag: whoever finds the last one again behind what it has read has
+  // read nothing of this.
+  out.tag.store(0, std::memory_order_relaxed);
+  Fill(out, line);
+  own_->begun[place][line.seq % wire::kLaneSlots].word.store(
+      (line.seq + 1) << kBegunBits | (streamed ? kStreamed : 0), std::memory_order_release);
+}
+
+// `at`: in the area; `end`: of the piece, in the input.
+void LaneMemory::Append(GroupKey group, Seq seq, uint64_t at, std::span<const std::byte> piece,
+                        uint64_t end) {
+  const int place = PlaceOf(*own_, group);
+  if (place < 0 || at + piece.size() > wire::kLaneAreaBytes) return;
+  std::atomic<uint64_t>& begun = own_->begun[place][seq % wire::kLaneSlots].word;
+  const uint64_t streamed = begun.load(std::memory_order_relaxed) & kStreamed;
+  Copy(reinterpret_cast<std::byte*>(own_) + AreaOffset(place) + at, piece.data(), piece.size(),
+       streamed != 0 ? CopyMode::kHandOver : CopyMode::kCached);
+  begun.store((seq + 1) << kBegunBits | streamed | end, std::memory_order_release);
+}
+
 void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
                          std::span<const std::byte> input) {
   const int place = PlaceOf(*own_, group);
@@ -76,13 +133,9 @@ void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
     std::byte* const to = input.size() <= kInlineMax
                               ? out.input
                               : reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq);
-    std::memcpy(to, input.data(), input.size());
+    Copy(to, input.data(), input.size(), CopyMode::kHandOver);
   }
-  out.attempt.store(line.attempt, std::memory_order_relaxed);
-  out.view.store(line.view, std::memory_order_relaxed);
-  out.digest.store(line.digest, std::memory_order_relaxed);
-  out.weight.store(line.weight, std::memory_order_relaxed);
-  out.complete_end.store(line.complete_end, std::memory_order_relaxed);
+  Fill(out, line);
   out.tag.store(line.seq + 1, std::memory_order_seq_cst);
 }
 
@@ -93,13 +146,33 @@ bool LaneMemory::Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line
   if (place < 0) return false;
   const Line& in = header.lines[place][seq % wire::kLaneSlots];
   if (in.tag.load(std::memory_order_seq_cst) != seq + 1) return false;
-  line->seq = seq;
-  line->attempt = in.attempt.load(std::memory_order_relaxed);
-  line->view = in.view.load(std::memory_order_relaxed);
-  line->digest = in.digest.load(std::memory_order_relaxed);
-  line->weight = in.weight.load(std::memory_order_relaxed);
-  line->complete_end = in.complete_end.load(std::memory_order_relaxed);
-  return true;
+  Read(in, seq, line);
+  return in.tag.load(std::memory_order_relaxed) == seq + 1;
+}
+
+// 0: it is none of this operation's.
+uint64_t LaneMemory::BegunWord(int segment, GroupKey group, Seq seq) const {
+  if (segments_[static_cast<size_t>(segment)].memory == nullptr) return 0;
+  const Header& header = *At(segment);
+  const int place = PlaceOf(header, group);
+  if (place < 0) return 0;
+  const uint64_t word =
+      header.begun[place][seq % wire::kLaneSlots].word.load(std::memory_order_acquire);
+  return word >> kBegunBits == seq + 1 ? word : 0;
+}
+
+uint64_t LaneMemory::LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
+  const uint64_t word = BegunWord(segment, group, seq);
+  if (word == 0) return 0;
+  const Header& header = *At(segment);
+  const int place = PlaceOf(header, group);
+  if (place < 0) return 0;
+  Read(header.lines[place][seq % wire::kLaneSlots], seq, line);
+  return std::min(word & (kStreamed - 1), wire::kLaneLongMax);
+}
+
+bool LaneMemory::Streamed(int segment, GroupKey group, Seq seq) const {
+  return (BegunWord(segment, group, seq) & kStreamed) != 0;
 }
 
 const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq, uint64_t offset,
@@ -115,6 +188,18 @@ const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq, uint64_
   if (offset + bytes <= kInlineMax)
     return header.lines[place][seq % wire::kLaneSlots].input + offset;
   return reinterpret_cast<const std::byte*>(&header) + InputOffset(place, seq) + offset;
+}
+
+const std::byte* LaneMemory::LongInput(int segment, GroupKey group, uint64_t offset,
+                                       uint64_t bytes) const {
+  if (segment < 0 || static_cast<size_t>(segment) >= segments_.size() ||
+      segments_[static_cast<size_t>(segment)].memory == nullptr || bytes > wire::kLaneAreaBytes ||
+      offset > wire::kLaneAreaBytes - bytes)
+    return nullptr;
+  const Header& header = *At(segment);
+  const int place = PlaceOf(header, group);
+  if (place < 0) return nullptr;
+  return reinterpret_cast<const std::byte*>(&header) + AreaOffset(place) + offset;
 }
 
 void LaneMemory::RaiseFrozen(Epoch epoch) {

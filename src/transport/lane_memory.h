@@ -3,11 +3,13 @@
 //
 // Every word has one writer, the segment's owner (rule F1). A line and its input are written before
 // the line's tag, so whoever sees the tag sees them; up to 16 bytes of input lie in the line
-// itself, one cache line in all. Who freezes raises its flag and reads tags afterwards; who
-// delivers has read tags and inputs and reads flags afterwards. All four are sequentially
-// consistent, so one of the two sees the other's (protocol.md 10). No standalone fences:
-// ThreadSanitizer does not know them. A peer's words are bounded before they are used; its inputs
-// are data like any other.
+// itself, one cache line in all. A long input has a place of its own and is written piece by piece:
+// a word there says of which operation, and how much of it is there, so that others can begin to
+// read it; its line's tag comes when it is whole. Who freezes raises its flag and reads tags
+// afterwards; who delivers has read tags and inputs and reads flags afterwards. All four are
+// sequentially consistent, so one of the two sees the other's (protocol.md 10). No standalone
+// fences: ThreadSanitizer does not know them. A peer's words are bounded before they are used; its
+// inputs are data like any other.
 //
 // One thread at a time (the job's lock). Mappings outlive their writers; Drop ends one.
 #ifndef FTAR_TRANSPORT_LANE_MEMORY_H_
@@ -44,17 +46,27 @@ class LaneMemory {
   int SegmentOf(MemberId member) const;
   // A place for the group in the own segment. False if there is none left.
   bool MakeRoom(GroupKey group);
+  // And an area for its long inputs. MakeRoom comes first.
+  bool MakeArea(GroupKey group);
   // MakeRoom comes first.
   void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
+  // A long input, piece by piece from its beginning on; MakeArea comes first. Publish without an
+  // input ends it. `streamed`: past this core's caches (CopyMode::kHandOver), or not.
+  void Begin(GroupKey group, const wire::LaneLine& line, bool streamed);
+  void Append(GroupKey group, Seq seq, uint64_t at, std::span<const std::byte> piece, uint64_t end);
   bool Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const;
+  uint64_t LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const;
+  bool Streamed(int segment, GroupKey group, Seq seq) const;
   // Null if the segment has no place for the group, or so large an input none in it.
   const std::byte* Input(int segment, GroupKey group, Seq seq, uint64_t offset,
                          uint64_t bytes) const;
+  // In the group's area.
+  const std::byte* LongInput(int segment, GroupKey group, uint64_t offset, uint64_t bytes) const;
   void RaiseFrozen(Epoch epoch);
   bool FlagUp(std::span<const int> segments, Epoch era) const;
 
  private:
-  static constexpr uint64_t kMagic = 0x31656e61'6c746661;
+  static constexpr uint64_t kMagic = 0x32656e61'6c746661;
   static constexpr size_t kGroupsMax = 4;
   static constexpr size_t kInlineMax = 16;
 
@@ -66,15 +78,23 @@ class LaneMemory {
     std::byte input[kInlineMax] = {};
   };
   static_assert(sizeof(Line) == 64);
+  struct alignas(64) Begun {        // of a long input
+    std::atomic<uint64_t> word{0};  // seq + 1, how it is written, and how many bytes are there
+  };
+  static constexpr int kBegunBits = 24;
+  static constexpr uint64_t kStreamed = uint64_t{1} << (kBegunBits - 1);
+  static_assert(wire::kLaneLongMax < kStreamed);
   struct Header {
     uint64_t magic = kMagic;
     alignas(64) std::atomic<uint64_t> frozen{0};
     alignas(64) std::atomic<uint64_t> groups[kGroupsMax] = {};  // key with bit 32 set; 0: free
     alignas(64) Line lines[kGroupsMax][wire::kLaneSlots];
+    Begun begun[kGroupsMax][wire::kLaneSlots];
   };
   static constexpr size_t kInputsOffset = (sizeof(Header) + 4095) / 4096 * 4096;
-  static constexpr size_t kBytes =
+  static constexpr size_t kAreasOffset =
       kInputsOffset + kGroupsMax * wire::kLaneSlots * wire::kLaneInputMax;
+  static constexpr size_t kBytes = kAreasOffset + kGroupsMax * wire::kLaneAreaBytes;
 
   struct Segment {
     MemberId owner;
@@ -86,14 +106,21 @@ class LaneMemory {
     return reinterpret_cast<const Header*>(segments_[static_cast<size_t>(segment)].memory->data());
   }
   static int PlaceOf(const Header& header, GroupKey group);
+  static void Fill(Line& out, const wire::LaneLine& line);
+  uint64_t BegunWord(int segment, GroupKey group, Seq seq) const;
+  static void Read(const Line& in, Seq seq, wire::LaneLine* line);
   static size_t InputOffset(int place, Seq seq) {
     return kInputsOffset +
            (static_cast<size_t>(place) * wire::kLaneSlots + seq % wire::kLaneSlots) *
                wire::kLaneInputMax;
   }
+  static size_t AreaOffset(int place) {
+    return kAreasOffset + static_cast<size_t>(place) * wire::kLaneAreaBytes;
+  }
 
   UniqueFd own_fd_;
   Header* own_ = nullptr;
+  std::array<bool, kGroupsMax> areas_ = {};  // its pages are there
   std::vector<Segment> segments_;
   // Nobody else knows it: what is asked of it is that no load passes it.
   mutable std::atomic<uint32_t> fence_{0};

@@ -3,6 +3,9 @@
 #ifndef FTAR_WIRE_LANE_H_
 #define FTAR_WIRE_LANE_H_
 
+#include <algorithm>
+#include <bit>
+
 #include "base/ids.h"
 
 namespace ftar::wire {
@@ -11,6 +14,17 @@ namespace ftar::wire {
 // this.
 inline constexpr Seq kLaneSlots = 16;
 inline constexpr uint64_t kLaneInputMax = 16 * 1024;
+// A longer input lies in an area of its group. Operations take turns in so much of it that what was
+// written the last time is in no core's own cache any more: to write over what another core has
+// read takes longer.
+inline constexpr uint64_t kLaneLongMax = 1024 * 1024;
+inline constexpr uint64_t kLaneAreaBytes = 4 * kLaneLongMax;
+
+// Where in the area. A function of the operation alone, as all must find it.
+constexpr uint64_t LaneAreaOffset(Seq seq, uint64_t bytes) {
+  const uint64_t place = std::bit_ceil(bytes);
+  return seq % std::min<uint64_t>(kLaneSlots, kLaneAreaBytes / place) * place;
+}
 
 struct LaneLine {
   Seq seq = 0;

@@ -33,17 +33,18 @@ struct Cell {
   int second = -1;  // a second victim at the same point
   int window = 1;
   bool in_place = false;
-  bool lent = false;    // buffers that host-mates read where they lie
-  bool lane = false;    // so small that it goes through the lane
-  bool hosted = false;  // replica 0 coordinates
-  std::string gpu;      // buffers in a GPU's memory, and its executor
+  bool lent = false;     // buffers that host-mates read where they lie
+  bool lane = false;     // so small that it goes through the lane
+  bool lengthy = false;  // through the lane in pieces
+  bool hosted = false;   // replica 0 coordinates
+  std::string gpu;       // buffers in a GPU's memory, and its executor
 
   std::string Name() const {
     std::string out = stage + "_" + kind + "_" + std::to_string(victim);
     if (second >= 0) out += "and" + std::to_string(second);
     return out + "_" + transport + "_" + plan + "_w" + std::to_string(window) +
            (in_place ? "_inplace" : "") + (lent ? "_lent" : "") + (lane ? "_lane" : "") +
-           (gpu.empty() ? "" : "_" + gpu);
+           (lengthy ? "_long" : "") + (gpu.empty() ? "" : "_" + gpu);
   }
 };
 
@@ -60,7 +61,7 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
                            {"FTAR_TIMEOUT", silent ? "1s" : "20s"},
                            {"FTAR_LOG", "info"}};
     // Smaller blocks than 64 KiB are not lent.
-    const int oneshot_count = cell.lane ? 500 : cell.lent ? 20000 : 5000;
+    const int oneshot_count = cell.lengthy ? 30000 : cell.lane ? 500 : cell.lent ? 20000 : 5000;
     const int count = cell.plan == "oneshot" ? oneshot_count : 100000;
     const std::vector<std::string> arguments = {"ops=" + std::to_string(kOps),
                                                 "count=" + std::to_string(count),
@@ -73,7 +74,7 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
       variables["FTAR_GPU"] = FTAR_FAKE_GPU;
       variables["FTAR_GPU_EXECUTOR"] = cell.gpu;
     }
-    variables["FTAR_LANE_MAX"] = cell.lane ? "4KiB" : "0";
+    variables["FTAR_LANE_MAX"] = cell.lengthy ? "1MiB" : cell.lane ? "4KiB" : "0";
     if (cell.hosted) {
       variables["FTAR_COORDINATOR_KIND"] = "hosted";
       team_ = std::make_unique<Team>(FreeAddresses(kReplicas), kReplicas, variables, arguments);
@@ -256,16 +257,17 @@ std::vector<Cell> LaneCells() {
   int turn = 0;
   for (const char* stage : {"before", "sending", "reducing", "between"}) {
     for (const char* kind : {"kill", "stop", "drop"}) {
-      for (const int window : {1, 3}) {
+      for (const int window : {0, 1, 3}) {
         Cell cell;
         cell.stage = stage;
         cell.kind = kind;
         cell.victim = turn % 4;
         cell.transport = "shm";
         cell.plan = "oneshot";
-        cell.window = window;
-        cell.in_place = turn % 3 == 1;
+        cell.window = std::max(window, 1);
+        cell.in_place = turn % 4 == 1;
         cell.lane = true;
+        cell.lengthy = window == 0;
         cells.push_back(cell);
         ++turn;
       }

@@ -26,7 +26,16 @@ TimeNs LaneHost::Publish(int number, GroupKey group, const LaneLine& line, Buffe
   Segment& own = segment(number);
   own.seen_by = std::max(own.seen_by, now()) + delay;
   Slot& slot = own.slots[{group, line.seq % kLaneSlots}];
-  slot.input = std::move(input);
+  if (MemberLane::RoomOf(input.size() * kElementBytes) == collective::LaneRoom::kLong) {
+    const uint64_t bytes = input.size() * kElementBytes;
+    own.begun[{group, line.seq % kLaneSlots}] = {line, bytes};
+    Buffer& area = own.areas[group];
+    area.resize(MemberLane::kAreaElements);
+    const uint64_t first = MemberLane::PlaceOf(line.seq) / kElementBytes;
+    std::copy(input.begin(), input.end(), area.begin() + static_cast<std::ptrdiff_t>(first));
+  } else {
+    slot.input = std::move(input);
+  }
   slot.lines.push_back({line, own.seen_by});
   while (slot.lines.size() > 1 && slot.lines[1].seen_at <= now()) slot.lines.pop_front();
   return own.seen_by;
@@ -63,6 +72,15 @@ bool MemberLane::Look(int number, GroupKey group, Seq seq, LaneLine* line) const
   return true;
 }
 
+uint64_t MemberLane::LookBegun(int number, GroupKey group, Seq seq, LaneLine* line) const {
+  const LaneHost::Segment& segment = host_->segment(number);
+  const auto begun = segment.begun.find({group, seq % kLaneSlots});
+  if (Dropped(segment.owner) || begun == segment.begun.end() || begun->second.line.seq != seq)
+    return 0;
+  *line = begun->second.line;
+  return begun->second.bytes;
+}
+
 void MemberLane::RaiseFrozen(Epoch epoch) {
   LaneHost::Segment& own = host_->segment(own_);
   own.frozen = std::max(own.frozen, epoch);
@@ -72,7 +90,12 @@ void MemberLane::RaiseFrozen(Epoch epoch) {
 const Buffer* MemberLane::Input(GroupKey group, uint64_t id) const {
   const LaneHost::Segment& segment = host_->segment(collective::LaneSegment(id));
   if (Dropped(segment.owner)) return nullptr;
-  const auto slot = segment.slots.find({group, collective::LaneSeq(id) % kLaneSlots});
+  const Seq seq = collective::LaneSeq(id);
+  if (collective::RoomOf(id) == collective::LaneRoom::kLong) {
+    const auto area = segment.areas.find(group);
+    return area == segment.areas.end() ? nullptr : &area->second;
+  }
+  const auto slot = segment.slots.find({group, seq % kLaneSlots});
   return slot == segment.slots.end() ? nullptr : &slot->second.input;
 }
 

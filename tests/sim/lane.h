@@ -1,7 +1,8 @@
 // The lanes of a simulated host (rule F4): memory whose stores are seen late. A line is seen some
 // time after it was written, those of one writer in their order; an input may be seen before its
-// line, as where its store did not wait. Raising the flag and looking at the others' are full
-// fences. What a dead member has written stays, and its last stores are seen still.
+// line, as where its store did not wait. A long one is, and says so. Raising the flag and looking
+// at the others' are full fences. What a dead member has written stays, and its last stores are
+// seen still.
 #ifndef FTAR_TESTS_SIM_LANE_H_
 #define FTAR_TESTS_SIM_LANE_H_
 
@@ -27,11 +28,17 @@ class LaneHost {
     std::deque<Version> lines;  // the newest last
     Buffer input;
   };
+  struct Begun {  // of a long input
+    collective::LaneLine line;
+    uint64_t bytes = 0;
+  };
   struct Segment {
     MemberId owner;
     Epoch frozen = 0;
     TimeNs seen_by = 0;  // everything written so far
     std::map<std::pair<GroupKey, Seq>, Slot> slots;
+    std::map<std::pair<GroupKey, Seq>, Begun> begun;
+    std::map<GroupKey, Buffer> areas;
   };
 
   explicit LaneHost(const TimeNs* now) : now_(now) {}
@@ -57,8 +64,19 @@ class MemberLane final : public collective::Lane {
   MemberLane(LaneHost* host, MemberId self, std::function<bool(MemberId)> sees)
       : host_(host), self_(self), own_(host->Add(self)), sees_(std::move(sees)) {}
   int SegmentOf(MemberId member) const override;
-  bool Holds(GroupKey, uint64_t) override { return true; }
+  // Inputs of 3, 7, 11 and so on elements are called long.
+  collective::LaneRoom RoomFor(GroupKey, uint64_t bytes) override { return RoomOf(bytes); }
+  static collective::LaneRoom RoomOf(uint64_t bytes) {
+    const bool is_long = bytes / kElementBytes % 4 == 3;
+    return is_long ? collective::LaneRoom::kLong : collective::LaneRoom::kShort;
+  }
+  // Two places take turns, of which one begins within the other, so that some overlap.
+  static constexpr uint64_t kAreaElements = 64;
+  uint64_t OffsetOf(Seq seq, uint64_t) const override { return PlaceOf(seq); }
+  static uint64_t PlaceOf(Seq seq) { return seq % 2 * 20 * kElementBytes; }
   bool Look(int segment, GroupKey group, Seq seq, collective::LaneLine* line) const override;
+  uint64_t LookBegun(int segment, GroupKey group, Seq seq,
+                     collective::LaneLine* line) const override;
   void RaiseFrozen(Epoch epoch) override;
   bool FlagUp(std::span<const int> segments, Epoch era) const override {
     host_->Show(own_);
@@ -72,6 +90,7 @@ class MemberLane final : public collective::Lane {
   }
   void Show() { host_->Show(own_); }
   // The input that stands in a slot now. Null if this member cannot see it.
+  // A long one: the area.
   const Buffer* Input(GroupKey group, uint64_t id) const;
 
  private:

@@ -1,4 +1,5 @@
 // Members publish in their lanes, and others see it.
+#include <algorithm>
 #include <utility>
 
 #include "node.h"
@@ -58,10 +59,24 @@ bool World::CallFast(Node& node) {
   const collective::OpSpec& spec = node.specs.at(seq);
   todo.frame.payload = {collective::BufferRef::Kind::kSend, seq, 0, spec.count * kElementBytes};
   Publish(node, kGroup, todo);
+  node.begun.clear();
+  PeekFast(node, seq);
   LookFast(node, seq);
+  AtNode(node, OfUser(node, now_ + lanes_.Between(1, kSeenMax / 4)),
+         [this, &node, seq] { PeekFast(node, seq); });
   AtNode(node, OfUser(node, now_ + lanes_.Between(1, kSeenMax)),
          [this, &node, seq] { LookFast(node, seq); });
   return true;
+}
+
+// What is there of long inputs is made before their lines are seen, and is not made again.
+void World::PeekFast(Node& node, Seq seq) {
+  if (node.fast != seq || !node.engine->in_fast() || !node.begun.empty()) return;
+  collective::Work work;
+  const uint64_t there = node.engine->BegunFast(&work);
+  if (there == 0) return;
+  FailIf(node.memory.RunFast(std::move(work), node.engine->view()->era, &node.begun));
+  node.begun.resize(there / 2 + 1);
 }
 
 void World::LookFast(Node& node, Seq seq) {
@@ -72,6 +87,7 @@ void World::LookFast(Node& node, Seq seq) {
   if (found == collective::FastLook::kStopped) return Drain(node);
   Buffer result;
   FailIf(node.memory.RunFast(std::move(work), node.engine->view()->era, &result));
+  std::copy(node.begun.begin(), node.begun.end(), result.begin());
   // It may be slow to look at the flags, and finds them as they are then.
   AtNode(node, OfWork(node, now_ + WorkTime()),
          [this, &node, seq, result = std::move(result)]() mutable {
@@ -83,7 +99,7 @@ void World::EndFast(Node& node, Seq seq, Buffer result) {
   if (node.fast != seq || !node.engine->in_fast()) return;
   if (const auto outcome = node.engine->EndFast(now_)) {
     Memory::OpBuffers& buffers = *node.memory.Find(seq);
-    if (buffers.in_place) buffers.recv = std::move(result);
+    buffers.recv = std::move(result);
     OnDelivered(node, *outcome);
   }
   Drain(node);

@@ -24,6 +24,7 @@ struct World::Node {
   Memory memory;
   std::unique_ptr<MemberLane> lane;  // null: this weather has none
   Seq fast = kNoSeq;                 // the last operation on the fast path
+  Buffer begun;                      // of its result: made before all lines were seen
   Conduct conduct;
   bool alive = true;
   bool stopped = false;

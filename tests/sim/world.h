@@ -136,6 +136,7 @@ class World {
   void Publish(Node& node, GroupKey group, const collective::Todo& todo);
   void TellOfLane(Node& node, TimeNs at);
   bool CallFast(Node& node);
+  void PeekFast(Node& node, Seq seq);
   void LookFast(Node& node, Seq seq);
   void EndFast(Node& node, Seq seq, Buffer result);
   bool Reaches(const Node& target, MemberId sender) const;

@@ -95,6 +95,23 @@ TEST_F(Fast, SumsOfAnySizeInPlaceAndNot) {
   EXPECT_GT(members_[0].Counter("fast") + members_[1].Counter("fast"), 0u);
 }
 
+// Some of them through the lane in pieces, some by frames, as it happens.
+TEST_F(Fast, LongSumsInPlaceAndNot) {
+  for (int round = 0; round < 20; ++round) {
+    BothRun([](Member& member) {
+      for (size_t i = 0; i < 60; ++i) {
+        const ftarOpDesc desc = member.Sum(i % 5 == 4 ? i : 4001 + i * 4099, i % 3 == 0);
+        for (size_t k = 0; k < desc.count; ++k) member.send[k] += static_cast<float>(k % 1000);
+        ASSERT_EQ(member.Call(desc), FTAR_OK) << LastError().text;
+        const std::vector<float>& sum = member.ResultOf(desc);
+        for (size_t k = 0; k < desc.count; ++k)
+          ASSERT_EQ(sum[k], static_cast<float>(3 + 2 * (k % 1000))) << "operation " << i;
+      }
+    });
+  }
+  EXPECT_GT(members_[0].Counter("fast") + members_[1].Counter("fast"), 0u);
+}
+
 TEST_F(Fast, WeightsOperatorsAndBarriers) {
   BothRun([](Member& member) {
     for (int i = 0; i < 600; ++i) {

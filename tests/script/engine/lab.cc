@@ -11,6 +11,7 @@ struct Lab::Member {
   wire::MemberCard card;
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<sim::MemberLane> lane;
+  sim::Buffer begun;  // of the result on the fast path
   sim::Memory memory;
   std::map<Seq, collective::OpSpec> specs;
   std::deque<collective::OpSpec> unnumbered;
@@ -173,11 +174,21 @@ void Lab::CarryLine(Member& member, const collective::Todo& todo) {
   sim::Buffer input;
   FailIf(member.memory.Read(todo.frame.payload, &input));
   member.lane->Publish(kGroup, todo.line, std::move(input), 1000 * kSecond);
+  for (auto& [name, other] : members_) Peek(*other);
   wires_[{member.name, member.name}].push_back(
       {"line " + std::to_string(todo.line.seq), [this](Member& writer) {
          writer.lane->Show();
          for (auto& [name, other] : members_) Look(*other);
        }});
+}
+
+// What is there of a long input is made before its line is seen.
+void Lab::Peek(Member& member) {
+  collective::Work work;
+  const uint64_t there = member.alive ? member.engine->BegunFast(&work) : 0;
+  if (there == 0 || !member.begun.empty()) return;
+  FailIf(member.memory.RunFast(std::move(work), member.engine->view()->era, &member.begun));
+  member.begun.resize(there / 2 + 1);
 }
 
 // It polls, on the fast path or not.
@@ -191,13 +202,13 @@ void Lab::Look(Member& member) {
   const Seq seq = work.seq;
   sim::Buffer result;
   FailIf(member.memory.RunFast(std::move(work), member.engine->view()->era, &result));
+  std::copy(member.begun.begin(), member.begun.end(), result.begin());
   wires_[{member.name, member.name}].push_back(
       {"end of " + std::to_string(seq), [this, seq, result](Member& self) {
          if (!self.engine->in_fast()) return;
          const auto outcome = self.engine->EndFast(++now_);
          if (!outcome) return Feed(self, engine::Tick{});
-         auto* const buffers = self.memory.Find(seq);
-         if (buffers->in_place) buffers->recv = result;
+         self.memory.Find(seq)->recv = result;
          Check(self, *outcome);
        }});
 }
@@ -302,6 +313,7 @@ void Lab::CallFast(int name) {
   if (!line) return Call(name);
   member.unnumbered.push_back(DefaultSpec());
   OpenBuffers(member, line->seq);
+  member.begun.clear();
   collective::Todo todo;
   todo.line = *line;
   todo.frame.payload = {collective::BufferRef::Kind::kSend, line->seq, 0,

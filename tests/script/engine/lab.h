@@ -89,6 +89,7 @@ class Lab {
   void CarryWork(Member& member, const collective::Work& work);
   void CarryLine(Member& member, const collective::Todo& todo);
   void OpenBuffers(Member& member, Seq seq);
+  void Peek(Member& member);
   void Look(Member& member);
   void CarrySend(Member& member, const collective::SendFrame& sent);
   void FromCoordinator(Member& member, const wire::Message& message);

@@ -69,6 +69,50 @@ TEST_F(Lanes, InputsOfAnyLengthThatFits) {
   EXPECT_EQ(one->Input(2, kGroup, 0, 0, 1), nullptr);
 }
 
+TEST_F(Lanes, ALongInputIsSeenAsItGrows) {
+  ASSERT_TRUE(two->MakeArea(kGroup));
+  EXPECT_FALSE(two->MakeArea(kGroup + 1)) << "it has no place";
+  constexpr size_t kHalf = wire::kLaneLongMax / 2;
+  wire::LaneLine line;
+  for (const Seq seq : {Seq{4}, Seq{5}, Seq{20}}) {
+    const bool streamed = seq == 5;
+    const uint64_t at = wire::LaneAreaOffset(seq, 2 * kHalf);
+    EXPECT_EQ(one->LookBegun(1, kGroup, seq, &line), 0u);
+    two->Begin(kGroup, {seq, 5, 5, 9, 1, 3}, streamed);
+    EXPECT_EQ(one->LookBegun(1, kGroup, seq, &line), 0u) << "nothing is there";
+    two->Append(kGroup, seq, at, Bytes(kHalf, seq), kHalf);
+    EXPECT_EQ(one->LookBegun(1, kGroup, seq, &line), kHalf);
+    EXPECT_EQ(one->Streamed(1, kGroup, seq), streamed);
+    EXPECT_EQ(line.digest, 9u);
+    EXPECT_EQ(one->LookBegun(1, kGroup, seq - wire::kLaneSlots, &line), 0u) << "another one's";
+    EXPECT_FALSE(one->Look(1, kGroup, seq, &line)) << "not whole";
+    two->Append(kGroup, seq, at + kHalf, Bytes(kHalf, seq), 2 * kHalf);
+    two->Publish(kGroup, {seq, 5, 5, 9, 1, 3}, {});
+    ASSERT_TRUE(one->Look(1, kGroup, seq, &line));
+    const std::byte* const input = one->LongInput(1, kGroup, at, 2 * kHalf);
+    ASSERT_NE(input, nullptr);
+    const std::vector<std::byte> wanted = Bytes(2 * kHalf, seq);
+    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), input)) << seq;
+  }
+  EXPECT_EQ(one->LongInput(1, kGroup, 1, wire::kLaneAreaBytes), nullptr);
+  EXPECT_EQ(one->LongInput(1, kGroup, 0, wire::kLaneAreaBytes + 1), nullptr);
+  EXPECT_EQ(one->LongInput(2, kGroup, 0, 1), nullptr);
+}
+
+TEST(LaneArea, OperationsInARowDoNotOverlap) {
+  for (uint64_t bytes : {wire::kLaneInputMax + 1, uint64_t{65536}, uint64_t{65537},
+                         wire::kLaneLongMax - 3, wire::kLaneLongMax}) {
+    for (Seq seq = 0; seq < 3 * wire::kLaneSlots; ++seq) {
+      const uint64_t at = wire::LaneAreaOffset(seq, bytes);
+      EXPECT_LE(at + bytes, wire::kLaneAreaBytes);
+      for (Seq next = seq + 1; next < seq + 4; ++next) {
+        const uint64_t other = wire::LaneAreaOffset(next, bytes);
+        EXPECT_TRUE(other + bytes <= at || at + bytes <= other) << bytes << " " << seq;
+      }
+    }
+  }
+}
+
 TEST_F(Lanes, SegmentsAreKnownByTheirMembers) {
   EXPECT_EQ(one->SegmentOf(kOne), 0);
   EXPECT_EQ(one->SegmentOf(kTwo), 1);
@@ -124,6 +168,34 @@ TEST_F(Lanes, TwoThreadsExchange) {
     thread.join();
     EXPECT_TRUE(other);
   }
+}
+
+// What is read of a long input before it is whole is what its owner has written.
+TEST_F(Lanes, TwoThreadsReadWhatHasBegun) {
+  constexpr size_t kPiece = 512, kPieces = 5;
+  const auto run = [](LaneMemory& lane) {
+    for (Seq seq = 0; seq < 1000; ++seq) {
+      const uint64_t at = wire::LaneAreaOffset(seq, kPieces * kPiece);
+      lane.Begin(kGroup, {seq, 5, 5, 9, 1, seq}, false);
+      wire::LaneLine line;
+      for (size_t done = 0; done < kPieces * kPiece; done += kPiece) {
+        lane.Append(kGroup, seq, at + done, Bytes(kPiece, seq), done + kPiece);
+        const uint64_t there = lane.LookBegun(1, kGroup, seq, &line);
+        const std::byte* const input = lane.LongInput(1, kGroup, at, there);
+        const auto wrong = [&](std::byte b) { return b != std::byte(seq % 251); };
+        if (std::any_of(input, input + there, wrong)) return false;
+      }
+      lane.Publish(kGroup, {seq, 5, 5, 9, 1, seq}, {});
+      while (!lane.Look(1, kGroup, seq, &line)) std::this_thread::yield();
+    }
+    return true;
+  };
+  ASSERT_TRUE(one->MakeArea(kGroup) && two->MakeArea(kGroup));
+  bool other = false;
+  std::thread thread([&] { other = run(*two); });
+  EXPECT_TRUE(run(*one));
+  thread.join();
+  EXPECT_TRUE(other);
 }
 
 // F4 (c), (d): who has published and seen no flag is seen by whoever raises its flag and looks.

@@ -1,4 +1,4 @@
-#include "reduce/copy.h"
+#include "base/copy.h"
 
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace ftar::reduce {
+namespace ftar {
 namespace {
 
 #if defined(__x86_64__)
@@ -35,7 +35,8 @@ void StreamCopy(unsigned char* dst, const unsigned char* src, size_t bytes) {
 void Copy(void* dst, const void* src, size_t bytes, CopyMode mode) {
   if (dst == src || bytes == 0) return;
 #if defined(__x86_64__)
-  if (mode == CopyMode::kStream && bytes >= kStreamMinBytes) {
+  if ((mode == CopyMode::kStream && bytes >= kStreamMinBytes) ||
+      (mode == CopyMode::kHandOver && bytes >= kHandOverMinBytes)) {
     StreamCopy(static_cast<unsigned char*>(dst), static_cast<const unsigned char*>(src), bytes);
     return;
   }
@@ -44,4 +45,4 @@ void Copy(void* dst, const void* src, size_t bytes, CopyMode mode) {
   std::memcpy(dst, src, bytes);
 }
 
-}  // namespace ftar::reduce
+}  // namespace ftar

@@ -1,13 +1,13 @@
-// Goal: Copy moves exactly its bytes in both modes.
+// Goal: Copy moves exactly its bytes in all modes.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "reduce/copy.h"
+#include "base/copy.h"
 #include "tests/unit/random_bytes.h"
 
-namespace ftar::reduce {
+namespace ftar {
 namespace {
 
 void ExpectCopied(CopyMode mode, size_t bytes, size_t from_offset, size_t to_offset) {
@@ -22,8 +22,9 @@ void ExpectCopied(CopyMode mode, size_t bytes, size_t from_offset, size_t to_off
 }
 
 TEST(CopyTest, CopiesAnyCountAndAlignment) {
-  for (CopyMode mode : {CopyMode::kCached, CopyMode::kStream}) {
-    for (size_t bytes : {size_t{0}, size_t{1}, size_t{4097}, kStreamMinBytes - 1}) {
+  for (CopyMode mode : {CopyMode::kCached, CopyMode::kStream, CopyMode::kHandOver}) {
+    for (size_t bytes :
+         {size_t{0}, size_t{1}, size_t{4097}, kHandOverMinBytes + 5, kStreamMinBytes - 1}) {
       ExpectCopied(mode, bytes, 3, 5);
     }
     for (size_t offset : {0, 1, 15, 16, 33, 63}) {
@@ -35,4 +36,4 @@ TEST(CopyTest, CopiesAnyCountAndAlignment) {
 }
 
 }  // namespace
-}  // namespace ftar::reduce
+}  // namespace ftar

@@ -1,0 +1,31 @@
+// Copying bytes between staging memory and user buffers.
+//
+// A pure function of its arguments, any thread.
+#ifndef FTAR_BASE_COPY_H_
+#define FTAR_BASE_COPY_H_
+
+#include <cstddef>
+
+namespace ftar {
+
+enum class CopyMode {
+  kCached,    // The destination is read again soon by this core.
+  kStream,    // It is not: a large copy goes past the caches, which spares reading the old contents
+              // and evicting others'.
+  kHandOver,  // Another core reads it next. From the memory it comes faster than changed lines do
+              // from this core's cache, where the cores share none: there that takes four times as
+              // long.
+};
+
+// Streaming begins here; a smaller copy leaves most of the caches alone anyway.
+inline constexpr size_t kStreamMinBytes = size_t{256} << 10;
+// And what is handed over, where cores that do share a cache lose nothing by it.
+inline constexpr size_t kHandOverMinBytes = size_t{8} << 10;
+
+// Copies `bytes` from `src` to `dst`, which may be equal but not overlap otherwise. Streamed stores
+// are visible to other threads in program order once the call has returned, as others are.
+void Copy(void* dst, const void* src, size_t bytes, CopyMode mode = CopyMode::kCached);
+
+}  // namespace ftar
+
+#endif  // FTAR_BASE_COPY_H_
