@@ -8,6 +8,7 @@
   X(kDeliverWhenComplete, "V1", "delivers what is complete here, without waiting for the others") \
   X(kAckOffByOne, "V1", "takes an ack below an operation for one of the operation itself") \
   X(kWeightlessNotAwaited, "V1", "does not wait for the acks of members with weight 0") \
+  X(kHubSpeaksEarly, "V1", "tells all that all are complete when it is itself") \
   X(kSkipFreeze, "V2", "reports its status and goes on as if nothing were") \
   X(kWorkOutlivesFreeze, "V2", "lets a reduction of the old attempt count after the freeze") \
   X(kDecideWithoutLast, "V3", "decides without the status of the last member in the list") \

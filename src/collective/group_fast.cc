@@ -41,15 +41,11 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
   return true;
 }
 
-bool GroupMachine::IsSmall(const OpSpec& spec) const {
+bool GroupMachine::IsSmall(const OpSpec& spec) {
   const bool fits = spec.kind == plan::Kind::kBarrier || spec.kind == plan::Kind::kAllReduce;
   if (!fits || !(spec.weight > 0) || spec.on_device) return false;
-  const plan::PlanKind forced = spec.plan != plan::PlanKind::kAuto ? spec.plan : config_.plan;
-  const uint64_t bytes = spec.count * spec.element_bytes;
-  return plan::Choose(spec.kind, forced, bytes, static_cast<int>(fast_.members.size()),
-                      config_.deterministic,
-                      config_.oneshot_max_bytes) == plan::PlanKind::kOneShot &&
-         config_.lane->Holds(config_.key, bytes);
+  return ChoosePlan(spec, fast_.view, fast_.members.size()) == plan::PlanKind::kOneShot &&
+         config_.lane->Holds(config_.key, spec.count * spec.element_bytes);
 }
 
 bool GroupMachine::StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* line) {
@@ -100,9 +96,8 @@ std::optional<Outcome> GroupMachine::EndFast(TimeNs now) {
   TakeSlot(fast_);
   fast_.complete = true;
   fast_.complete_ns = now;
-  OweNoAck(fast_);
   called_step_ = std::max(called_step_, fast_.step);
-  called_end_ = complete_end_ = ++delivered_end_;
+  called_end_ = complete_end_ = told_end_ = ++delivered_end_;
   progress_ += 2;
   std::erase_if(failed_, [this](const auto& entry) {
     return entry.first + 2 * config_.window < delivered_end_;

@@ -54,6 +54,8 @@ struct Weather {
   int cutoffs = 0;        // nobody reaches the coordinator for longer than `timeout` (rule Q7)
   int lanes = 0;  // small operations go through shared memory (rule F4); 2: some do not see others
 
+  int cores = 0;  // of the one host of all; fewer than members: few messages (design 8)
+
   // Members come and go as they please, and that is all.
   bool harmless() const {
     return kills + stops + hangs + cuts + flaps + hiccups + blackouts + coordinator_restarts +

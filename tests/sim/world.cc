@@ -208,6 +208,11 @@ World::Node& World::AddNode(int replica, int shard) {
   node->card.replica = replica;
   node->card.shard = shard;
   node->card.host = "host" + std::to_string(replica);
+  if (weather_.cores > 0) {
+    node->card.host_key = "host";
+    node->card.cores = weather_.cores;
+    node->card.lane = weather_.lanes > 0;
+  }
   engine::Config config;
   config.job = "sim";
   config.self = node->card;

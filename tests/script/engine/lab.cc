@@ -25,6 +25,10 @@ Lab::Lab(LabOptions options) : options_(options) {
     member->name = name;
     member->card.id = {static_cast<uint64_t>(name) << 60, static_cast<uint64_t>(name)};
     member->card.replica = name;
+    if (options_.cores > 0) {
+      member->card.host_key = "host";
+      member->card.cores = options_.cores;
+    }
     engine::Config config;
     config.job = "lab";
     config.self = member->card;

@@ -26,6 +26,7 @@ inline constexpr GroupKey kGroup = 7;
 struct LabOptions {
   int members = 3;
   Seq window = 4;
+  int cores = 0;  // of the one host of all; 0: each has its own
   plan::PlanKind plan = plan::PlanKind::kDirect;
   bool in_place = false;
   uint64_t count = 12;  // elements of an operation, 4 a chunk
