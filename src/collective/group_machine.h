@@ -76,6 +76,7 @@ class GroupMachine {
 
   // ---- peers
   void OnFrame(TimeNs now, InboundFrame frame);
+  std::optional<BufferRef> LandingOf(MemberId from, const wire::FrameHeader& header) const;
   void OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept);
   std::vector<wire::KeptOp> KeptFrom(MemberId peer) const;  // rule F5
   void OnWant(TimeNs now, MemberId from, const wire::Want& want);
@@ -278,7 +279,7 @@ class GroupMachine {
   void AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
   void AcceptPartial(Op& op, ChunkState& chunk, const InboundFrame& frame);
   void AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
-  bool FrameFits(const Op& op, const ChunkState& chunk, const InboundFrame& frame) const;
+  static bool FrameFits(const Op& op, const ChunkState& chunk, const wire::FrameHeader& header);
   bool TakeWeights(Op& op, const InboundFrame& frame);
   void Hold(const InboundFrame& frame, Piece* piece);
   void ReplayEarly(TimeNs now, Seq seq);
@@ -358,8 +359,8 @@ class GroupMachine {
   uint64_t Allocate(Op& op, uint64_t bytes);
 
   const GroupConfig config_;
-  ViewPtr current_, base_;              // base_: only while current_ is planned
-  ViewPtr surrounded_;                  // whose surroundings_ these are
+  ViewPtr current_, base_;  // base_: only while current_ is planned
+  ViewPtr surrounded_;      // whose surroundings_ these are
   Surroundings surroundings_;
   std::map<Epoch, ViewPtr> old_views_;  // of attempts that still run or are salvaged
   Epoch era_ = 0;

@@ -55,6 +55,7 @@ struct Weather {
   int lanes = 0;  // small operations go through shared memory (rule F4); 2: some do not see others
 
   int cores = 0;  // of the one host of all; fewer than members: few messages (design 8)
+  int lands = 0;  // results arrive bit by bit where they belong; 2: and stall on the way
 
   // Members come and go as they please, and that is all.
   bool harmless() const {

@@ -60,6 +60,15 @@ size_t Lab::waiting(int from, int to) const {
   return found == wires_.end() ? 0 : found->second.size();
 }
 
+std::optional<wire::FrameHeader> Lab::WaitingFinal(int from, int to) const {
+  const auto found = wires_.find({from, to});
+  if (found == wires_.end()) return {};
+  for (const Letter& letter : found->second) {
+    if (letter.header && letter.header->kind == wire::FrameKind::kFinal) return letter.header;
+  }
+  return {};
+}
+
 std::string Lab::Describe(const wire::Message& message) const {
   static constexpr const char* kNames[] = {"?", "commit", "salvage", "retry", "fail"};
   std::string text = wire::MessageName(message);
@@ -220,10 +229,12 @@ void Lab::CarrySend(Member& member, const collective::SendFrame& sent) {
     text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);
   text += " complete<" + std::to_string(header.complete_end);
   wires_[{member.name, NameOf(sent.to)}].push_back(
-      {text, [this, frame, payload, tag](Member& to) mutable {
+      {text,
+       [this, frame, payload, tag](Member& to) mutable {
          if (!payload.empty()) frame.inbound = to.memory.AddInbound(payload, tag);
          Feed(to, engine::FrameArrived{frame});
-       }});
+       },
+       header});
 }
 
 void Lab::Check(Member& member, const collective::Outcome& outcome) {
