@@ -141,6 +141,7 @@ void GroupMachine::DeliverReady(TimeNs now) {
 void GroupMachine::Deliver(TimeNs now, Op& op) {
   assert(op.seq == delivered_end_);
   if (op.absent && op.fail_code == Code::kOk) RestoreShadow(op);
+  complete_end_ = std::max(complete_end_, op.seq + 1);
   AdvanceTold();
   if (op.hub.valid() && !op.committed) {
     // The hub's word is everybody's.
@@ -164,7 +165,6 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   std::erase_if(failed_, [this](const auto& entry) {
     return entry.first + 2 * config_.window < delivered_end_;
   });
-  complete_end_ = std::max(complete_end_, delivered_end_);
   told_end_ = std::max(told_end_, delivered_end_);
   ++progress_;
 }

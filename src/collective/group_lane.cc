@@ -61,8 +61,7 @@ void GroupMachine::Publish(TimeNs now, Op& op) {
 }
 
 LaneLine GroupMachine::LineOf(const Op& op) const {
-  return {op.seq,    op.view->epoch, current_->epoch,
-          op.digest, op.spec.weight, PublishedEnd()};
+  return {op.seq, op.view->epoch, current_->epoch, op.digest, op.spec.weight, PublishedEnd()};
 }
 
 void GroupMachine::TakeSlot(const Op& op) {

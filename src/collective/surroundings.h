@@ -15,7 +15,7 @@ struct Surroundings {
   // rounds that run side by side elsewhere run one after the other.
   bool crowded = false;
   bool lane = false;  // the whole column has lanes, on one host
-  MemberId hub;       // of the column: who tells all that all are complete, where not everybody does
+  MemberId hub;  // of the column: who tells all that all are complete, where not everybody does
 };
 
 Surroundings SurroundingsOf(const wire::View& view, int32_t shard);
