@@ -9,6 +9,7 @@
   X(kAckOffByOne, "V1", "takes an ack below an operation for one of the operation itself") \
   X(kWeightlessNotAwaited, "V1", "does not wait for the acks of members with weight 0") \
   X(kCompleteOutlivesVerdict, "V1", "acknowledges what the next verdict begins anew") \
+  X(kHubSpeaksEarly, "V1", "tells all that all are complete when it is itself") \
   X(kSkipFreeze, "V2", "reports its status and goes on as if nothing were") \
   X(kWorkOutlivesFreeze, "V2", "lets a reduction of the old attempt count after the freeze") \
   X(kDecideWithoutLast, "V3", "decides without the status of the last member in the list") \

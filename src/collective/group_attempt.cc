@@ -12,6 +12,7 @@
 namespace ftar::collective {
 namespace {
 
+constexpr size_t kHubMembers = 8, kHubMembersCrowded = 3;
 constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::byte> BytesOf(const double* values, size_t count) {
@@ -150,6 +151,31 @@ void GroupMachine::ReattachRaws(Op& op, std::vector<KeptRaw> kept) {
   }
 }
 
+const Surroundings& GroupMachine::SurroundingsIn(const ViewPtr& view) {
+  if (surrounded_ != view) surroundings_ = SurroundingsOf(*view, config_.shard);
+  surrounded_ = view;
+  return surroundings_;
+}
+
+plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members) {
+  const plan::PlanKind forced = spec.plan != plan::PlanKind::kAuto ? spec.plan : config_.plan;
+  const Surroundings& around = SurroundingsIn(view);
+  return plan::Choose(spec.kind, forced, spec.count * spec.element_bytes, static_cast<int>(members),
+                      config_.deterministic, config_.oneshot_max_bytes,
+                      around.crowded && !around.lane);
+}
+
+// An exchange of everybody's word with everybody's grows with the square of the members. Through
+// the hub it takes a round more, and one word each way.
+MemberId GroupMachine::HubFor(const Op& op) {
+  if (op.plan == plan::PlanKind::kOneShot || !config_.fault_tolerant) return {};
+  const Surroundings& around = SurroundingsIn(op.view);
+  const size_t members = op.members.size();
+  if (members < (around.crowded ? kHubMembersCrowded : kHubMembers)) return {};
+  const auto found = std::find(op.members.begin(), op.members.end(), around.hub);
+  return found == op.members.end() ? MemberId{} : around.hub;
+}
+
 void GroupMachine::PlaceInAttempt(Op& op) {
   const int members = static_cast<int>(op.members.size());
   const auto self = std::find(op.members.begin(), op.members.end(), config_.self);
@@ -160,12 +186,10 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   const int32_t segments = segmented ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
   op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, op.spec.accumulator_bytes, segments,
                        config_.chunk_bytes);
-  const plan::PlanKind forced = op.spec.plan != plan::PlanKind::kAuto ? op.spec.plan : config_.plan;
   // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
   // already here.
-  op.plan = plan::Choose(op.spec.kind, forced, op.spec.count * op.spec.element_bytes,
-                         static_cast<int>(op.origin.size()), config_.deterministic,
-                         config_.oneshot_max_bytes);
+  op.plan = ChoosePlan(op.spec, op.view, op.origin.size());
+  op.hub = HubFor(op);
   op.weights.assign(members, kUnknownWeight);
   op.weights[op.me] = op.spec.weight;
   op.raws_sent.assign(members, false);
@@ -255,7 +279,7 @@ wire::FrameHeader GroupMachine::HeaderFor(const Op& op, wire::FrameKind kind,
   header.attempt = op.view->epoch;
   header.seq = op.seq;
   header.signature = op.digest;
-  header.complete_end = std::min(complete_end_, ack_cap_);
+  header.complete_end = PublishedEnd();
   header.offset = op.chunks[chunk].geometry.first;
   return header;
 }

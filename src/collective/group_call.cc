@@ -83,14 +83,14 @@ void GroupMachine::LearnFirst(TimeNs now, Seq first) {
   if (first_known_) return;
   assert(ops_.empty());
   first_known_ = true;
-  first_seq_ = next_seq_ = called_end_ = delivered_end_ = complete_end_ = first;
+  first_seq_ = next_seq_ = called_end_ = delivered_end_ = complete_end_ = told_end_ = first;
   for (Queued& queued : queue_) queued.seq = next_seq_++;
   ActivateQueued(now);
 }
 
 void GroupMachine::SkipTo(TimeNs now, Seq seq) {
   if (!standing_in_ || !first_known_ || frozen_ || !idle() || seq <= delivered_end_) return;
-  next_seq_ = called_end_ = delivered_end_ = complete_end_ = seq;
+  next_seq_ = called_end_ = delivered_end_ = complete_end_ = told_end_ = seq;
   ActivateQueued(now);
 }
 
@@ -309,8 +309,9 @@ wire::GroupProgress GroupMachine::Progress() const {
     if (static_cast<int>(i) == op.me) continue;
     bool waits = false;
     if (op.complete) {
+      const bool through_hub = op.hub.valid() && op.hub != config_.self;
       const Peer* const peer = FindPeer(op.members[i]);
-      waits = !peer || peer->ack <= op.seq;
+      waits = (!peer || peer->ack <= op.seq) && (!through_hub || op.members[i] == op.hub);
     } else if (op.lane.published && !op.lane.by_frames) {
       waits = LacksLine(op, i);
     } else {

@@ -129,7 +129,7 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
 void GroupMachine::ForgetEra() {
   frozen_ = false;
   for (Peer& peer : peers_) {
-    peer.ack_sent = 0;
+    peer.ack_sent = peer.ack_due = 0;
     peer.kept.clear();
     if (!FTAR_MUTANT(kAckOutlivesEra)) peer.ack = 0;
     if (!FTAR_MUTANT(kCreditOutlivesEra)) peer.ready = false;
@@ -137,7 +137,7 @@ void GroupMachine::ForgetEra() {
   std::erase_if(peers_, [this](const Peer& peer) { return !current_->Find(peer.id); });
   acks_told_ = 0;
   if (!FTAR_MUTANT(kVerdictOutlivesEra)) verdicts_.clear();
-  complete_end_ = delivered_end_;
+  complete_end_ = told_end_ = acks_due_ = delivered_end_;
   for (auto& [seq, frames] : early_) {
     for (const InboundFrame& frame : frames) Drop(frame);
   }
@@ -299,6 +299,7 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
   }
   Push(Todo::Kind::kCancelSends).id = op.seq;
   op.salvage = true;
+  op.hub = {};  // others than its members take part
   op.committed = FTAR_MUTANT(kSalvageCommits);
   op.unheard.clear();
   ++op.attempts;

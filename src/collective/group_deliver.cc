@@ -44,12 +44,33 @@ void GroupMachine::AdvanceComplete() {
     if (op && !op->complete) break;
     ++complete_end_;
   }
+  AdvanceTold();
+}
+
+// Where there is a hub all tell it, and what it says of itself it says of all.
+bool GroupMachine::MayTell(const Op& op) const {
+  return op.complete && (op.hub != config_.self || IsStable(op) || FTAR_MUTANT(kHubSpeaksEarly));
+}
+
+void GroupMachine::AdvanceTold() {
+  while (told_end_ < complete_end_) {
+    const Op* op = Find(told_end_);
+    if (op && !MayTell(*op)) return;
+    if (op) OweAcks(*op);
+    ++told_end_;
+  }
+}
+
+void GroupMachine::OweAcks(const Op& op) {
+  if (op.lane.stable) return;  // everybody has this member's line, and needs no ack to deliver
+  Seq& due = op.hub.valid() && op.hub != config_.self ? PeerOf(op.hub).ack_due : acks_due_;
+  due = op.seq + 1;
 }
 
 // J6: an ack goes out at once, unless a frame made meanwhile has carried it.
 void GroupMachine::SendAcks() {
   if (frozen_ || !current_ || !config_.fault_tolerant || FTAR_MUTANT(kAckOnlyRides)) return;
-  const Seq published = std::min(complete_end_, ack_cap_);
+  const Seq published = PublishedEnd();
   if (published <= acks_told_ && !FTAR_MUTANT(kAckRepeated)) return;
   acks_told_ = published;
   for (const wire::ViewEntry& entry : current_->entries) {
@@ -57,7 +78,8 @@ void GroupMachine::SendAcks() {
     if (to == config_.self || entry.card.shard != config_.shard) continue;
     Peer* const peer = FindPeer(to);
     if (!peer || !peer->ready) continue;
-    if (peer->ack_sent >= published && !FTAR_MUTANT(kAckRepeated)) continue;
+    const Seq due = std::min(std::max(acks_due_, peer->ack_due), published);
+    if (peer->ack_sent >= due && !FTAR_MUTANT(kAckRepeated)) continue;
     peer->ack_sent = published;
     wire::FrameHeader header;
     header.kind = wire::FrameKind::kAck;
@@ -74,6 +96,12 @@ void GroupMachine::SendAcks() {
 bool GroupMachine::IsStable(const Op& op) const {
   if (op.committed || op.lane.stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
   if (op.lane.scanned) return false;
+  if (!op.hub.valid() || op.hub == config_.self) return AllHaveAcked(op);
+  const Peer* const hub = FindPeer(op.hub);
+  return hub && hub->ack > op.seq;
+}
+
+bool GroupMachine::AllHaveAcked(const Op& op) const {
   const bool anew = op.salvage && !FTAR_MUTANT(kSalvageAwaitsTheDead);
   std::vector<MemberId> of_today;
   if (anew) of_today = MembersOf(*current_, op.seq, op.step);
@@ -114,6 +142,14 @@ void GroupMachine::DeliverReady(TimeNs now) {
 void GroupMachine::Deliver(TimeNs now, Op& op) {
   assert(op.seq == delivered_end_);
   if (op.absent && op.fail_code == Code::kOk) RestoreShadow(op);
+  complete_end_ = std::max(complete_end_, op.seq + 1);
+  AdvanceTold();
+  if (op.hub.valid() && !op.committed) {
+    // The hub's word is everybody's.
+    for (const MemberId id : op.members) {
+      if (id != config_.self) PeerOf(id).ack = std::max(PeerOf(id).ack, op.seq + 1);
+    }
+  }
   Outcome outcome = OutcomeOf(op, now);
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
   for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);
@@ -130,7 +166,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   std::erase_if(failed_, [this](const auto& entry) {
     return entry.first + 2 * config_.window < delivered_end_;
   });
-  complete_end_ = std::max(complete_end_, delivered_end_);
+  told_end_ = std::max(told_end_, delivered_end_);
   ++progress_;
 }
 

@@ -44,14 +44,12 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
 // Where its input would lie. Every member reads every input, and the result is the sum in member
 // order: where another plan is chosen, that of direct for what is long, between two, who move the
 // same bytes either way.
-LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) const {
+LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   const bool fits = spec.kind == plan::Kind::kBarrier || spec.kind == plan::Kind::kAllReduce;
   if (!fits || !(spec.weight > 0) || spec.on_device) return LaneRoom::kNone;
-  const plan::PlanKind forced = spec.plan != plan::PlanKind::kAuto ? spec.plan : config_.plan;
+  const size_t members = fast_.members.size();
   const uint64_t bytes = spec.count * spec.element_bytes;
-  const int members = static_cast<int>(fast_.members.size());
-  *plan = plan::Choose(spec.kind, forced, bytes, members, config_.deterministic,
-                       config_.oneshot_max_bytes);
+  *plan = ChoosePlan(spec, fast_.view, members);
   const LaneRoom room = config_.lane->RoomFor(config_.key, bytes);
   const bool two = room == LaneRoom::kLong && members == 2 && *plan == plan::PlanKind::kDirect;
   return *plan == plan::PlanKind::kOneShot || two ? room : LaneRoom::kNone;
@@ -131,9 +129,8 @@ std::optional<Outcome> GroupMachine::EndFast(TimeNs now) {
   TakeSlot(fast_);
   fast_.complete = true;
   fast_.complete_ns = now;
-  OweNoAck(fast_);
   called_step_ = std::max(called_step_, fast_.step);
-  called_end_ = complete_end_ = ++delivered_end_;
+  called_end_ = complete_end_ = told_end_ = ++delivered_end_;
   progress_ += 2;
   std::erase_if(failed_, [this](const auto& entry) {
     return entry.first + 2 * config_.window < delivered_end_;

@@ -78,8 +78,7 @@ void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
 }
 
 bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk,
-                             const InboundFrame& frame) const {
-  const wire::FrameHeader& header = frame.header;
+                             const wire::FrameHeader& header) {
   if (header.offset != chunk.geometry.first) return false;
   const bool empty = header.flags & (wire::kFrameAbsent | wire::kFrameWeightless);
   const uint64_t width =
@@ -128,7 +127,7 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   }
   if (op.complete) return Drop(frame);
   GoByFrames(op);  // its sender does not use the lane, or has lost patience
-  if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], frame) ||
+  if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], header) ||
       !TakeWeights(op, frame)) {
     return Drop(frame);
   }
@@ -202,6 +201,24 @@ void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int positi
   }
   SaveUndo(op, chunk, output);
   StartWork(op, std::move(work), ref);
+}
+
+// A result chunk that is awaited lands as it comes, where the output need not be saved first: its
+// owner has everybody's input, so all have called the same, and whoever takes the attempt back
+// writes the chunk anew (Undo says so by kCancelSends).
+std::optional<BufferRef> GroupMachine::LandingOf(MemberId from,
+                                                 const wire::FrameHeader& header) const {
+  if (header.kind != wire::FrameKind::kFinal || frozen_ || header.era != era_) return {};
+  const Op* const op = Find(header.seq);
+  if (!op || !op->view || op->complete || op->salvage || op->fail_code != Code::kOk) return {};
+  if (header.attempt != op->view->epoch || header.signature != op->digest) return {};
+  if (header.chunk >= op->chunks.size() || op->stand_in || NeedsUndo(*op)) return {};
+  const ChunkState& chunk = op->chunks[header.chunk];
+  const int owner = chunk.role.final_from;
+  const bool awaited = chunk.role.lands && !chunk.is_final && !chunk.working && owner >= 0 &&
+                       op->members[owner] == from;
+  if (!awaited || !FrameFits(*op, chunk, header) || header.payload_bytes == 0) return {};
+  return OutputOf(*op, chunk.geometry);
 }
 
 // F3: a failed operation gives its input back, and leaves an output of its own untouched. Sums land

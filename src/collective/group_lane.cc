@@ -78,8 +78,7 @@ void GroupMachine::Publish(TimeNs now, Op& op) {
 }
 
 LaneLine GroupMachine::LineOf(const Op& op) const {
-  return {op.seq,    op.view->epoch, current_->epoch,
-          op.digest, op.spec.weight, std::min(complete_end_, ack_cap_)};
+  return {op.seq, op.view->epoch, current_->epoch, op.digest, op.spec.weight, PublishedEnd()};
 }
 
 void GroupMachine::TakeSlot(const Op& op) {
@@ -236,13 +235,7 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
     }
     MarkFinal(op, c);
   }
-  OweNoAck(op);
   CheckComplete(now, op);
-}
-
-// Everybody has this member's line, and needs no ack to deliver.
-void GroupMachine::OweNoAck(const Op& op) {
-  if (acks_told_ == op.seq && complete_end_ == op.seq && op.seq < ack_cap_) acks_told_ = op.seq + 1;
 }
 
 // F4 (c): with the own flag up, whatever others may have delivered is here. It is worked on before

@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collective/surroundings.h"
 #include "collective/types.h"
 #include "plan/grid.h"
 #include "plan/role.h"
@@ -78,6 +79,7 @@ class GroupMachine {
 
   // ---- peers
   void OnFrame(TimeNs now, InboundFrame frame);
+  std::optional<BufferRef> LandingOf(MemberId from, const wire::FrameHeader& header) const;
   void OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept);
   std::vector<wire::KeptOp> KeptFrom(MemberId peer) const;  // rule F5
   void OnWant(TimeNs now, MemberId from, const wire::Want& want);
@@ -189,6 +191,7 @@ class GroupMachine {
     std::vector<ChunkState> chunks;
     std::vector<bool> raws_sent;  // by position
     OpLane lane;
+    MemberId hub;  // tells the others when all are complete; none: everybody tells everybody
     uint32_t needed = 0, finals = 0;
     bool complete = false, committed = false, absent = false, salvage = false;
     bool unfit = false;  // for its attempt, as it was called here: waits for another verdict (V5)
@@ -216,6 +219,7 @@ class GroupMachine {
   struct Peer {
     MemberId id;
     Seq ack = 0, ack_sent = 0;  // complete_end, said by it and to it
+    Seq ack_due = 0;            // what it must be told at least
     bool ready = false;         // it granted us credit (F2)
     std::vector<wire::KeptOp> kept;
   };
@@ -250,6 +254,9 @@ class GroupMachine {
   wire::CallNotice NoticeOf(const Op& op) const;
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc
+  const Surroundings& SurroundingsIn(const ViewPtr& view);
+  plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
+  MemberId HubFor(const Op& op);
   ViewPtr ViewFor(Seq seq, uint64_t step) const;
   // `used`: memory that is used again.
   std::vector<MemberId> MembersOf(const wire::View& view, Seq seq, uint64_t step,
@@ -285,7 +292,7 @@ class GroupMachine {
   void AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
   void AcceptPartial(Op& op, ChunkState& chunk, const InboundFrame& frame);
   void AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
-  bool FrameFits(const Op& op, const ChunkState& chunk, const InboundFrame& frame) const;
+  static bool FrameFits(const Op& op, const ChunkState& chunk, const wire::FrameHeader& header);
   bool TakeWeights(Op& op, const InboundFrame& frame);
   void Hold(const InboundFrame& frame, Piece* piece);
   void ReplayEarly(TimeNs now, Seq seq);
@@ -315,7 +322,6 @@ class GroupMachine {
   void LookAtLane(TimeNs now);
   bool FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work);
   bool FromLane(Op& op, uint32_t chunk, const BufferRef& dst, bool counted);
-  void OweNoAck(const Op& op);
   void LaneWorkDone(TimeNs now, Op& op);
   void Abandon(const Op& op);
   bool FlagIsUp(const Op& op) const;
@@ -325,7 +331,7 @@ class GroupMachine {
   void LosePatience(TimeNs now);
   // group_fast.cc
   bool PlaceFast(Seq seq, uint64_t step);
-  LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan) const;
+  LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
   // group_change.cc
   void EnterAtBound(TimeNs now);
   void ForgetEra();
@@ -341,8 +347,13 @@ class GroupMachine {
   // group_deliver.cc
   void CheckComplete(TimeNs now, Op& op);
   void AdvanceComplete();
+  bool MayTell(const Op& op) const;
+  void AdvanceTold();
+  void OweAcks(const Op& op);
+  Seq PublishedEnd() const { return std::min(told_end_, ack_cap_); }
   void SendAcks();
   bool IsStable(const Op& op) const;
+  bool AllHaveAcked(const Op& op) const;
   bool AllSent(const Op& op) const;
   void DeliverReady(TimeNs now);
   void Deliver(TimeNs now, Op& op);
@@ -363,7 +374,9 @@ class GroupMachine {
   uint64_t Allocate(Op& op, uint64_t bytes);
 
   const GroupConfig config_;
-  ViewPtr current_, base_;              // base_: only while current_ is planned
+  ViewPtr current_, base_;  // base_: only while current_ is planned
+  ViewPtr surrounded_;      // whose surroundings_ these are
+  Surroundings surroundings_;
   std::map<Epoch, ViewPtr> old_views_;  // of attempts that still run or are salvaged
   Epoch era_ = 0;
   bool frozen_ = false;
@@ -377,6 +390,7 @@ class GroupMachine {
   uint64_t called_step_ = 0;  // the highest step of an op called here
   Seq delivered_end_ = 0;
   Seq complete_end_ = 0;        // all below are complete
+  Seq told_end_ = 0;            // all below may be told: where this member is the hub, for all
   Seq held_boundary_ = kNoSeq;  // rule J3: not started here before the announcement
   Seq ack_cap_ = kNoSeq;        // rule J3: acks beyond it wait for the announcement
   std::deque<Op> ops_;          // called, undelivered; front has seq delivered_end_
@@ -388,6 +402,7 @@ class GroupMachine {
   std::vector<InboundFrame> future_;                 // of eras not installed here yet
   std::vector<Peer> peers_;                          // by id
   Seq acks_told_ = 0;                                // all who may be told have heard that much
+  Seq acks_due_ = 0;                                 // what everybody must be told at least
   std::vector<std::pair<uint64_t, WorkRef>> works_;  // by number; few, and done about in order
   std::unordered_map<uint64_t, uint64_t>
       abandoned_;                            // work that a freeze ended -> its inbound frame

@@ -66,6 +66,13 @@ bool Engine::HasLaneNews() {
                      [](const auto& entry) { return entry.second->LaneHasNews(); });
 }
 
+std::optional<collective::BufferRef> Engine::LandingOf(MemberId from,
+                                                       const wire::FrameHeader& header) const {
+  const auto found = impl_->groups_.find(header.group);
+  if (found == impl_->groups_.end()) return {};
+  return found->second->LandingOf(from, header);
+}
+
 const char* Engine::OpStage(GroupKey group, Seq seq) const {
   const auto found = impl_->groups_.find(group);
   return found == impl_->groups_.end() ? "before"

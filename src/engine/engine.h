@@ -213,6 +213,11 @@ class Engine {
   // Whether TakeReady would find something in the lane (collective/lane.h), of which no event
   // tells. Cheap: to be asked in every poll, and before the caller sleeps.
   bool HasLaneNews();
+  // Where the payload of an arriving frame may be written before all of it is here, and is known to
+  // be what its sender sent: nothing that lies there is needed any more. Until kCancelSends of its
+  // operation.
+  std::optional<collective::BufferRef> LandingOf(MemberId from,
+                                                 const wire::FrameHeader& header) const;
   // For the test hook and the flight recorder: where the oldest undelivered op of a group stands.
   const char* OpStage(GroupKey group, Seq seq) const;
   wire::Heartbeat progress() const;

@@ -77,8 +77,10 @@ const char* PlanName(PlanKind plan) {
 }
 
 PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic,
-                std::optional<uint64_t> oneshot_max_bytes) {
-  if (kind == Kind::kBarrier) return PlanKind::kOneShot;
+                std::optional<uint64_t> oneshot_max_bytes, bool few_messages) {
+  // Through one owner they are 2 (n - 1) of all together, instead of n (n - 1).
+  const bool through_owner = few_messages && members > 2 && !oneshot_max_bytes;
+  if (kind == Kind::kBarrier) return through_owner ? PlanKind::kDirect : PlanKind::kOneShot;
   if (kind != Kind::kAllReduce) return PlanKind::kDirect;
   if (forced == PlanKind::kRing && deterministic) forced = PlanKind::kDirect;
   if (forced != PlanKind::kAuto) return forced;
@@ -87,7 +89,7 @@ PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool de
   // elsewhere.
   const uint64_t fits = std::min(kOneShotFits, 2 * kOneShotSentMax / others);
   const uint64_t small = std::max({kOneShotBytesMin, kOneShotSentMax / others, fits});
-  if (bytes <= oneshot_max_bytes.value_or(small)) return PlanKind::kOneShot;
+  if (!through_owner && bytes <= oneshot_max_bytes.value_or(small)) return PlanKind::kOneShot;
   return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }
 

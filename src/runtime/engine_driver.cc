@@ -41,7 +41,9 @@ EngineDriver::EngineDriver(engine::Config config, Devices devices, HostLane* lan
       host_(host),
       log_(log),
       cached_bytes_max_(LargestCacheBytes() / 4),
-      pool_(kStagingCachedMax) {}
+      pool_(kStagingCachedMax) {
+  for (const auto& device : devices_) device->SetPlacer(this);
+}
 
 EngineDriver::~EngineDriver() {
   // The pool owns only what it was given back.

@@ -52,12 +52,12 @@ class DriverHost {
 
 using Devices = std::vector<std::unique_ptr<transport::Device>>;
 
-class EngineDriver {
+class EngineDriver final : public transport::Placer {
  public:
   // `lane` is the one in `config`, or null; it outlives the driver.
   EngineDriver(engine::Config config, Devices devices, HostLane* lane, DriverHost* host,
                const Logger* log);
-  ~EngineDriver();
+  ~EngineDriver() override;
   EngineDriver(const EngineDriver&) = delete;
   EngineDriver& operator=(const EngineDriver&) = delete;
 
@@ -72,6 +72,8 @@ class EngineDriver {
   void Use(std::unique_ptr<Accelerator> accelerator) { accelerator_ = std::move(accelerator); }
   // Null if there is none.
   Accelerator* accelerator() { return accelerator_.get(); }
+
+  std::byte* PlaceFor(MemberId from, const wire::FrameHeader& header) override;
 
   void Feed(TimeNs now, const engine::Event& event) {
     Guard([&] { Step(now, event); });
@@ -323,6 +325,7 @@ class EngineDriver {
   std::vector<Flight> flights_;
   std::vector<uint32_t> free_flights_;
   size_t flights_used_ = 0;
+  std::vector<std::pair<GroupKey, Seq>> landing_;  // operations whose results arrive in place
   struct Deferred {
     GroupKey group = 0;
     uint64_t number = 0;  // of the last plan that may touch its buffers

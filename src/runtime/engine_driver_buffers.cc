@@ -201,8 +201,18 @@ bool EngineDriver::HasFlights(GroupKey group, Seq seq) const {
   });
 }
 
+std::byte* EngineDriver::PlaceFor(MemberId from, const wire::FrameHeader& header) {
+  if (broken_ || failed_ || dropping_ || revoked_.contains(from)) return nullptr;
+  const std::optional<BufferRef> landing = engine_->LandingOf(from, header);
+  if (!landing || InDeviceMemory(header.group, *landing)) return nullptr;
+  const std::pair<GroupKey, Seq> op{header.group, header.seq};
+  if (std::find(landing_.begin(), landing_.end(), op) == landing_.end()) landing_.push_back(op);
+  return Resolve(header.group, *landing, true);
+}
+
 void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
-  if (flights_used_ == 0) return;
+  const bool lands = std::erase(landing_, std::pair{group, seq}) > 0;
+  if (flights_used_ == 0 && !lands) return;
   DropWaiting(group, seq);
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->CancelOp(group, seq);
@@ -214,6 +224,7 @@ void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
 }
 
 void EngineDriver::FinishSends(GroupKey group, Seq seq) {
+  std::erase(landing_, std::pair{group, seq});  // complete, so all has landed
   if (flights_used_ == 0) return;
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->FinishOp(group, seq);

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace ftar::runtime {
 
 std::string HostName() {
@@ -33,11 +36,12 @@ std::string HostKey() {
   return key;
 }
 
-int UsableCores() {
+Cores UsableCores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    return {std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))), 0};
+  return {std::max(1, CPU_COUNT(&set)), XXH3_64bits(&set, sizeof set)};
 }
 
 Expected<MemberId> RandomMemberId() {

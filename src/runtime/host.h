@@ -2,6 +2,7 @@
 #ifndef FTAR_RUNTIME_HOST_H_
 #define FTAR_RUNTIME_HOST_H_
 
+#include <cstdint>
 #include <string>
 
 #include "base/ids.h"
@@ -13,7 +14,11 @@ std::string HostName();
 // Equal exactly for processes that can share memory and abstract sockets: the boot id and the
 // network namespace.
 std::string HostKey();
-int UsableCores();  // of this process's affinity mask, at least 1
+struct Cores {
+  int count = 1;
+  uint64_t set = 0;  // a digest of which they are: equal for processes that share them
+};
+Cores UsableCores();  // of this process's affinity mask
 Expected<MemberId> RandomMemberId();
 
 }  // namespace ftar::runtime

@@ -168,6 +168,9 @@ engine::Config Job::Impl::MakeEngineConfig(const Devices& devices) {
   out.self.host = host_;
   out.self.host_key = HostKey();
   out.self.rack = config_.text(KnobId::kRack);
+  out.self.cores = cores_.count;
+  out.self.core_set = cores_.set;
+  out.self.lane = lane_.has_value();
   for (const auto& device : devices) {
     out.self.addresses += (out.self.addresses.empty() ? "" : ";") + device->address();
   }

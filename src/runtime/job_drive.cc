@@ -230,7 +230,7 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
     if (now >= deadline) return;
     WaitInputs in;
     in.ranks_on_host = ranks_on_host_;
-    in.cores = cores_;
+    in.cores = cores_.count;
     in.changing = driver_->engine().changing() || closed_down_;
     in.idle_ns = now - busy_ns;
     in.idle_polls = idle_polls;

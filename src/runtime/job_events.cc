@@ -176,7 +176,9 @@ void Job::Impl::OnViewChanged() {
   if (self != nullptr) {
     ranks_on_host_ = static_cast<int>(std::count_if(
         view_->entries.begin(), view_->entries.end(),
-        [&](const wire::ViewEntry& entry) { return entry.card.host_key == self->card.host_key; }));
+        [&mine = self->card](const wire::ViewEntry& entry) {
+          return entry.card.host_key == mine.host_key && entry.card.core_set == mine.core_set;
+        }));
   }
   delivered_ = true;  // whoever waits for readiness looks again
 }

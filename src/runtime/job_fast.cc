@@ -68,7 +68,7 @@ bool Job::Impl::LookFast(const OpPtr& op) {
 
 // Without patience it looks once.
 void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
-  const bool crowded = ranks_on_host_ > cores_;
+  const bool crowded = ranks_on_host_ > cores_.count;
   const TimeNs patience = !patient ? 0
                                    : (crowded ? kCrowdedPatienceNs : kPatienceNs) +
                                          static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;

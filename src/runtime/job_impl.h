@@ -34,6 +34,7 @@
 #include "runtime/events.h"
 #include "runtime/fork_guard.h"
 #include "runtime/gates.h"
+#include "runtime/host.h"
 #include "runtime/hosting.h"
 #include "runtime/job.h"
 #include "runtime/memory.h"
@@ -215,7 +216,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   MemberId self_;
   std::string host_;
   Logger log_;
-  int cores_ = 1;
+  Cores cores_;
   std::function<void(const JobEvent&)> on_event_;
   TimeNs created_ns_ = 0;
   TimeNs timeout_ns_ = 10 * kSecond;

@@ -65,6 +65,16 @@ struct Completion {
   std::string text;
 };
 
+// Lets payload arrive where it belongs, without a copy. Asked while a device is polled.
+class Placer {
+ public:
+  virtual ~Placer() = default;
+  // Memory for the payload of a frame whose header is checked, and whose payload is still to come;
+  // null: the transport's own. It is written until the frame is there, its path is lost, or
+  // Link::CancelOp of its operation; what is in it then may be anything.
+  virtual std::byte* PlaceFor(MemberId from, const wire::FrameHeader& header) = 0;
+};
+
 class Link {
  public:
   virtual ~Link() = default;
@@ -79,6 +89,7 @@ class Link {
   // Data frames (not kControl, not kAck) of (group, seq) that are queued or kept for sending again
   // need not arrive any more: after return their payload is not read, or what is read of it is not
   // used (Intact). One that is half sent is finished from a private copy. Their kSent never comes.
+  // Nor is anything that arrives for it written to memory that a Placer gave.
   virtual void CancelOp(uint32_t group, uint64_t seq) = 0;
 
   // The frames must arrive, but their memory is wanted back: each kSent comes when its frame is
@@ -158,6 +169,9 @@ class Device {
   virtual std::string address() const = 0;
   // Can this device reach a member with that card at all (same host_key for shm, address present)?
   virtual bool Reaches(const wire::MemberCard& card) const = 0;
+
+  // Null: nothing is placed from now on. A device that reads from its peers' memory needs none.
+  virtual void SetPlacer(Placer* /*placer*/) {}
 
   // Starts to connect. Outcome comes as kUp or kDown. At most one link a peer: a second Connect to
   // a live link is ignored.

@@ -59,7 +59,7 @@ Offset<fb::Card> Pack(Builder& b, const MemberCard& card) {
   const fb::Id id = Pack(card.id);
   return fb::CreateCard(b, &id, card.replica, card.shard, card.pid, b.CreateString(card.host),
                         b.CreateString(card.host_key), b.CreateString(card.rack),
-                        b.CreateString(card.addresses));
+                        b.CreateString(card.addresses), card.cores, card.core_set, card.lane);
 }
 
 Offset<fb::Limit> Pack(Builder& b, const Bound& bound) {

@@ -30,6 +30,9 @@ class Reader {
     Text(in.host_key(), out.host_key);
     Text(in.rack(), out.rack);
     Text(in.addresses(), out.addresses);
+    out.cores = in.cores();
+    out.core_set = in.core_set();
+    out.lane = in.lane();
   }
   void Get(const fb::Limit& in, Bound& out) {
     Enum(in.kind(), Bound::Kind::kNone, Bound::Kind::kSeq, out.kind);

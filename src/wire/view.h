@@ -26,6 +26,11 @@ struct MemberCard {
   // "tcp=10.0.0.3:4711;shm=@name", in the order in which the member prefers them. Opaque outside
   // the transports.
   std::string addresses;
+  // Cores that this process may run on, and which they are (a digest): those of one host with the
+  // same set share them. 0: not told.
+  int32_t cores = 0;
+  uint64_t core_set = 0;
+  bool lane = false;  // has a lane (rule F4), for those of its host
   bool operator==(const MemberCard&) const = default;
 };
 

@@ -24,6 +24,14 @@ std::vector<Variant> AllVariants() {
   };
 }
 
+std::vector<Variant> TcpVariants() {
+  std::vector<Variant> variants;
+  for (const Variant& variant : AllVariants()) {
+    if (variant.tcp()) variants.push_back(variant);
+  }
+  return variants;
+}
+
 TimeNs Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())

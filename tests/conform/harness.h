@@ -30,6 +30,7 @@ struct Variant {
   bool tcp() const { return transport.find("tcp") != std::string::npos; }
 };
 std::vector<Variant> AllVariants();
+std::vector<Variant> TcpVariants();
 inline void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 TimeNs Now();

@@ -15,14 +15,6 @@ namespace {
 using Kind = Completion::Kind;
 using Disturbance = Device::Disturbance;
 
-std::vector<Variant> TcpVariants() {
-  std::vector<Variant> variants;
-  for (const Variant& variant : AllVariants()) {
-    if (variant.tcp()) variants.push_back(variant);
-  }
-  return variants;
-}
-
 // Only tcp has paths that can be lost while the peer lives.
 class PathTest : public ConformTest {};
 INSTANTIATE_TEST_SUITE_P(All, PathTest, testing::ValuesIn(TcpVariants()), VariantName);

@@ -65,6 +65,43 @@ void Memory::RecallOf(Seq seq) {
   std::erase_if(loans_, [seq](const std::shared_ptr<Loan>& loan) {
     return loan->seq == seq && (loan->recalled = true);
   });
+  std::erase_if(landings_, [seq](const std::shared_ptr<Landing>& landing) {
+    return landing->seq == seq && !(landing->active = false);
+  });
+}
+
+std::shared_ptr<Landing> Memory::Land(const collective::BufferRef& at, Seq seq) {
+  uint64_t count = 0;
+  if (!Resolve(at, &count)) return nullptr;  // its call is not through yet
+  landings_.push_back(std::make_shared<Landing>(Landing{at, seq}));
+  return landings_.back();
+}
+
+std::string Memory::ArriveIn(Landing* landing, const Buffer* payload) {
+  uint64_t count = 0;
+  Element* const place = Resolve(landing->at, &count);
+  if (!place || (payload && payload->size() != count))
+    return "memory: a chunk of op " + std::to_string(landing->seq) + " lands outside of its buffer";
+  landing->whole = payload != nullptr;
+  if (payload) {
+    std::copy(payload->begin(), payload->end(), place);
+  } else {
+    std::fill_n(place, count, kAnything);
+  }
+  return "";
+}
+
+std::string Memory::EndLanding(Landing* landing, Buffer* payload) {
+  std::string wrong;
+  if (!landing->active) {
+    std::fill(payload->begin(), payload->end(), kAnything);
+    return wrong;
+  }
+  if (!landing->whole) wrong = ArriveIn(landing, payload);
+  if (wrong.empty()) wrong = Read(landing->at, payload);
+  landing->active = false;
+  std::erase_if(landings_, [landing](const auto& one) { return one.get() == landing; });
+  return wrong;
 }
 
 void Memory::RecallFrom(MemberId to) {

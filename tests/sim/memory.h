@@ -37,6 +37,14 @@ struct Loan {
   bool recalled = false;
 };
 
+// Payload that arrives in place: until it is there, or the operation's sends are cancelled, what
+// lies there is anything.
+struct Landing {
+  collective::BufferRef at;
+  Seq seq = 0;
+  bool active = true, whole = false;
+};
+
 // What an inbound buffer came with.
 struct InboundTag {
   wire::FrameKind kind = wire::FrameKind::kRaw;
@@ -81,6 +89,11 @@ class Memory {
   void RecallFrom(MemberId to);
   // Copies the bytes that a frame carries.
   std::string Read(const collective::BufferRef& ref, Buffer* out);
+  // Of a payload that arrives where it belongs, if that is there: something (null), then all.
+  std::shared_ptr<Landing> Land(const collective::BufferRef& at, Seq seq);
+  std::string ArriveIn(Landing* landing, const Buffer* payload);
+  // The frame is here: what is in its place is its payload, or, if that was cancelled, anything.
+  std::string EndLanding(Landing* landing, Buffer* payload);
 
   // Bounded memory: nothing of an operation outlives it. To be asked while nothing is under way.
   std::string CheckIdle(Seq delivered_end) const;
@@ -102,6 +115,7 @@ class Memory {
   std::unordered_map<uint64_t, Inbound> inbound_;
   std::unordered_map<uint64_t, std::vector<uint64_t>> reading_;  // work -> inbound buffers
   std::vector<std::shared_ptr<Loan>> loans_;                     // that are out
+  std::vector<std::shared_ptr<Landing>> landings_;               // that are under way
   uint64_t next_inbound_ = 1;
 };
 

@@ -100,6 +100,7 @@ constexpr Where kWhere[] = {
      "cuts=0"},
     {Mutant::kDeadVote,
      "hosted=1,replicas=3,partitions=3,kills=2,coordinator_restarts=2,cuts=0,leaves=0,joins=0"},
+    {Mutant::kHubSpeaksEarly, "cores=1,kills=3,ambushes=4,hosted=0,lanes=0"},
     {Mutant::kLaneSlotReused, "lanes=1,window=15,hosted=0"},
     {Mutant::kLaneScanDelivers,
      "lanes=1,hosted=0,stops=6,ambushes=4,kills=3,window=6,ops_per_step=0,leaves=0,joins=3,"

@@ -32,6 +32,8 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->partitions = one_in(2) ? static_cast<int>(dice->Between(1, 3)) : 0;
   weather->lends = one_in(2) ? 1 : 0;
   weather->lanes = one_in(2) ? static_cast<int>(dice->Between(1, 2)) : 0;
+  weather->cores = one_in(3) ? static_cast<int>(dice->Between(1, 4)) : 0;
+  weather->lands = one_in(2) ? 1 : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -115,6 +117,8 @@ const std::vector<WeatherField>& WeatherFields() {
       {"late_installs", &Weather::late_installs, 0},
       {"cutoffs", &Weather::cutoffs, 0},
       {"lanes", &Weather::lanes, 0},
+      {"cores", &Weather::cores, 0},
+      {"lands", &Weather::lands, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
   };

@@ -16,6 +16,7 @@ constexpr uint64_t kEventsMax = 400'000;
 constexpr TimeNs kTimeMax = 20 * kSecond;
 constexpr int kRoundsMax = 1000;
 constexpr TimeNs kSlowMax = 6 * kMillisecond;  // of a link in skewed weather
+constexpr TimeNs kStallMax = 30 * kMillisecond;
 constexpr TimeNs kHeartbeat = 10 * kMillisecond;
 }  // namespace
 
@@ -208,6 +209,11 @@ World::Node& World::AddNode(int replica, int shard) {
   node->card.replica = replica;
   node->card.shard = shard;
   node->card.host = "host" + std::to_string(replica);
+  if (weather_.cores > 0) {
+    node->card.host_key = "host";
+    node->card.cores = weather_.cores;
+    node->card.lane = weather_.lanes > 0;
+  }
   engine::Config config;
   config.job = "sim";
   config.self = node->card;
@@ -427,6 +433,27 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
   });
 }
 
+// As sockets are read: what has come of a payload is written before the rest is here, and all of it
+// before the frames that went before it on the link's other paths are.
+std::shared_ptr<World::Placed> World::LandEarly(const Node& node, Node& target,
+                                                const wire::FrameHeader& header,
+                                                const Buffer& payload, TimeNs arrival) {
+  const auto placed = std::make_shared<Placed>(Placed{node.card.id, header, payload, nullptr});
+  const TimeNs begin = rng_.Between(now_, arrival), end = rng_.Between(begin, arrival);
+  AtNode(target, begin, [this, &target, placed] {
+    if (!Reaches(target, placed->from)) return;
+    const auto place = target.engine->LandingOf(placed->from, placed->header);
+    if (place) placed->landing = target.memory.Land(*place, placed->header.seq);
+    if (placed->landing) FailIf(target.memory.ArriveIn(placed->landing.get(), nullptr));
+  });
+  AtNode(target, end, [this, &target, placed] {
+    const bool lands = placed->landing && placed->landing->active;
+    if (lands && Reaches(target, placed->from))
+      FailIf(target.memory.ArriveIn(placed->landing.get(), &placed->payload));
+  });
+  return placed;
+}
+
 void World::SendFrame(Node& node, const collective::SendFrame& frame) {
   FailIf(node.conduct.Sends(frame.to, frame.header));
   Buffer payload;
@@ -442,15 +469,22 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
   Node* target = Find(frame.to);
   if (!target || !node.Holds(*target)) return;
   const Carries carries = ack ? Carries::kAck : Carries::kData;
+  const bool final = frame.header.kind == wire::FrameKind::kFinal;
+  if (weather_.lands > 1 && final && rng_.Below(4) == 0)  // the path stalls, and is lost at last
+    WireOf(node.index, target->index).free += rng_.Between(kMillisecond, kStallMax);
   const When arrival = WireTime(node.index, target->index, carries);
   const bool lent = weather_.lends && !payload.empty() && !frame.copied;
   std::shared_ptr<const Loan> loan = lent ? node.memory.Lend(frame.to, frame.header.seq) : nullptr;
   collective::InboundFrame inbound{node.card.id, frame.header, frame.ext, 0, lent};
+  const bool lands = weather_.lands && final && !lent && !payload.empty() && rng_.Below(2) == 0;
+  auto placed = lands ? LandEarly(node, *target, frame.header, payload, arrival.at) : nullptr;
   Schedule(arrival, target, node.index,
            [this, target, inbound = std::move(inbound), payload = std::move(payload),
-            loan = std::move(loan)]() mutable {
+            loan = std::move(loan), placed = std::move(placed)]() mutable {
              if (!Reaches(*target, inbound.from)) return;
              const wire::FrameHeader& header = inbound.header;
+             if (placed && placed->landing)
+               FailIf(target->memory.EndLanding(placed->landing.get(), &payload));
              if (!payload.empty())
                inbound.inbound = target->memory.AddInbound(
                    std::move(payload),

@@ -131,6 +131,14 @@ class World {
   void NoteView(Node& node);
   std::string CheckMajority(const wire::View& view);
   bool IsForgotten(Epoch epoch) const;
+  struct Placed {  // a frame that arrives bit by bit
+    MemberId from;
+    wire::FrameHeader header;
+    Buffer payload;
+    std::shared_ptr<Landing> landing;  // once its receiver has given it a place
+  };
+  std::shared_ptr<Placed> LandEarly(const Node& node, Node& target, const wire::FrameHeader& header,
+                                    const Buffer& payload, TimeNs arrival);
   void SendFrame(Node& node, const collective::SendFrame& frame);
   void OpenLane(Node& node, engine::Config* config);
   void Publish(Node& node, GroupKey group, const collective::Todo& todo);

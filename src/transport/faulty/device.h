@@ -37,6 +37,7 @@ class FaultyDevice : public Device {
   const char* name() const override { return name_.c_str(); }
   std::string address() const override { return inner_->address(); }
   bool Reaches(const wire::MemberCard& card) const override { return inner_->Reaches(card); }
+  void SetPlacer(Placer* placer) override { inner_->SetPlacer(placer); }
   Link* Connect(const wire::MemberCard& peer, TimeNs now) override;
   void Revoke(MemberId peer) override;
   Link* Find(MemberId peer) override;

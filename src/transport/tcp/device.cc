@@ -221,6 +221,8 @@ void TcpDevice::CloseInForkedChild() {
 
 void TcpDevice::Close() {
   if (closed_) return;
+  placer_ = nullptr;
+  for (auto& [peer, link] : links_) link->PlaceNothing();
   // Peers should get what was sent, if they take it soon.
   const TimeNs end = SteadyNow() + kCloseNsMax;
   const auto undelivered = [this] {

@@ -29,6 +29,7 @@ class TcpDevice : public Device {
   const char* name() const override { return "tcp"; }
   std::string address() const override;
   bool Reaches(const wire::MemberCard& card) const override;
+  void SetPlacer(Placer* placer) override { placer_ = placer; }
   Link* Connect(const wire::MemberCard& peer, TimeNs now) override;
   void Revoke(MemberId peer) override;
   Link* Find(MemberId peer) override;
@@ -46,6 +47,7 @@ class TcpDevice : public Device {
   // ---- for links
   const DeviceConfig& config() const { return config_; }
   BufferPool* pool() { return &pool_; }
+  Placer* placer() { return placer_; }
   Counters& counting() { return counters_; }
   void Emit(Completion completion) { events_.push_back(std::move(completion)); }
   // kSent completions of a cancelled operation that nobody has fetched yet never come.
@@ -98,6 +100,7 @@ class TcpDevice : public Device {
 
   DeviceConfig config_;
   BufferPool pool_;
+  Placer* placer_ = nullptr;
   Counters counters_;
   UniqueFd epoll_;
   Listener listener_;

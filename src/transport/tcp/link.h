@@ -102,6 +102,7 @@ class TcpLink : public Link {
   void CloseStreams();
   void CloseInForkedChild();
   bool Disturb(Device::Disturbance what, TimeNs now);
+  void PlaceNothing();
   bool drained() const { return queue_.empty() && window_.empty(); }
   // What waits is written by one system call, about.
   bool LightlyLoaded() const;
@@ -136,6 +137,8 @@ class TcpLink : public Link {
   void LetGo(OutFrame* frame);
   void TellSent(const OutFrame* frame);
   void CancelNumbered(OutFrame* frame);
+  template <typename Act>
+  void Unplace(Act act);
   void Unstall();
   bool HasUnwritten() const;
   void Accept(Arrived frame, TimeNs now);

@@ -52,6 +52,19 @@ void TcpLink::CancelOp(uint32_t group, uint64_t seq) {
     if (window_[i]->belongs_to(group, seq)) CancelNumbered(window_[i].get());
   }
   device_->DropSent(this, group, seq);
+  Unplace([&](Stream& stream) { return stream.Unplace(group, seq); });
+}
+
+void TcpLink::PlaceNothing() {
+  Unplace([](Stream& stream) { return stream.UnplaceAny(); });
+}
+
+template <typename Act>
+void TcpLink::Unplace(Act act) {
+  for (Slot& slot : slots_) {
+    if (slot.stream == nullptr || act(*slot.stream)) continue;
+    return Fail({Code::kMemory, "no memory for what arrives of a cancelled operation"});
+  }
 }
 
 void TcpLink::CancelNumbered(OutFrame* frame) {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kHeaderBytes = sizeof(wire::FrameHeader);
 constexpr size_t kWriteBytesMax = 1u << 20;
+constexpr size_t kPlacedBytesMin = 4096;  // below that finding out where costs as much as a copy
 
 uint32_t HeaderCrc(wire::FrameHeader header, const std::byte* ext) {
   header.header_crc = 0;
@@ -38,8 +39,11 @@ void StampFrame(OutFrame* frame, uint64_t number, uint64_t ack, bool crc) {
   header.header_crc = HeaderCrc(header, frame->ext.data());
 }
 
-Stream::Stream(UniqueFd fd, BufferPool* pool)
-    : fd_(std::move(fd)), pool_(pool), staging_(std::make_unique<std::byte[]>(kStagingBytes)) {}
+Stream::Stream(UniqueFd fd, BufferPool* pool, Place place)
+    : fd_(std::move(fd)),
+      pool_(pool),
+      place_(std::move(place)),
+      staging_(std::make_unique<std::byte[]>(kStagingBytes)) {}
 
 void Stream::Preload(std::span<const std::byte> bytes) {
   staging_end_ = std::min(bytes.size(), kStagingBytes);
@@ -103,13 +107,36 @@ Status Stream::BeginBody() {
   in_body_ = true;
   body_have_ = 0;
   payload_crc_ = 0;
-  if (body_bytes() > 0) {
+  current_.placed = FindPlace();
+  if (body_bytes() > 0 && current_.placed == nullptr) {
     current_.memory =
         pool_->Get(Arrived::PaddedExt(current_.header.ext_bytes) + current_.header.payload_bytes);
     if (current_.memory.empty())
       return {Code::kMemory, "no memory for a frame of " + std::to_string(body_bytes()) + " bytes"};
   }
   return {};
+}
+
+// Nothing is written to foreign memory that the header's CRC does not vouch for; with an ext behind
+// it that is known too late.
+std::byte* Stream::FindPlace() const {
+  const wire::FrameHeader& header = current_.header;
+  if (!place_ || header.ext_bytes > 0 || header.payload_bytes < kPlacedBytesMin) return nullptr;
+  return HeaderCrc(header, nullptr) == header.header_crc ? place_(header) : nullptr;
+}
+
+bool Stream::Unplace(uint32_t group, uint64_t seq) {
+  const bool of_it = current_.header.group == group && current_.header.seq == seq;
+  return !of_it || UnplaceAny();
+}
+
+bool Stream::UnplaceAny() {
+  if (!in_body_ || current_.placed == nullptr) return true;
+  // Whoever asks does not want this frame any more: what has come of it need not come along.
+  current_.memory = pool_->Get(current_.header.payload_bytes);
+  if (current_.memory.empty()) return false;
+  current_.placed = nullptr;
+  return true;
 }
 
 Status Stream::FinishFrame(std::vector<Arrived>* out) {
@@ -128,12 +155,12 @@ Status Stream::FinishFrame(std::vector<Arrived>* out) {
 
 size_t Stream::BodyIovecs(iovec* iov) const {
   const size_t ext_bytes = current_.header.ext_bytes;
-  std::byte* memory = current_.memory.data();
+  const std::byte* const ext = current_.memory.data();
   size_t count = 0;
-  if (body_have_ < ext_bytes) iov[count++] = Iovec(memory + body_have_, ext_bytes - body_have_);
+  if (body_have_ < ext_bytes) iov[count++] = Iovec(ext + body_have_, ext_bytes - body_have_);
   const size_t payload_have = body_have_ > ext_bytes ? body_have_ - ext_bytes : 0;
   if (current_.header.payload_bytes > payload_have) {
-    iov[count++] = Iovec(memory + Arrived::PaddedExt(current_.header.ext_bytes) + payload_have,
+    iov[count++] = Iovec(current_.payload().data() + payload_have,
                          current_.header.payload_bytes - payload_have);
   }
   return count;

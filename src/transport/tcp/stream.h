@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,21 +22,26 @@
 namespace ftar::transport::tcp {
 
 // A whole frame, checked by CRC where there is one. `memory` holds ext, padded to 64 bytes, then
-// payload.
+// payload, unless that is where a Placer wanted it.
 struct Arrived {
   wire::FrameHeader header;
   BufferPool::Buffer memory;
+  std::byte* placed = nullptr;
 
   std::span<const std::byte> ext() const { return {memory.data(), header.ext_bytes}; }
   std::span<const std::byte> payload() const {
-    return {memory.data() + PaddedExt(header.ext_bytes), header.payload_bytes};
+    const std::byte* own = memory.data() + PaddedExt(header.ext_bytes);
+    return {placed != nullptr ? placed : own, header.payload_bytes};
   }
   static size_t PaddedExt(uint32_t bytes) { return (size_t{bytes} + 63) & ~size_t{63}; }
 };
 
 class Stream {
  public:
-  Stream(UniqueFd fd, BufferPool* pool);
+  // Asked for every frame of some size; may give null.
+  using Place = std::function<std::byte*(const wire::FrameHeader&)>;
+
+  Stream(UniqueFd fd, BufferPool* pool, Place place = {});
 
   int fd() const { return fd_.get(); }
   UniqueFd& fd_owner() { return fd_; }
@@ -45,6 +51,11 @@ class Stream {
   // Reads at most about `budget_bytes`, appends whole frames to `out`. An error means that the
   // stream is of no more use: kLink (closed, reset), kCorrupt (CRC or header wrong), kMemory.
   Status Read(size_t budget_bytes, std::vector<Arrived>* out);
+
+  // If what is arriving is of that operation, or of any, its rest goes to memory of its own. False
+  // if there is none.
+  bool Unplace(uint32_t group, uint64_t seq);
+  bool UnplaceAny();
 
   // No part of a frame has come whose rest has not.
   bool between_frames() const { return !in_body_ && header_have_ == 0; }
@@ -74,6 +85,7 @@ class Stream {
 
   Status Parse(std::vector<Arrived>* out);
   Status BeginBody();
+  std::byte* FindPlace() const;
   Status FinishFrame(std::vector<Arrived>* out);
   void AddToBody(const std::byte* data, size_t bytes);
   void CountBody(size_t bytes);
@@ -86,6 +98,7 @@ class Stream {
 
   UniqueFd fd_;
   BufferPool* pool_;
+  const Place place_;
 
   // Arriving: header bytes first, then the body straight into its own memory; small frames come
   // through staging_.

@@ -3,12 +3,16 @@
 // `----`, and everything the members do and say because of it. Re-record with --rewrite and read
 // the diff: it is the review.
 //
-//   members N [oneshot|direct|ring] [inplace] [lanes] [lends] [ft=off] [window=W]   a formed column
-//   of N, nothing on the wires call M...                                              these members
-//   call the next operation differ M                                               this one calls
-//   it with one element more deliver A B [N] | deliver all                          messages from A
-//   to B, or everything until nothing moves drop A B loses what is on the wire from A to B kill M |
-//   prepare M... | install [M...] | recover M...
+// clang-format off
+//   members N [oneshot|direct|ring] [inplace] [lanes] [lends] [ft=off] [window=W] [cores=C]
+//                       a formed column of N, with cores=C on one host of C, nothing on the wires
+//   call M...           these members call the next operation
+//   differ M            this one calls it with one element more
+//   deliver A B [N]     messages from A to B
+//   deliver all         everything, until nothing moves
+//   drop A B            loses what is on the wire from A to B
+//   kill M... | prepare M... | install [M...] | recover M...
+// clang-format on
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -41,6 +45,7 @@ LabOptions ParseMembers(std::istringstream& words) {
     if (word == "lanes") options.lanes = true;
     if (word == "lends") options.lends = true;
     if (word == "ft=off") options.fault_tolerant = false;
+    if (word.rfind("cores=", 0) == 0) options.cores = std::stoi(word.substr(6));
     if (word.rfind("window=", 0) == 0) options.window = std::stoul(word.substr(7));
   }
   return options;

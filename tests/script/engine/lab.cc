@@ -26,6 +26,10 @@ Lab::Lab(LabOptions options) : options_(options) {
     member->name = name;
     member->card.id = {static_cast<uint64_t>(name) << 60, static_cast<uint64_t>(name)};
     member->card.replica = name;
+    if (options_.cores > 0) {
+      member->card.host_key = "host";
+      member->card.cores = options_.cores;
+    }
     engine::Config config;
     config.job = "lab";
     config.self = member->card;
@@ -55,6 +59,15 @@ const std::vector<collective::Outcome>& Lab::outcomes(int member) const {
 size_t Lab::waiting(int from, int to) const {
   const auto found = wires_.find({from, to});
   return found == wires_.end() ? 0 : found->second.size();
+}
+
+std::optional<wire::FrameHeader> Lab::WaitingFinal(int from, int to) const {
+  const auto found = wires_.find({from, to});
+  if (found == wires_.end()) return {};
+  for (const Letter& letter : found->second) {
+    if (letter.header && letter.header->kind == wire::FrameKind::kFinal) return letter.header;
+  }
+  return {};
 }
 
 std::string Lab::Describe(const wire::Message& message) const {
@@ -227,10 +240,12 @@ void Lab::CarrySend(Member& member, const collective::SendFrame& sent) {
     text += " " + std::to_string(header.seq) + "." + std::to_string(header.chunk);
   text += " complete<" + std::to_string(header.complete_end);
   wires_[{member.name, NameOf(sent.to)}].push_back(
-      {text, [this, frame, payload, tag](Member& to) mutable {
+      {text,
+       [this, frame, payload, tag](Member& to) mutable {
          if (!payload.empty()) frame.inbound = to.memory.AddInbound(payload, tag);
          Feed(to, engine::FrameArrived{frame});
-       }});
+       },
+       header});
 }
 
 void Lab::Check(Member& member, const collective::Outcome& outcome) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct LabOptions {
   bool open = true;    // false: a member opens the group by its first call
   bool lanes = false;  // a member's line is seen when its word to itself is delivered
   bool lends = false;  // payload stays with its sender until it is read
+  int cores = 0;       // of the one host of all; 0: each has its own
 };
 
 class Lab {
@@ -67,6 +69,8 @@ class Lab {
   void Recover(const std::vector<int>& survivors);
 
   size_t waiting(int from, int to) const;
+  // Of the oldest result chunk on a wire.
+  std::optional<wire::FrameHeader> WaitingFinal(int from, int to) const;
   const std::vector<collective::Outcome>& outcomes(int member) const;
   std::string failure() const { return failure_; }
   std::vector<std::string> TakeLog() { return std::exchange(log_, {}); }
@@ -79,6 +83,7 @@ class Lab {
   struct Letter {
     std::string text;
     std::function<void(Member&)> open;
+    std::optional<wire::FrameHeader> header = {};  // of a frame
   };
   void Feed(Member& member, const engine::Event& event);
   void CarryOut(Member& member, engine::Ready ready);

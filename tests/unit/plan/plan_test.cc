@@ -165,5 +165,15 @@ TEST(Choose, ForcedUnlessTheOrderOfAdditionsForbidsIt) {
   EXPECT_EQ(Choose(Kind::kBarrier, PlanKind::kRing, 0, 4, false), PlanKind::kOneShot);
 }
 
+TEST(Choose, FewMessagesGoThroughAnOwner) {
+  const auto choose = [](Kind kind, uint64_t bytes, int members) {
+    return Choose(kind, PlanKind::kAuto, bytes, members, false, {}, /*few_messages=*/true);
+  };
+  EXPECT_EQ(choose(Kind::kAllReduce, 8, 4), PlanKind::kDirect);
+  EXPECT_EQ(choose(Kind::kBarrier, 0, 3), PlanKind::kDirect);
+  EXPECT_EQ(choose(Kind::kAllReduce, 8, 2), PlanKind::kOneShot);  // as many either way
+  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 8, 4, false, 4096, true), PlanKind::kOneShot);
+}
+
 }  // namespace
 }  // namespace ftar::plan

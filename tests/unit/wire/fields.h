@@ -26,7 +26,7 @@ inline constexpr int kFields = -1;
   template <>                    \
   inline constexpr int kFields<Type> = count
 FTAR_FIELDS(MemberId, 2);
-FTAR_FIELDS(MemberCard, 8);
+FTAR_FIELDS(MemberCard, 11);
 FTAR_FIELDS(SeqBound, 2);
 FTAR_FIELDS(Bound, 4);
 FTAR_FIELDS(ViewEntry, 4);
@@ -104,6 +104,7 @@ auto Tie(T& t) {
   FTAR_TIE(7, a, b, c, d, e, f, g)
   FTAR_TIE(8, a, b, c, d, e, f, g, h)
   FTAR_TIE(9, a, b, c, d, e, f, g, h, i)
+  FTAR_TIE(11, a, b, c, d, e, f, g, h, i, j, k)
   FTAR_TIE(12, a, b, c, d, e, f, g, h, i, j, k, l)
   static_assert(kCount < 0, "add FTAR_TIE for this number of fields");
 #undef FTAR_TIE

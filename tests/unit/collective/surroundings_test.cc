@@ -1,0 +1,58 @@
+#include "collective/surroundings.h"
+
+#include <gtest/gtest.h>
+
+namespace ftar::collective {
+namespace {
+
+wire::ViewEntry Member(uint64_t number, const char* host, int32_t cores, uint64_t core_set) {
+  wire::ViewEntry entry;
+  entry.card.id = {1, number};
+  entry.card.host_key = host;
+  entry.card.cores = cores;
+  entry.card.core_set = core_set;
+  entry.card.lane = true;
+  return entry;
+}
+
+TEST(Surroundings, CrowdedWhereMoreMembersThanCoresShareThem) {
+  wire::View view;
+  view.entries = {Member(1, "a", 2, 3), Member(2, "a", 2, 3), Member(3, "b", 2, 3)};
+  EXPECT_FALSE(SurroundingsOf(view, 0).crowded);
+  view.entries.push_back(Member(4, "a", 2, 3));
+  EXPECT_TRUE(SurroundingsOf(view, 0).crowded);
+}
+
+TEST(Surroundings, MembersBoundToCoresOfTheirOwnAreNoCrowd) {
+  wire::View view;
+  view.entries = {Member(1, "a", 1, 1), Member(2, "a", 1, 2), Member(3, "a", 1, 4)};
+  EXPECT_FALSE(SurroundingsOf(view, 0).crowded);
+}
+
+TEST(Surroundings, OtherColumnsAreOfTheCrowdButNeedNoLane) {
+  wire::View view;
+  view.entries = {Member(1, "a", 1, 1), Member(2, "a", 1, 1)};
+  view.entries[1].card.shard = 1;
+  view.entries[1].card.lane = false;
+  EXPECT_TRUE(SurroundingsOf(view, 0).crowded);
+  EXPECT_TRUE(SurroundingsOf(view, 0).lane);
+  EXPECT_FALSE(SurroundingsOf(view, 1).lane);
+}
+
+TEST(Surroundings, NoLaneBetweenHosts) {
+  wire::View view;
+  view.entries = {Member(1, "a", 0, 0), Member(2, "b", 0, 0)};
+  EXPECT_FALSE(SurroundingsOf(view, 0).lane);
+  EXPECT_FALSE(SurroundingsOf(view, 0).crowded);  // nobody told
+}
+
+TEST(Surroundings, TheHubIsWhoAnnouncesForTheColumn) {
+  wire::View view;
+  view.entries = {Member(1, "a", 0, 0), Member(2, "a", 0, 0)};
+  EXPECT_EQ(SurroundingsOf(view, 0).hub, view.entries[0].card.id);
+  view.entries[0].last.kind = wire::Bound::Kind::kSeq;  // it leaves
+  EXPECT_EQ(SurroundingsOf(view, 0).hub, view.entries[1].card.id);
+}
+
+}  // namespace
+}  // namespace ftar::collective
