@@ -94,6 +94,7 @@
   X(kReservedStepBegun, "J4", "begins a step before it has announced the reserved boundary") \
   X(kRunsAheadOfRoot, "J4", "begins a step without having heard that the root is near") \
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
+  X(kBeginningForgotten, "J4", "forgets where the step begins that a newcomer enters at") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
   X(kEndUnheard, "J5", "goes on behind the end of a leaver that may not know of it") \
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \

@@ -165,7 +165,7 @@ class Engine::Impl {
   void FinishBeginStep(uint64_t step);
   void AnnounceStep(uint64_t step);
   void KeepMark(const wire::StepMark& mark);
-  bool MarksAnEnd(size_t index) const;
+  bool MarksABound(size_t index) const;
   StepBegun DescribeStep(uint64_t step, uint64_t previous) const;
 
   TimeNs now_ = 0;

@@ -265,10 +265,13 @@ void Engine::Impl::TendLeaving() {
     if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) Go();
     return;
   }
-  // One word for all who leave: it is given at the latest of their bounds.
-  const bool passed = std::all_of(leavers.begin(), leavers.end(), [this](MemberId leaver) {
-    return PassedBound(view_->Find(leaver)->last);
-  });
+  // One word for all who leave: it is given at the latest of their bounds. Not before they have
+  // given theirs (AwaitEnds): if a link to one is lost it has to be missed for that, and who has
+  // gone is not missed any more.
+  const bool passed =
+      ends_unheard_.empty() && std::all_of(leavers.begin(), leavers.end(), [this](MemberId leaver) {
+        return PassedBound(view_->Find(leaver)->last);
+      });
   if (!passed || leave_ready_sent_ == view_->epoch) {
     if (!passed || keeper != config_.self.id) return;
   } else {

@@ -110,20 +110,30 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   if (at != marks_.end() && at->step == mark.step) return;
   marks_.insert(at, mark);
   if (marks_.size() <= kMarksKept) return;
-  // A leaver needs the one at its end until it is there, however far the others go meanwhile; they
-  // keep it too, since a change may make it ask them again.
+  // A leaver needs the one at its end until it is there, however far the others go meanwhile, and a
+  // newcomer that where it begins; all keep them, since a change may make these ask again.
   size_t spare = 0;
-  while (spare + 2 < marks_.size() && MarksAnEnd(spare)) ++spare;
+  while (spare + 2 < marks_.size() && MarksABound(spare)) ++spare;
   marks_.erase(marks_.begin() + static_cast<std::ptrdiff_t>(spare));
 }
 
-// The first mark at or behind the end of somebody who leaves.
-bool Engine::Impl::MarksAnEnd(size_t index) const {
-  if (!view_ || FTAR_MUTANT(kEndForgotten)) return false;
-  return std::any_of(view_->entries.begin(), view_->entries.end(), [&](const auto& entry) {
-    return entry.card.shard == config_.self.shard && entry.last.kind == wire::Bound::Kind::kStep &&
-           marks_[index].step >= entry.last.step &&
-           (index == 0 || marks_[index - 1].step < entry.last.step);
+// The first mark at or behind the end of somebody who leaves, or behind the beginning of somebody
+// who has not begun, as far as it is known here: nothing from there on is delivered.
+bool Engine::Impl::MarksABound(size_t index) const {
+  if (!view_) return false;
+  const wire::StepMark& mark = marks_[index];
+  const auto behind = [&](const wire::Bound& bound) {
+    return bound.kind == wire::Bound::Kind::kStep && mark.step >= bound.step &&
+           (index == 0 || marks_[index - 1].step < bound.step);
+  };
+  const bool begun = std::ranges::any_of(mark.starts, [this](const wire::SeqBound& start) {
+    const auto found = groups_.find(start.group);
+    return found != groups_.end() && found->second->delivered_end() > start.seq;
+  });
+  return std::ranges::any_of(view_->entries, [&](const wire::ViewEntry& entry) {
+    if (entry.card.shard != config_.self.shard) return false;
+    return (behind(entry.last) && !FTAR_MUTANT(kEndForgotten)) ||
+           (behind(entry.first) && !begun && !FTAR_MUTANT(kBeginningForgotten));
   });
 }
 

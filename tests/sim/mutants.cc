@@ -113,13 +113,16 @@ constexpr Where kWhere[] = {
     {Mutant::kGoneLeaverLost,
      "shards=2,leaves=2,kills=3,ambushes=4,coordinator_restarts=2,hosted=0,joins=0,replicas=4"},
     {Mutant::kReportForgotten,
-     "record=0,strandings=0,hosted=0,hiccups=2,coordinator_restarts=2,kills=3,leaves=0,joins=0,"
-     "replicas=3,ambushes=4"},
+     "record=0,strandings=0,hosted=0,hiccups=2,coordinator_restarts=3,kills=3,leaves=0,joins=0,"
+     "replicas=4,ambushes=6,cores=0,lanes=0"},
     {Mutant::kEndUnheard,
      "replicas=2,leaves=2,joins=3,skew=1,delay_max_us=1000,ops_per_step=0,window=1,hosted=0,"
      "kills=1,stops=2,cuts=2,ambushes=4"},
     {Mutant::kBeginsAmongTheLost,
      "replicas=2,ops_per_step=1,leaves=2,joins=3,stops=2,cuts=2,hosted=0,window=2,kills=2"},
+    {Mutant::kBeginningForgotten,
+     "window=7,lanes=0,hosted=0,kills=3,late_installs=3,eager=1,joins=3,ops_per_step=1,leaves=0,"
+     "mismatch=0,record=1,coordinator_restarts=2"},
     {Mutant::kInstalledBaseAlone,
      "hosted=1,replicas=2,partitions=3,joins=3,coordinator_restarts=2,cuts=0,leaves=0"},
 };
