@@ -43,6 +43,7 @@
   X(kNewcomerSurvives, "Q3", "counts who came by a planned view among the survivors of a Prepare") \
   X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
+  X(kAnnouncedLeftOut, "Q3", "leaves a newcomer out that was announced, and takes it in later") \
   X(kRevokedMayJoin, "Q3", "takes a newcomer in whom others may have gone on without") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
   X(kReportForgotten, "Q4", "forgets what was reported by who is gone again") \

@@ -34,9 +34,14 @@ std::vector<wire::MemberCard> Engine::successors() const {
   if (impl_->view_) {
     view = *impl_->view_;
   } else if (impl_->prepare_) {
-    view.entries = impl_->prepare_->members;
-    // Newcomers follow; they have nothing to go on with.
-    if (impl_->prepare_->base != 0) view.entries.resize(impl_->prepare_->survivors.size());
+    const wire::Prepare& prepare = *impl_->prepare_;
+    view.entries = prepare.members;
+    // Whoever is new has nothing to go on with. Who came by a planned view has, and is no survivor.
+    std::erase_if(view.entries, [&](const wire::ViewEntry& entry) {
+      const bool is_new =
+          entry.joined_epoch == prepare.epoch || entry.card.id == impl_->config_.self.id;
+      return prepare.base != 0 && is_new;
+    });
   }
   std::vector<wire::MemberCard> cards;
   for (const MemberId id : view.Successors()) cards.push_back(view.Find(id)->card);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutant.h"
 #include "membership/agreement.h"
 #include "membership/coordinator_machine.h"
 
@@ -137,8 +138,12 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
     if (peer.card.replica == replica && peer.state == State::kMember && peer.conn == 0)
       OnLost(peer, {});
   }
-  // Newcomers that were to bring the quorum back have made no links to it.
-  prepare_newcomers_.clear();
+  // Newcomers that were to bring the quorum back have made no links to it. Who was announced has,
+  // and is left out by no Prepare: somebody may be in a view with it, and would revoke it (Q3).
+  std::erase_if(prepare_newcomers_, [this](MemberId id) {
+    const Peer* newcomer = Find(id);
+    return !newcomer || !newcomer->announced || FTAR_MUTANT(kAnnouncedLeftOut);
+  });
   change_due_ = roster_changed_ = plan_due_ = true;
 }
 

@@ -12,6 +12,7 @@ namespace ftar::sim {
 namespace {
 constexpr TimeNs kTimeout = 100 * kMillisecond;
 constexpr TimeNs kLook = 20 * kMillisecond;
+constexpr int kRedirectsMax = 3;
 }  // namespace
 
 void World::StepSuccession(Node& node, const membership::SuccessionEvent& event) {
@@ -43,23 +44,40 @@ void World::Pursue(Node& node) {
 // Who knows nobody goes from one to the next: where the job meets is not what is looked at here.
 void World::Dial(Node& node, MemberId target) {
   const uint64_t dial = ++node.dial;
-  AtNode(node, now_ + Delay(node.index, 0), [this, &node, target, dial] {
-    if (node.over || node.dial != dial || node.connection != 0) return;
-    Node* host = target.valid() ? Find(target) : nodes_[node.meeting_turn++ % nodes_.size()].get();
-    const bool cut = director_ &&
-                     (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node)) &&
-                     host != &node;
-    const bool there = host && host->alive && host->seat.machine && !Severed(node, *host) && !cut &&
-                       (now_ >= node.away_until || host == &node);
-    if (there && !host->stopped) {
-      node.heard_at = now_;
-      StepSuccession(node, membership::CoordinatorFound{host->card.id});
-      Connected(node, host->seat);
-      return WatchSilence(node);
-    }
-    AtNode(node, now_ + (there ? kLook : kMillisecond), [this, &node, dial] {
-      if (node.dial == dial && node.connection == 0) StepSuccession(node, membership::DialFailed{});
-    });
+  Node* const host =
+      target.valid() ? Find(target) : nodes_[node.meeting_turn++ % nodes_.size()].get();
+  AtNode(node, now_ + Delay(node.index, 0), [this, &node, host, dial] {
+    if (node.dial == dial) Arrive(node, host, kRedirectsMax);
+  });
+}
+
+// Somebody who does not coordinate says who does, as far as it knows.
+void World::Arrive(Node& node, Node* host, int redirects) {
+  if (node.over || node.connection != 0) return;
+  const bool cut = director_ &&
+                   (director_->Blocked(&node, nullptr) || director_->Blocked(nullptr, &node)) &&
+                   host != &node;
+  const bool there = host && host->alive && !host->over && !Severed(node, *host) && !cut &&
+                     (now_ >= node.away_until || host == &node);
+  const bool coordinates = there && host->seat.machine;
+  if (coordinates && !host->stopped) {
+    node.heard_at = now_;
+    StepSuccession(node, membership::CoordinatorFound{host->card.id});
+    Connected(node, host->seat);
+    return WatchSilence(node);
+  }
+  Node* const next = there && !coordinates && !host->stopped && host->connection != 0
+                         ? connections_[host->connection].seat->host
+                         : nullptr;
+  if (next && next != &node && redirects > 0) {
+    return AtNode(node, now_ + Delay(node.index, 0),
+                  [this, &node, next, redirects, dial = node.dial] {
+                    if (node.dial == dial) Arrive(node, next, redirects - 1);
+                  });
+  }
+  const bool silent = there && (coordinates || host->stopped);
+  AtNode(node, now_ + (silent ? kLook : kMillisecond), [this, &node, dial = node.dial] {
+    if (node.dial == dial && node.connection == 0) StepSuccession(node, membership::DialFailed{});
   });
 }
 

@@ -178,6 +178,7 @@ class World {
   void StepSuccession(Node& node, const membership::SuccessionEvent& event);
   void Pursue(Node& node);
   void Dial(Node& node, MemberId target);
+  void Arrive(Node& node, Node* host, int redirects);
   void WatchSilence(Node& node);
   void NoteSuccessors(Node& node);
   void RetireSeat(Node& node);
