@@ -28,6 +28,7 @@
   X(kAskOnlyOnce, "V5", "does not ask a restarted coordinator again for a verdict") \
   X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
+  X(kNewcomersFailureUntold, "V6", "tells no failures to who does not know where it begins") \
   X(kVerdictUntold, "V6", "forgets a failure that it was told of and others have installed") \
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
   X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
@@ -44,6 +45,7 @@
   X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
   X(kAnnouncedLeftOut, "Q3", "leaves a newcomer out that was announced, and takes it in later") \
+  X(kNewcomersPromiseIgnored, "Q3", "does not hear from a newcomer whom the others have gone on without") \
   X(kRevokedMayJoin, "Q3", "takes a newcomer in whom others may have gone on without") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
   X(kReportForgotten, "Q4", "forgets what was reported by who is gone again") \

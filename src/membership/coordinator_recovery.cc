@@ -39,12 +39,14 @@ void CoordinatorMachine::BeginRecovery() {
 }
 
 // Q3: whoever was left out of a Prepare that reached a survivor is out for good; by the epoch of
-// that Prepare.
+// that Prepare. One that reached a newcomer alone says as much, if nobody else can have sent it:
+// the others may have followed it, and be gone.
 std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) const {
   std::map<MemberId, Epoch> out;
   const auto hear = [&](MemberId reporter, const wire::Report& report) {
-    if (!base.Find(reporter) || report.promised <= base.epoch || report.promised_members.empty())
-      return;
+    const bool counts =
+        base.Find(reporter) || (!config_.hosted && !FTAR_MUTANT(kNewcomersPromiseIgnored));
+    if (!counts || report.promised <= base.epoch || report.promised_members.empty()) return;
     const std::set<MemberId> promised(report.promised_members.begin(),
                                       report.promised_members.end());
     for (const wire::ViewEntry& entry : base.entries) {

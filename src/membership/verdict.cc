@@ -166,12 +166,15 @@ class Table {
 
  private:
   // V6: whoever has not called a failed operation yet will do so after all others have delivered
-  // the failure; a change in between must not take the verdict from it.
+  // the failure; a change in between must not take the verdict from it. A newcomer that does not
+  // know where the step begins at which it enters may be in any of them.
   std::map<Seq, Verdict> FailedUncalled(GroupKey key, Seq called_end) const {
     Seq lowest = called_end;
     for (const auto& [id, status] : statuses_) {
       const GroupStatus* group = GroupOf(status, key);
-      lowest = std::min(lowest, group ? group->called_end : 0);
+      const bool somewhere =
+          group && (group->queued_end != kNoSeq || FTAR_MUTANT(kNewcomersFailureUntold));
+      lowest = std::min(lowest, somewhere ? group->called_end : 0);
     }
     std::map<Seq, Verdict> failed;
     for (const auto& [id, status] : statuses_) {
