@@ -199,11 +199,11 @@ void CoordinatorMachine::DropNewcomersOfChange() {
   }
 }
 
-void CoordinatorMachine::RejectNewcomer(MemberId id, const std::string& why) {
+void CoordinatorMachine::RejectNewcomer(MemberId id, const std::string& why, Code code) {
   Peer* peer = Find(id);
   if (!peer) return;
   const std::string text = Describe(peer->card) + " was not admitted: " + why;
-  Send(*peer, wire::Rejected{Code::kTimeout, "", text});
+  Send(*peer, wire::Rejected{code, "", text});
   Tell(LogLevel::kWarn, text);
   Close(*peer);
   ForgetNewcomer(id);

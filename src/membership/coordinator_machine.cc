@@ -136,7 +136,7 @@ void CoordinatorMachine::On(const Connected& event) {
              Describe(card) + " came back after its eviction");
     return;
   }
-  if (MayBeRevoked(event.hello)) {
+  if (event.hello.roster.empty() && MayBeRevoked(event.hello.report)) {
     const std::string text = Describe(card) + " had promised a view, and lost its coordinator";
     TurnAway(event.conn, wire::Rejected{Code::kPeer, "", text}, text + " since; it may come anew");
     return;

@@ -247,7 +247,7 @@ class CoordinatorMachine {
   void OnInstalled(Peer& from, const wire::Installed& message);
   void ChangeOverdue();
   void DropNewcomersOfChange();
-  void RejectNewcomer(MemberId id, const std::string& why);
+  void RejectNewcomer(MemberId id, const std::string& why, Code code = Code::kTimeout);
   bool NobodyHasBegun() const;
   bool TurnBack();
   void LoseAll(const std::string& stage, const std::string& why);
@@ -290,7 +290,8 @@ class CoordinatorMachine {
   void ForgetBroken(const wire::View& base);
   void Record(Epoch epoch, const wire::View* view);
   bool OutByRecord(const wire::Hello& hello) const;
-  bool MayBeRevoked(const wire::Hello& hello) const;
+  bool MayBeRevoked(const wire::Report& report) const;
+  void TurnRevokedAway();
   void EndRecorded();
 
   // coordinator_hosted.cc

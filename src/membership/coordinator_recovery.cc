@@ -136,6 +136,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   }
   LoseAbsent(base, left_out);
   ForgetBroken(base);
+  TurnRevokedAway();
   // A relay that was lost as well: who has taken over knows its members, and nobody else's.
   for (const auto& [id, peer] : peers_) {
     if (!peer.roster.empty() && !peer.report.installed_view) SendRosters(peer);
@@ -242,11 +243,22 @@ bool CoordinatorMachine::OutByRecord(const wire::Hello& hello) const {
 // Q3: a newcomer that has promised what another coordinator sent, and never heard the end of it.
 // The others may have formed that view, and gone on without it: then they have closed their links
 // to it for good.
-bool CoordinatorMachine::MayBeRevoked(const wire::Hello& hello) const {
-  const Epoch promised = hello.report.promised;
-  const bool newcomer = promised != 0 && hello.report.installed == 0 && hello.roster.empty();
-  return newcomer && current_ && promised < current_->epoch &&
-         EpochIncarnation(promised) != config_.incarnation && !FTAR_MUTANT(kRevokedMayJoin);
+bool CoordinatorMachine::MayBeRevoked(const wire::Report& report) const {
+  const bool newcomer = report.promised != 0 && report.installed == 0;
+  return newcomer && current_ && report.promised < current_->epoch &&
+         EpochIncarnation(report.promised) != config_.incarnation && !FTAR_MUTANT(kRevokedMayJoin);
+}
+
+// Who has come before it was known which view goes on.
+void CoordinatorMachine::TurnRevokedAway() {
+  std::vector<MemberId> revoked;
+  for (const auto& [id, peer] : peers_) {
+    const bool waits = peer.state == State::kWaiting || peer.state == State::kNewcomer;
+    if (waits && peer.roster.empty() && MayBeRevoked(peer.report)) revoked.push_back(id);
+  }
+  for (const MemberId id : revoked)
+    RejectNewcomer(id, "it had promised a view, and lost its coordinator since; it may come anew",
+                   Code::kPeer);
 }
 
 // Newcomers fill all places, and nobody of the recorded view has come in time: another job begins,
