@@ -185,14 +185,15 @@ std::set<MemberId> World::StillCounted() const {
   const auto newest = NewestView();
   if (newest) std::erase_if(counted, [&](MemberId id) { return !newest->Find(id); });
   for (const auto& node : nodes_) {
-    // Who has not heard of the first view that it is in may have promised another one since.
-    const auto own = node->engine->view();
-    const auto view = own ? own : newest;
-    if (!counted.contains(node->card.id) || !view || node->conduct.prepared() <= view->epoch)
-      continue;
-    std::erase_if(counted, [&](MemberId id) {
-      return view->Find(id) && !node->conduct.prepared_members().contains(id);
-    });
+    if (!counted.contains(node->card.id)) continue;
+    // Who has not heard of the first view that it is in may have promised another one since; and
+    // whom one of the newest view's has promised to go on without is out.
+    for (const auto& view : {node->engine->view() ? node->engine->view() : newest, newest}) {
+      if (!view || node->conduct.prepared() <= view->epoch) continue;
+      std::erase_if(counted, [&](MemberId id) {
+        return view->Find(id) && !node->conduct.prepared_members().contains(id);
+      });
+    }
   }
   return counted;
 }
