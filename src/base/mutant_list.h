@@ -27,6 +27,7 @@
   X(kRootGoneRetries, "V5", "retries a broadcast whose root is gone") \
   X(kAskOnlyOnce, "V5", "does not ask a restarted coordinator again for a verdict") \
   X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
+  X(kHoldersOfToday, "V6", "asks for a kept salvage by the ranks of the view of today") \
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
   X(kNewcomersFailureUntold, "V6", "tells no failures to who does not know where it begins") \
   X(kVerdictUntold, "V6", "forgets a failure that it was told of and others have installed") \

@@ -101,7 +101,7 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   assert(view && view->era == view->epoch);
   for (const ViewPtr& known : attempt_views) old_views_.insert({known->epoch, known});
   if (current_) old_views_[current_->epoch] = current_;
-  current_ = std::move(view);
+  current_ = decided_in_ = std::move(view);
   base_ = nullptr;
   era_ = current_->era;
   ack_cap_ = held_boundary_ = kNoSeq;
@@ -303,14 +303,17 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
   op.committed = FTAR_MUTANT(kSalvageCommits);
   op.unheard.clear();
   ++op.attempts;
+  // A verdict that has waited for its call (V6) may meet a view planned since, of other ranks.
+  const wire::View& ranked =
+      decided_in_ && !FTAR_MUTANT(kHoldersOfToday) ? *decided_in_ : *current_;
   std::map<MemberId, std::vector<uint32_t>> missing;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
     ReleasePieces(chunk);
     if (chunk.is_final || !chunk.role.lands || c >= verdict.holders.size()) continue;
     const int32_t rank = verdict.holders[c];
-    if (rank < 0 || rank >= static_cast<int32_t>(current_->entries.size())) continue;
-    missing[current_->entries[rank].card.id].push_back(c);
+    if (rank < 0 || rank >= static_cast<int32_t>(ranked.entries.size())) continue;
+    missing[ranked.entries[rank].card.id].push_back(c);
   }
   for (auto& [holder, chunks] : missing) {
     wants_.push_back({holder, {era_, config_.key, op.seq, verdict.attempt, std::move(chunks)}});

@@ -375,6 +375,7 @@ class GroupMachine {
 
   const GroupConfig config_;
   ViewPtr current_, base_;  // base_: only while current_ is planned
+  ViewPtr decided_in_;      // the era's first view: verdicts name ranks in it
   ViewPtr surrounded_;      // whose surroundings_ these are
   Surroundings surroundings_;
   std::map<Epoch, ViewPtr> old_views_;  // of attempts that still run or are salvaged
