@@ -31,6 +31,7 @@
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
   X(kNewcomersFailureUntold, "V6", "tells no failures to who does not know where it begins") \
   X(kVerdictUntold, "V6", "forgets a failure that it was told of and others have installed") \
+  X(kOthersFailureUntold, "V6", "does not report a failure of what came before it did") \
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
   X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
   X(kWeightForgotten, "V7", "keeps a piece for the retry, but not the weight that came with it") \
@@ -56,6 +57,8 @@
   X(kDeadVote, "Q4", "counts the proven dead among those who have promised") \
   X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
   X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
+  X(kAnyHostCounts, "Q4", "counts a death that it saw beside a coordinator without a quorum") \
+  X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
   X(kOvertakenGoesOn, "Q5", "coordinates on when another one has numbered views above its own") \
@@ -68,10 +71,14 @@
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
+  X(kEntersUnheard, "Q7", "beats from its first view on, not from when others may hold one with it") \
   X(kRelayLossIsDeath, "Q7", "takes a relay's loss for the loss of all behind it") \
   X(kRelayDecidesWithoutLast, "Q7", "speaks for all behind a relay when the last is missing") \
+  X(kRelayOldWordCounts, "Q7", "counts a decision of an older change behind a relay") \
   X(kRelayAggregateOutlives, "Q7", "keeps what was decided behind a relay for the next Prepare") \
   X(kRelayLinkedByOne, "Q7", "calls units linked when one of their columns is") \
+  X(kRelayLinkBackByOne, "Q7", "calls the link of units restored with the first of its columns") \
+  X(kRelayInstalledByOne, "Q7", "reports a view as installed when one behind the relay holds it") \
   X(kRelayBrokenKept, "Q7", "recovers with newcomers whose relay says that one of them is lost") \
   X(kRelayReservesFirst, "J4", "reserves the boundary of a relay's first column, not the latest") \
   X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \

@@ -117,6 +117,7 @@ void Engine::Impl::KeepFailures() {
 void Engine::Impl::Promise(const wire::Prepare& message) {
   KeepFailures();
   promised_ = message.epoch;
+  led_ = true;
   promised_members_.clear();
   for (const wire::ViewEntry& entry : message.members) promised_members_.push_back(entry.card.id);
   prepare_ = message;

@@ -49,6 +49,7 @@ std::vector<wire::MemberCard> Engine::successors() const {
 }
 bool Engine::coordinator_up() const { return impl_->coordinator_up_; }
 bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
+bool Engine::led() const { return impl_->led_; }
 bool Engine::changing() const { return impl_->frozen_; }
 wire::Heartbeat Engine::progress() const { return impl_->Progress(); }
 
@@ -163,8 +164,8 @@ Ready Engine::Impl::TakeReady(Ready used) {
     TendLeaving();
     if (early_proposal_ && MayPropose()) On(*std::exchange(early_proposal_, {}));
     CheckDeadlines();
-    Beat();
   }
+  Beat();
   // What a member that is out still has in its groups goes to nobody (Become gave the inputs back);
   // the runtime ends those operations.
   ready_.next_deadline = NextDeadline();
@@ -196,6 +197,7 @@ void Engine::Impl::Become(Phase phase, Status status) {
 void Engine::Impl::On(const CoordinatorUp&) {
   const bool was_down = !coordinator_up_;
   coordinator_up_ = true;
+  led_ = false;
   if (FTAR_MUTANT(kPromiseForgotten)) promised_members_.clear();
   if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving)
     Introduce();
@@ -242,6 +244,7 @@ void Engine::Impl::On(const wire::CoordinatorBeat& message) {
   if (!view_ || message.formed != view_->epoch) return;
   formed_ = message.formed;
   quorum_lost_ = false;
+  led_ = true;
 }
 
 void Engine::Impl::On(const wire::Connect& message) {
@@ -357,6 +360,7 @@ void Engine::Impl::On(const wire::LateNotice& message) {
 
 void Engine::Impl::On(const wire::NoQuorum& message) {
   quorum_lost_ = true;
+  led_ = false;
   wire::Loss who;
   who.cause = Code::kQuorum;
   who.text = message.text;
@@ -523,10 +527,19 @@ wire::Heartbeat Engine::Impl::Progress() const {
   return beat;
 }
 
+// A newcomer is missed from the moment that the others may be in a view with it, whether it has
+// heard of that or not.
+bool Engine::Impl::Beats() const {
+  const bool in = phase_ == Phase::kMember || phase_ == Phase::kLeaving;
+  const bool enters = phase_ == Phase::kJoining && (frozen_ || confirmed_);
+  if (config_.solo || !config_.group.fault_tolerant) return false;
+  return in || (enters && !FTAR_MUTANT(kEntersUnheard));
+}
+
 void Engine::Impl::Beat() {
-  if (config_.solo || !config_.group.fault_tolerant || now_ < next_beat_) return;
+  if (!Beats() || now_ < next_beat_) return;
   next_beat_ = now_ + config_.heartbeat_ns;
-  if (coordinator_up_) SendCoordinator(Progress());
+  if (coordinator_up_) SendCoordinator(view_ ? Progress() : wire::Heartbeat{});
 }
 
 void Engine::Impl::CheckDeadlines() {
@@ -548,9 +561,8 @@ void Engine::Impl::CheckDeadlines() {
 }
 
 TimeNs Engine::Impl::NextDeadline() const {
-  TimeNs next = kNever;
+  TimeNs next = Beats() ? next_beat_ : kNever;
   if (phase_ != Phase::kMember && phase_ != Phase::kLeaving) return next;
-  if (!config_.solo && config_.group.fault_tolerant) next = next_beat_;
   if (frozen_) next = std::min(next, ask_verdicts_at_);
   for (const auto& [key, group] : groups_) {
     if (const auto deadline = group->NextOpDeadline()) next = std::min(next, *deadline);

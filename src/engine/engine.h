@@ -202,7 +202,10 @@ class Engine {
   std::vector<wire::MemberCard> successors() const;
   bool coordinator_up() const;
   bool quorum_lost() const;  // the coordinator sees losses and may not act
-  bool changing() const;     // frozen: a Prepare is promised and not installed
+  // Q4: the coordinator that it has, or had last, has shown that it has a quorum, and not said
+  // since that it has none.
+  bool led() const;
+  bool changing() const;  // frozen: a Prepare is promised and not installed
 
   struct GroupInfo {
     Seq first_seq = 0, next_seq = 0, called_end = 0, delivered_end = 0;

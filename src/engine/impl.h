@@ -91,6 +91,7 @@ class Engine::Impl {
   std::vector<MemberId> leavers_;
   bool coordinator_up_ = false;
   bool quorum_lost_ = false;
+  bool led_ = false;
   bool frozen_ = false;
   std::map<GroupKey, std::unique_ptr<collective::GroupMachine>> groups_;
 
@@ -117,6 +118,7 @@ class Engine::Impl {
   void DispatchPeer(MemberId from, const wire::Message& message);
   bool HoldForEra(MemberId from, Epoch era, const wire::Message& message);
   void CollectGroups();
+  bool Beats() const;
   void Beat();
   void CheckDeadlines();
   TimeNs NextDeadline() const;

@@ -177,7 +177,8 @@ void CoordinatorMachine::EvictLost(Epoch epoch) {
 
 // V10: asked again with another leader order, waiting twice as long each time.
 void CoordinatorMachine::ChangeOverdue() {
-  if (!change_ || now_ < change_->deadline_ns) return;
+  InstallIfDue();
+  if (!change_ || change_->complete || now_ < change_->deadline_ns) return;
   ++change_->timeouts;
   change_->wait_ns = std::min(2 * change_->wait_ns, std::max(timeout_ns_, change_wait_ns()));
   std::string missing;
@@ -260,7 +261,14 @@ void CoordinatorMachine::OnDecided(Peer& from, const wire::Decided& message) {
   if (!member) return;
   change_->decided.insert({message.shard, message});
   if (change_->decided.size() == change_->columns.size() || FTAR_MUTANT(kInstallAtFirstColumn))
-    InstallChange();
+    change_->complete = true;
+  InstallIfDue();
+}
+
+void CoordinatorMachine::InstallIfDue() {
+  if (!change_ || !change_->complete || change_due_ || now_ < unheard_until_) return;
+  change_->complete = false;
+  InstallChange();
 }
 
 // J1, J4: bounds are the leaders'; one that was chosen now becomes the latest that any column

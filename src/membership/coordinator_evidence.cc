@@ -56,6 +56,7 @@ int64_t CoordinatorMachine::AgeOf(MemberId id) const { return detector_.SilentFo
 // ---- losing ----
 
 void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) {
+  if (MayTakeOver(entry.card.id, loss)) unheard_until_ = now_ + config_.cluster_ns;
   loss.member = entry.card.id;
   loss.replica = entry.card.replica;
   loss.shard = entry.card.shard;

@@ -138,6 +138,17 @@ void CoordinatorMachine::Witness(MemberId dead) {
   change_due_ = change_due_ || (no_quorum_told_ && lost_.contains(dead));
 }
 
+// Who is out and lives is told so. But its connection may have been lost a moment ago; then it does
+// not hear that, and proof of our deaths counts for it yet (SuccessionConfig::grace_ns). So no view
+// without it is made before that time is over. Whose connection is known to be closed has been
+// waited for as long; who gave up takes nothing over, nor does who has lost its replica.
+bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) const {
+  const Peer* peer = Find(lost);
+  const bool heard = suspects_.contains(lost) || (peer && peer->conn != 0);
+  return config_.hosted && heard && !proven_dead_.contains(lost) && loss.stage != "self-report" &&
+         loss.stage != "replica" && !FTAR_MUTANT(kInstallsUnheard);
+}
+
 // Somebody has installed, or a member has promised, what another coordinator has made: that one
 // goes on. What others have promised, strangers and newcomers, binds nobody.
 bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {

@@ -83,7 +83,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
     const TimeNs judge = edges_.oldest_ns() + timeout_ns_ / 10;
     next = std::min(next, judge > now_ ? judge : now_ + timeout_ns_ / 10);
   }
-  if (change_) next = std::min(next, change_->deadline_ns);
+  if (change_) next = std::min(next, change_->complete ? unheard_until_ : change_->deadline_ns);
   if (plan_) next = std::min(next, plan_->deadline_ns);
   if (recovering_) next = std::min(next, recover_at_);
   next = std::min(next, stand_down_at_);

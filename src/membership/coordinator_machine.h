@@ -155,6 +155,7 @@ class CoordinatorMachine {
     std::set<int32_t> columns;
     TimeNs wait_ns = 0, deadline_ns = 0;
     int timeouts = 0;
+    bool complete = false;  // all columns have decided
   };
   struct Plan {
     enum class Stage : uint8_t { kAllLeave, kReserving, kConfirming, kAnnouncing };
@@ -251,6 +252,7 @@ class CoordinatorMachine {
   bool NobodyHasBegun() const;
   bool TurnBack();
   void LoseAll(const std::string& stage, const std::string& why);
+  void InstallIfDue();
   void InstallChange();
   void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
@@ -304,6 +306,7 @@ class CoordinatorMachine {
   bool Formed() const;
   bool Overtaken(MemberId from, const wire::Report& report);
   void Witness(MemberId dead);
+  bool MayTakeOver(MemberId lost, const wire::Loss& loss) const;
   void Consent(MemberId id);
   void TryHandOver();
   void StandDown(const std::string& why);
@@ -357,6 +360,7 @@ class CoordinatorMachine {
   std::vector<wire::Electorate> electorates_;
   Epoch made_ = 0;
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
+  TimeNs unheard_until_ = 0;       // before that no view without those who were lost last
   TimeNs stand_down_at_ = kNever;  // while there is no quorum
   bool stood_down_ = false;
   bool retiring_ = false, handed_over_ = false;

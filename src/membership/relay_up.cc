@@ -113,7 +113,7 @@ void RelayMachine::Hear(Child& child, const wire::Refuse& message) {
 
 void RelayMachine::Hear(Child& child, const wire::Decided& message) {
   const bool stale = !prepare_ || message.epoch != prepare_->epoch;
-  if (stale || message.shard != child.card.shard) return;
+  if ((stale && !FTAR_MUTANT(kRelayOldWordCounts)) || message.shard != child.card.shard) return;
   decided_.insert({IndexOf(child), message});
   TellDecided();
 }
@@ -197,10 +197,10 @@ void RelayMachine::Hear(Child& child, const wire::Installed& message) {
   }
   // Who came first tends to stand in front, so the last to install are found soon.
   const auto behind = [this](const Child& one) {
-    return !one.gone && one.installed <= installed_told_;
+    return !one.gone && one.installed <= installed_told_ && !FTAR_MUTANT(kRelayInstalledByOne);
   };
   if (!above_ || std::any_of(children_.rbegin(), children_.rend(), behind)) return;
-  installed_told_ = LeastInstalled();
+  installed_told_ = FTAR_MUTANT(kRelayInstalledByOne) ? message.epoch : LeastInstalled();
   ready_.up.push_back(wire::Installed{installed_told_});
 }
 
@@ -362,7 +362,8 @@ void RelayMachine::OnLink(Child& child, MemberId id, Unit& unit, const wire::Evi
   }
   unit.linked.insert(index);
   const bool was = unit.broken.erase(index) > 0;
-  if (!was || !unit.broken.empty() || !above_) return;
+  const bool back = unit.broken.empty() || FTAR_MUTANT(kRelayLinkBackByOne);
+  if (!was || !back || !above_) return;
   ready_.up.push_back(message);
   links_told_.insert(id);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
+
 namespace ftar::membership {
 
 void Succession::Step(TimeNs now, const SuccessionEvent& event) {
@@ -14,7 +16,9 @@ void Succession::Step(TimeNs now, const SuccessionEvent& event) {
 void Succession::On(const HostExited& event) {
   exited_.insert(event.member);
   const bool in_time = !sat_down_ && now_ - gone_at_ <= config_.grace_ns;
-  if (!hosting_ && (following_ || in_time)) witnessed_.insert(event.member);
+  // Who waits beside a coordinator that lacks a quorum does not know what others do meanwhile.
+  const bool led = event.led || FTAR_MUTANT(kAnyHostCounts);
+  if (!hosting_ && led && (following_ || in_time)) witnessed_.insert(event.member);
 }
 
 void Succession::On(const CoordinatorFound& event) {

@@ -54,6 +54,7 @@ struct DialFailed {    // nobody there, or not coordinating
 };
 struct HostExited {  // proof that this process has ended
   MemberId member;
+  bool led = false;  // while the coordinator followed, or lost last, had a quorum (Engine::led)
 };
 struct StoodDown {};  // the coordinator here has, see CoordinatorReady
 struct SuccessionTick {};
@@ -76,8 +77,8 @@ class Succession {
 
   bool hosting() const { return hosting_; }
   uint16_t incarnation() const { return config_.incarnation; }
-  // Whose death this member saw while it followed the coordinator, or right when it lost it: they
-  // have numbered nothing without this member (rule Q4).
+  // Whose death this member saw while it followed a coordinator with a quorum, or right when it
+  // lost it: they have numbered nothing without this member (rule Q4).
   const std::set<MemberId>& witnessed() const { return witnessed_; }
 
  private:

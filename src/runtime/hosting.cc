@@ -150,9 +150,9 @@ void Hosting::ViewChanged(TimeNs now, Epoch epoch,
   Step(now, known);
 }
 
-void Hosting::Exited(TimeNs now, MemberId member) {
+void Hosting::Exited(TimeNs now, MemberId member, bool led) {
   exited_.insert(member);
-  Step(now, membership::HostExited{member});
+  Step(now, membership::HostExited{member, led});
 }
 
 void Hosting::Leaves(TimeNs now, const wire::Redirect& last_word) {

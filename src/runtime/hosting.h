@@ -57,7 +57,7 @@ class Hosting {
 
   // What has happened.
   void ViewChanged(TimeNs now, Epoch epoch, const std::vector<wire::MemberCard>& successors);
-  void Exited(TimeNs now, MemberId member);
+  void Exited(TimeNs now, MemberId member, bool led);
   void Leaves(TimeNs now, const wire::Redirect& last_word);
   void Connection(TimeNs now, const ControlConnection::Result& result, ControlConnection* control);
 

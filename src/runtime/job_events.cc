@@ -162,7 +162,7 @@ void Job::Impl::OnPathLost(MemberId peer, const Status& why) {
 
 // Proof that it coordinates no longer, if it did.
 void Job::Impl::OnPeerExited(MemberId peer) {
-  if (hosting_) hosting_->Exited(Now(), peer);
+  if (hosting_) hosting_->Exited(Now(), peer, driver_->engine().led());
 }
 
 void Job::Impl::OnViewChanged() {

@@ -261,7 +261,8 @@ void World::Feed(Node& node, engine::Event event) {
   if (!node.stopped) {
     node.engine->Step(now_, event);
     const auto* exited = std::get_if<engine::PeerExited>(&event);
-    if (exited && weather_.hosted) StepSuccession(node, membership::HostExited{exited->peer});
+    if (exited && weather_.hosted)
+      StepSuccession(node, membership::HostExited{exited->peer, node.engine->led()});
     return Drain(node);
   }
   auto held = std::make_unique<engine::Event>(std::move(event));
@@ -401,7 +402,9 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
              if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
              if (const auto* credit = std::get_if<wire::Credit>(&*decoded))
                target->conduct.HearsCredit(from, credit->era);
-             if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&*decoded))
+             // What comes behind a later Prepare is not heard: the status has been told.
+             const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&*decoded);
+             if (verdicts && verdicts->epoch >= target->conduct.prepared())
                NoteFailures(*target, *verdicts);
              if (!director_) return Feed(*target, engine::FromPeer{from, std::move(*decoded)});
              Feed(*target, engine::FromPeer{from, *decoded});

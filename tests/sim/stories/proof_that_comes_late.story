@@ -5,6 +5,6 @@ ops 40
 pause 5 ms
 when 0 calls op 3: hiccup 1 300 ms, join 2 as new
 when new delivers op 15: kill 0 proven
-expect 1 evicted
+expect 1 waits
 expect view new
-expect all finish
+expect op 20 participants new

@@ -174,13 +174,23 @@ TEST(Succession, WhoIsNoSuccessorNeverTakesOver) {
 // one has numbered meanwhile.
 TEST(Succession, OnlyWhatWasSeenInTimeIsWitnessed) {
   Succession succession = Follower(1);
-  succession.Step(900, HostExited{Member(2)});
+  succession.Step(900, HostExited{Member(2), /*led=*/true});
   succession.Step(1000, CoordinatorGone{});
-  succession.Step(1000 + kGrace, HostExited{Member(0)});
-  succession.Step(1001 + kGrace, HostExited{Member(3)});
+  succession.Step(1000 + kGrace, HostExited{Member(0), /*led=*/true});
+  succession.Step(1001 + kGrace, HostExited{Member(3), /*led=*/true});
   EXPECT_EQ(succession.witnessed(), (std::set<MemberId>{Member(0), Member(2)}));
   succession.Step(1100, CoordinatorFound{Member(4)});
   EXPECT_TRUE(succession.witnessed().empty()) << "another may have numbered views since";
+}
+
+// Beside a coordinator that lacks a quorum it does not know what the dead one did before it died.
+TEST(Succession, WhatWasSeenBesideOneWithoutAQuorumIsNotWitnessed) {
+  Succession succession = Follower(1);
+  succession.Step(900, HostExited{Member(2), /*led=*/false});
+  succession.Step(950, HostExited{Member(3), /*led=*/true});
+  succession.Step(1000, CoordinatorGone{});
+  succession.Step(1001, HostExited{Member(0), /*led=*/false});
+  EXPECT_EQ(succession.witnessed(), (std::set<MemberId>{Member(3)}));
 }
 
 }  // namespace
