@@ -163,6 +163,10 @@ void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts
     for (const wire::Verdict& verdict : verdicts->verdicts) {
       if (verdict.seq >= called_end_ && !FTAR_MUTANT(kVerdictNotKept))
         verdicts_[verdict.seq] = verdict;  // V6
+      // A newcomer has no part in it, and may be the only one left who has heard of it (V6).
+      const bool failed = verdict.kind == wire::VerdictKind::kFail;
+      if (failed && verdict.seq < first_seq_ && !FTAR_MUTANT(kOthersFailureUntold))
+        NoteFailure(verdict);
     }
   }
   deciding_ = false;

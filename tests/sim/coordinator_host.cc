@@ -86,6 +86,7 @@ void World::DrainSeat(Seat& seat) {
       if (!seat.machine) return;  // a story's: it dies in the middle of what it sends
     }
     if (ambushes_left_ > 0) Ambush(*message);
+    if (fades_left_ > 0) Fade(*message);
     if (stray_ && std::holds_alternative<wire::Install>(*message))
       After(later_.Between(0, 3 * weather_.delay_max_us * kMicrosecond), [this] { Abandon(); });
   }

@@ -430,6 +430,33 @@ void World::Ambush(const wire::Message& message) {
   });
 }
 
+// Who is first in the list is about to die when members change: what it says from now on does not
+// come to some, and to others it does.
+void World::Fade(const wire::Message& message) {
+  const auto* prepare = std::get_if<wire::Prepare>(&message);
+  const auto* announce = std::get_if<wire::Announce>(&message);
+  if ((!prepare && !announce) || calm_ || !begun_ || !later_.Chance(0.7)) return;
+  const auto& entries = prepare ? prepare->members : announce->view.entries;
+  Node* first = entries.empty() ? nullptr : Find(entries.front().card.id);
+  if (!first || !first->alive || first->over || first->stopped || !Victim(true)) return;
+  --fades_left_;
+  Strike(*first);
+  const TimeNs dies = now_ + later_.Between(0, 10 * weather_.delay_max_us * kMicrosecond);
+  Unquiet(dies + kMillisecond);
+  for (const auto& other : nodes_) {
+    if (!first->Holds(*other) || later_.Chance(0.5)) continue;
+    Wire& wire = WireOf(first->index, other->index);
+    wire.free = wire.word_free = std::max(wire.free, dies + kMillisecond);
+    const auto clogged = std::pair{first->index, other->index};
+    At(dies, [this, first, clogged] {
+      if (first->alive && !first->over && Victim(true)) torn_.insert(clogged);
+    });
+  }
+  At(dies, [this, first] {
+    if (first->alive && !first->over && Victim(true)) Kill(*first);
+  });
+}
+
 // One member hears of the view later than all others, who go on in it; or never, since the
 // coordinator is lost meanwhile, and what was to come from it.
 void World::DelayInstall(uint64_t conn) {
@@ -485,6 +512,7 @@ void World::ScheduleFaults() {
   if (weather_.hosted) StrikeLater(weather_.partitions, &World::PartitionOne);
   ambushes_left_ = weather_.ambushes;
   late_installs_left_ = weather_.late_installs;
+  fades_left_ = weather_.fades;
   CalmDown();
 }
 

@@ -75,6 +75,10 @@ struct Where {
 constexpr const char* kHandOvers =
     "hosted=1,shards=1,leaves=2,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
     "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0";
+// Who is first in the list clogs and dies while members come, and so does who comes after it.
+constexpr const char* kFades =
+    "replicas=2,joins=3,fades=3,hosted=0,kills=0,stops=0,cuts=0,leaves=0,ambushes=0,aborts=0,"
+    "mismatch=0,strandings=0,coordinator_restarts=0,ops_per_step=1,delay_max_us=5000";
 constexpr Where kWhere[] = {
     {Mutant::kHandsOverUnheld,
      "hosted=1,shards=1,leaves=2,joins=2,replicas=3,kills=0,stops=0,hangs=0,aborts=0,cuts=0,"
@@ -88,6 +92,15 @@ constexpr Where kWhere[] = {
      "replicas=5,crashes=1,late_installs=3,kills=2,skew=1,hosted=0,leaves=0,joins=0,cuts=0,"
      "aborts=0,mismatch=0"},
     {Mutant::kAnyProofCounts, "hosted=1"},
+    {Mutant::kAnyHostCounts,
+     "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,leaves=0,"
+     "cuts=0"},
+    {Mutant::kInstallsUnheard,
+     "hosted=1,replicas=2,shards=1,hiccups=4,kills=0,cuts=2,partitions=0,coordinator_restarts=2,"
+     "ambushes=0,leaves=0,joins=3,stops=0,blackouts=0"},
+    {Mutant::kOldMarkForgotten, kFades},
+    {Mutant::kEntersUnheard, kFades},
+    {Mutant::kOthersFailureUntold, kFades},
     {Mutant::kOvertakenGoesOn, "hosted=1"},
     {Mutant::kReportsNotAwaited, "hosted=1"},
     {Mutant::kLatestSurvives, "replicas=1,joins=3,kills=3,ambushes=4,hosted=0,leaves=0,eager=0"},

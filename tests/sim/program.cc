@@ -97,18 +97,19 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
 }
 
 // All agree, the dead included. One thing is beyond them: a failure that the leader has delivered
-// and died before anybody else heard of its verdict. The others may do better then; what failed has
-// left no trace.
+// and is out before anybody else heard of its verdict. The others may do better then, or fail anew;
+// what failed has left no trace.
 void World::CheckAgreement(const Node& node, const collective::Outcome& outcome,
                            const Buffer* result) {
   const std::string wrong = agreement_.Delivered(node.card.shard, outcome, result);
   if (wrong.empty()) return;
-  const auto knowers = failure_knowers_.find(FailureKey(node.card.shard, outcome.seq));
-  const bool forgotten =
-      knowers != failure_knowers_.end() &&
-      std::none_of(knowers->second.begin(), knowers->second.end(), [](const Node* knower) {
-        return knower->alive && !knower->over && !knower->hung;
-      });
+  const auto view = node.engine->view();
+  const auto knows = [&view](const Node* knower) {
+    return knower->alive && !knower->over && !knower->hung && view->Find(knower->card.id);
+  };
+  bool forgotten = false;
+  for (const auto& [attempt, knowers] : failure_knowers_[FailureKey(node.card.shard, outcome.seq)])
+    forgotten = forgotten || (attempt != outcome.epoch && std::ranges::none_of(knowers, knows));
   if (!forgotten) Fail(wrong);
 }
 
@@ -117,7 +118,8 @@ void World::NoteFailures(Node& knower, const wire::ColumnVerdicts& verdicts) {
   for (const wire::GroupVerdicts& group : verdicts.groups) {
     for (const wire::Verdict& verdict : group.verdicts) {
       if (verdict.kind == wire::VerdictKind::kFail)
-        failure_knowers_[FailureKey(knower.card.shard, verdict.seq)].insert(&knower);
+        failure_knowers_[FailureKey(knower.card.shard, verdict.seq)][verdict.attempt].insert(
+            &knower);
     }
   }
 }

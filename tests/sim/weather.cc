@@ -119,6 +119,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"lanes", &Weather::lanes, 0},
       {"cores", &Weather::cores, 0},
       {"lands", &Weather::lands, 0},
+      {"fades", &Weather::fades, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
   };

@@ -55,13 +55,14 @@ struct Weather {
   int lanes = 0;  // small operations go through shared memory (rule F4); 2: some do not see others
 
   int cores = 0;  // of the one host of all; fewer than members: few messages (design 8)
+  int fades = 0;  // who is first in the list clogs towards some, and dies; and who comes after it
   int lands = 0;  // results arrive bit by bit where they belong; 2: and stall on the way
 
   // Members come and go as they please, and that is all.
   bool harmless() const {
     return kills + stops + hangs + cuts + flaps + hiccups + blackouts + coordinator_restarts +
                strandings + aborts + ambushes + relay_losses + partitions + late_installs +
-               cutoffs ==
+               cutoffs + fades ==
            0;
   }
 };

@@ -248,6 +248,7 @@ class World {
   void PartitionOne();
   void Abandon();
   void Ambush(const wire::Message& message);
+  void Fade(const wire::Message& message);
   void DelayInstall(uint64_t conn);
   void Kill(Node& node);
   bool MayEnd(const Node& node) const;
@@ -293,14 +294,14 @@ class World {
   bool host_struck_ = false;
   std::vector<std::byte> disk_;  // what the coordinator has recorded
   Agreement agreement_;
-  std::unordered_map<uint64_t, std::set<const Node*>> failure_knowers_;
+  std::unordered_map<uint64_t, std::map<Epoch, std::set<const Node*>>> failure_knowers_;
   Fencing fencing_;
   Views views_;
   Majority majority_;
   std::unique_ptr<Director> director_;  // null without a story
   Explorer* explorer_ = nullptr;        // null where times decide what comes next
   std::string failure_;
-  int ambushes_left_ = 0, late_installs_left_ = 0;
+  int ambushes_left_ = 0, late_installs_left_ = 0, fades_left_ = 0;
   std::vector<std::pair<Node*, Node*>> flapping_;
   TimeNs flapping_until_ = 0, blackout_until_ = 0, cut_off_until_ = 0;
   Node* stray_ = nullptr;  // evicted, or about to be, and out of the coordinator's reach
