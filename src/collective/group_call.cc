@@ -85,7 +85,9 @@ void GroupMachine::LearnFirst(TimeNs now, Seq first) {
   first_known_ = true;
   first_seq_ = next_seq_ = called_end_ = delivered_end_ = complete_end_ = told_end_ = first;
   for (Queued& queued : queue_) queued.seq = next_seq_++;
-  verdicts_.erase(verdicts_.begin(), verdicts_.lower_bound(first));
+  const auto own = verdicts_.lower_bound(first);
+  for (auto kept = verdicts_.begin(); kept != own; ++kept) NoteFailureOfOthers(kept->second);
+  verdicts_.erase(verdicts_.begin(), own);
   ActivateQueued(now);
 }
 

@@ -163,14 +163,17 @@ void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts
     for (const wire::Verdict& verdict : verdicts->verdicts) {
       if (verdict.seq >= called_end_ && !FTAR_MUTANT(kVerdictNotKept))
         verdicts_[verdict.seq] = verdict;  // V6
-      // A newcomer has no part in it, and may be the only one left who has heard of it (V6).
-      const bool failed = verdict.kind == wire::VerdictKind::kFail;
-      if (failed && verdict.seq < first_seq_ && !FTAR_MUTANT(kOthersFailureUntold))
-        NoteFailure(verdict);
+      if (verdict.seq < first_seq_) NoteFailureOfOthers(verdict);
     }
   }
   deciding_ = false;
   AdvanceComplete();
+}
+
+// V6: a newcomer has no part in it, and may be the only one left who has heard of it.
+void GroupMachine::NoteFailureOfOthers(const wire::Verdict& verdict) {
+  if (verdict.kind == wire::VerdictKind::kFail && !FTAR_MUTANT(kOthersFailureUntold))
+    NoteFailure(verdict);
 }
 
 // Without fault tolerance what runs goes on with the members it began with; without one of them it

@@ -333,6 +333,7 @@ class GroupMachine {
   bool PlaceFast(Seq seq, uint64_t step);
   LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
   // group_change.cc
+  void NoteFailureOfOthers(const wire::Verdict& verdict);
   void EnterAtBound(TimeNs now);
   void ForgetEra();
   void ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts);

@@ -25,6 +25,7 @@ void World::StartRelay(RelayHost& relay) {
   membership::RelayConfig config;
   config.members = weather_.relays;
   relay.lines = std::make_unique<membership::RelayLines>(config);
+  relay.behind = {};
   ++relay.life;
   relay.wake = kNever;
 }
@@ -57,7 +58,12 @@ bool World::IsForRelay(const membership::CoordinatorEvent& event) {
   const auto found = below_relays_.find(conn);
   if (!own || found == below_relays_.end()) return false;
   const auto [relay, life] = found->second;
-  if (relay->life == life) FeedRelay(*relay, *own);
+  if (relay->life != life) return true;
+  if (const auto* connected = std::get_if<membership::Connected>(&event))
+    relay->behind.Hears(NodeOf(conn)->card.id, connected->hello);
+  if (const auto* received = std::get_if<membership::Received>(&event))
+    relay->behind.Hears(NodeOf(conn)->card.id, received->message);
+  FeedRelay(*relay, *own);
   return true;
 }
 
@@ -74,6 +80,7 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
     After(Delay(0, 0), [this, &relay, line, life = relay.life] { OpenLine(relay, line, life); });
   }
   for (auto& [line, message] : ready.up) {
+    FailIf(relay.behind.Says(line, message));
     if (const auto conn = relay.up.find(line); conn != relay.up.end())
       CarryUp(conn->second, std::move(message));
   }
@@ -132,8 +139,10 @@ bool World::CarriedToRelay(uint64_t conn, const std::shared_ptr<const wire::Mess
     Trace("coordinator -> relay " + std::to_string(conn) + " " + wire::MessageName(*message));
   At(WireTime(0, conn + kConnectionBase), [this, end, conn, message] {
     const auto line = end.relay->up.find(end.line);
-    if (end.life == end.relay->life && line != end.relay->up.end() && line->second == conn)
-      FeedRelay(*end.relay, membership::FromLine{end.line, *message});
+    if (end.life != end.relay->life || line == end.relay->up.end() || line->second != conn) return;
+    if (const auto* roster = std::get_if<wire::Roster>(message.get()))
+      end.relay->behind.Learns(*roster);
+    FeedRelay(*end.relay, membership::FromLine{end.line, *message});
   });
   return true;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "invariants/behind.h"
 #include "membership/relay_lines.h"
 #include "wire/codec.h"
 #include "world.h"
@@ -18,6 +19,7 @@ struct World::RelayHost {
   std::set<membership::LineId> wanted;
   std::map<membership::LineId, uint64_t> up;  // connections of lines
   TimeNs wake = kNever;
+  Behind behind;
 };
 
 }  // namespace ftar::sim
