@@ -96,8 +96,8 @@ constexpr Where kWhere[] = {
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,leaves=0,"
      "cuts=0"},
     {Mutant::kInstallsUnheard,
-     "hosted=1,replicas=2,shards=1,hiccups=4,kills=0,cuts=2,partitions=0,coordinator_restarts=2,"
-     "ambushes=0,leaves=0,joins=3,stops=0,blackouts=0"},
+     "hosted=1,replicas=2,shards=1,hiccups=5,kills=2,cuts=2,partitions=0,coordinator_restarts=2,"
+     "ambushes=0,leaves=0,joins=0,stops=0,blackouts=0,aborts=0,window=1,min_replicas=1"},
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
     {Mutant::kOthersFailureUntold, kFades},
