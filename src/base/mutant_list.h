@@ -47,7 +47,7 @@
   X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \
   X(kEvictedMayReturn, "Q3", "lets an evicted incarnation in again") \
   X(kAnnouncedLeftOut, "Q3", "leaves a newcomer out that was announced, and takes it in later") \
-  X(kNewcomersPromiseIgnored, "Q3", "does not hear from a newcomer whom the others have gone on without") \
+  X(kNewcomersPromiseIgnored, "Q3", "does not hear by a newcomer who has been left out") \
   X(kRevokedMayJoin, "Q3", "takes a newcomer in whom others may have gone on without") \
   X(kAnyBase, "Q4", "goes on from the view of whoever reported last, not from the highest") \
   X(kReportForgotten, "Q4", "forgets what was reported by who is gone again") \
@@ -71,7 +71,7 @@
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
-  X(kEntersUnheard, "Q7", "beats from its first view on, not from when others may hold one with it") \
+  X(kEntersUnheard, "Q7", "beats from its first view on, not when others may hold one") \
   X(kRelayLossIsDeath, "Q7", "takes a relay's loss for the loss of all behind it") \
   X(kRelayDecidesWithoutLast, "Q7", "speaks for all behind a relay when the last is missing") \
   X(kRelayOldWordCounts, "Q7", "counts a decision of an older change behind a relay") \

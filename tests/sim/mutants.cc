@@ -98,6 +98,10 @@ constexpr Where kWhere[] = {
     {Mutant::kInstallsUnheard,
      "hosted=1,replicas=2,shards=1,hiccups=5,kills=2,cuts=2,partitions=0,coordinator_restarts=2,"
      "ambushes=0,leaves=0,joins=0,stops=0,blackouts=0,aborts=0,window=1,min_replicas=1"},
+    {Mutant::kNewcomersPromiseIgnored,
+     "replicas=3,joins=3,fades=4,hosted=0,kills=0,stops=0,cuts=0,leaves=0,ambushes=0,aborts=0,"
+     "mismatch=0,strandings=0,coordinator_restarts=2,record=0,hiccups=3,delay_max_us=1000,"
+     "min_replicas=2"},
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
     {Mutant::kOthersFailureUntold, kFades},
