@@ -457,8 +457,23 @@ std::shared_ptr<World::Placed> World::LandEarly(const Node& node, Node& target,
   return placed;
 }
 
+// V1: what a frame says to be complete at its sender is so in this era, or is delivered.
+std::string World::AcksTruly(const Node& node, const wire::FrameHeader& header) const {
+  const auto view = node.engine->view();
+  if (!view || view->era != header.era) return "";
+  for (Seq seq = node.delivered_end; seq < header.complete_end; ++seq) {
+    const std::string_view stage = node.engine->OpStage(header.group, seq);
+    if (stage != "stability" && stage != "between") {
+      return "ack: op " + std::to_string(seq) + " is complete, says " + ToString(node.card.id) +
+             ", where it is at " + std::string(stage);
+    }
+  }
+  return "";
+}
+
 void World::SendFrame(Node& node, const collective::SendFrame& frame) {
   FailIf(node.conduct.Sends(frame.to, frame.header));
+  FailIf(AcksTruly(node, frame.header));
   Buffer payload;
   FailIf(node.memory.Read(frame.payload, &payload));
   const bool ack = frame.header.kind == wire::FrameKind::kAck;

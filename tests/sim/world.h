@@ -139,6 +139,7 @@ class World {
   };
   std::shared_ptr<Placed> LandEarly(const Node& node, Node& target, const wire::FrameHeader& header,
                                     const Buffer& payload, TimeNs arrival);
+  std::string AcksTruly(const Node& node, const wire::FrameHeader& header) const;
   void SendFrame(Node& node, const collective::SendFrame& frame);
   void OpenLane(Node& node, engine::Config* config);
   void Publish(Node& node, GroupKey group, const collective::Todo& todo);
