@@ -123,14 +123,24 @@ class Runner {
     Say("streams" + said);
   }
 
-  // False: this member is out.
+  // False: this member is out, which it may hear when it starts an operation.
   bool Batch(uint64_t size) {
     std::deque<Started> started;
-    for (uint64_t i = 0; i < size; ++i) started.push_back(StartOne());
+    bool refused = false;
+    for (uint64_t i = 0; i < size && !refused; ++i) {
+      try {
+        started.push_back(StartOne());
+      } catch (const ftar::Error& error) {
+        if (error.code() != FTAR_ERR_ABORTED) throw;
+        refused = true;
+      }
+    }
     for (Started& one : started) {
       if (!Finish(one)) return false;
     }
-    return true;
+    if (refused)
+      Say(std::string("op refused status=") + ftarResultString(FTAR_ERR_ABORTED) + " wrong=0");
+    return !refused;
   }
 
  private:
@@ -197,7 +207,7 @@ class Runner {
     const std::string fault = arguments_.Text("gpu_fault", "");
     const size_t at = fault.find('@');
     if (at == std::string::npos || std::to_string(seq) != fault.substr(at + 1)) return;
-    gpu_fault_ = std::thread([this, kind = fault.substr(0, at)] {
+    gpu_fault_ = std::jthread([this, kind = fault.substr(0, at)] {
       std::this_thread::sleep_for(std::chrono::microseconds(arguments_.Number("gpu_delay_us", 0)));
       if (kind == "abort") {
         ftarJobAbort(job_.get(), "enough");
@@ -257,7 +267,7 @@ class Runner {
   size_t count_ = 0;
   bool gpu_ = false, library_ = false;
   bool gpu_failed_ = false;
-  std::thread gpu_fault_;
+  std::jthread gpu_fault_;  // the end of the others may come as an exception
   std::vector<Buffers> free_;
   std::deque<std::vector<float>> plain_;
 };

@@ -141,6 +141,10 @@ constexpr Where kWhere[] = {
     {Mutant::kBeginningForgotten,
      "window=7,lanes=0,hosted=0,kills=3,late_installs=3,eager=1,joins=3,ops_per_step=1,leaves=0,"
      "mismatch=0,record=1,coordinator_restarts=2"},
+    {Mutant::kCompleteOutlivesVerdict,
+     "hosted=0,lanes=0,shards=1,replicas=4,window=4,joins=3,leaves=0,kills=3,ambushes=4,"
+     "ops_per_step=3,mismatch=2,delay_max_us=500,acks_pass=1,weights=1,eager=0,skew=1,cores=0,"
+     "coordinator_restarts=0,stops=2"},
     {Mutant::kInstalledBaseAlone,
      "hosted=1,replicas=2,partitions=3,joins=3,coordinator_restarts=2,cuts=0,leaves=0"},
 };
