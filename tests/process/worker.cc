@@ -115,9 +115,12 @@ class Runner {
     library_ = arguments_.Number("library", 0) != 0;
   }
 
+  // Its end may come as an exception, with the fault still under way.
+  ~Runner() { JoinFault(); }
+
   // Nobody's stream waits for ever: not that of a member that is out either.
   void TryStreams() {
-    if (gpu_fault_.joinable()) gpu_fault_.join();
+    JoinFault();
     std::string said;
     for (const Buffers& buffers : free_) said += " " + buffers.gpu.Try();
     Say("streams" + said);
@@ -148,6 +151,10 @@ class Runner {
     auto view = job_.GetView();
     if (!view) return -1;
     return view->Member(view->Info().my_rank).replica;
+  }
+
+  void JoinFault() {
+    if (gpu_fault_.joinable()) gpu_fault_.join();
   }
 
   float* Allocate() {
@@ -207,7 +214,7 @@ class Runner {
     const std::string fault = arguments_.Text("gpu_fault", "");
     const size_t at = fault.find('@');
     if (at == std::string::npos || std::to_string(seq) != fault.substr(at + 1)) return;
-    gpu_fault_ = std::jthread([this, kind = fault.substr(0, at)] {
+    gpu_fault_ = std::thread([this, kind = fault.substr(0, at)] {
       std::this_thread::sleep_for(std::chrono::microseconds(arguments_.Number("gpu_delay_us", 0)));
       if (kind == "abort") {
         ftarJobAbort(job_.get(), "enough");
@@ -267,7 +274,7 @@ class Runner {
   size_t count_ = 0;
   bool gpu_ = false, library_ = false;
   bool gpu_failed_ = false;
-  std::jthread gpu_fault_;  // the end of the others may come as an exception
+  std::thread gpu_fault_;
   std::vector<Buffers> free_;
   std::deque<std::vector<float>> plain_;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fresh_seeds.py FTAR-SIM COUNT: so many simulated jobs that no run of an older tree has seen.
+"""fresh_seeds.py FTAR-SIM COUNT WEATHER: so many simulated jobs that no run of an older tree has seen.
 
 Their first seed is made of the tree that is tested: each commit has others, and a run that failed can be repeated. Where there is
 no repository the day decides.
@@ -21,7 +21,7 @@ def first_seed():
 def main():
     seeds = f"{first_seed()}:{sys.argv[2]}"
     print("seeds", seeds, flush=True)
-    sys.exit(subprocess.call([sys.argv[1], "--seeds", seeds]))
+    sys.exit(subprocess.call([sys.argv[1], "--seeds", seeds, "--weather", sys.argv[3]]))
 
 
 main()

@@ -203,7 +203,8 @@ std::set<MemberId> World::StillCounted() const {
 bool World::QuorumIsLost() const {
   const std::set<MemberId> counted = StillCounted();
   for (const auto& node : nodes_) {
-    const auto view = node->engine->view();
+    // Of a plan that a newcomer has confirmed nobody here may know whether others have begun it.
+    const auto view = node->engine->view() ? node->engine->view() : node->reported;
     if (!node->alive || node->over || !view) continue;
     std::set<int32_t> broken, replicas;
     for (const wire::ViewEntry& entry : view->entries) {

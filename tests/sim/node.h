@@ -33,8 +33,9 @@ struct World::Node {
   TimeNs away_until = 0;  // the coordinator is out of reach till then
   std::deque<Action> backlog;  // what arrives while stopped
   std::set<MemberId> revoked;
-  uint64_t links = 0;       // bit i: to the node with index i
-  uint64_t connection = 0;  // to the coordinator; 0 none
+  std::shared_ptr<const wire::View> reported;  // to the last coordinator: installed, or confirmed
+  uint64_t links = 0;                          // bit i: to the node with index i
+  uint64_t connection = 0;                     // to the coordinator; 0 none
   // Hosted weather.
   Seat seat;
   std::unique_ptr<membership::Succession> succession;
