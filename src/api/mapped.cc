@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 
 namespace ftar::api {
@@ -13,25 +15,70 @@ namespace {
 // Small buffers of one program often lie near each other, with nothing unmapped between them.
 constexpr uintptr_t kNearBytes = 1 << 20;
 
-}  // namespace
+std::atomic<uint64_t> g_unmapped{1};  // grows with what the library itself unmaps
 
-bool IsMapped(const void* data, uint64_t bytes) {
-  if (bytes == 0) return true;
+// What a thread found mapped when it last looked there. A look is a system call, and a training
+// loop calls with the same buffers again and again.
+class Memory {
+ public:
+  bool Holds(uintptr_t begin, uintptr_t end) {
+    if (calls_left_-- == 0 || since_ != g_unmapped.load(std::memory_order_relaxed)) Forget();
+    return std::any_of(ranges_.begin(), ranges_.end(), [begin, end](const Range& range) {
+      return range.begin <= begin && end <= range.end;
+    });
+  }
+  void Add(uintptr_t begin, uintptr_t end) {
+    ranges_[next_] = {begin, end};
+    next_ = (next_ + 1) % ranges_.size();
+  }
+
+ private:
+  struct Range {
+    uintptr_t begin = 0, end = 0;
+  };
+  void Forget() {
+    ranges_ = {};
+    calls_left_ = kRememberedCalls - 1;
+    since_ = g_unmapped.load(std::memory_order_relaxed);
+  }
+
+  std::array<Range, 4> ranges_;
+  size_t next_ = 0;
+  int calls_left_ = 0;
+  uint64_t since_ = 0;
+};
+
+thread_local Memory t_memory;
+
+// `is_small`: what is asked for is worth remembering, and worth looking up.
+bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
   static const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t first_page = begin & ~(page_bytes - 1);
+  if (begin == end) return true;
+  begin &= ~(page_bytes - 1);
+  end = (end - 1) | (page_bytes - 1);  // not the byte behind, as there may be none
+  if (is_small && t_memory.Holds(begin, end)) return true;
   // MS_ASYNC writes nothing back on Linux; it walks the mappings and says ENOMEM where one is
   // missing.
   // Not by msync(), where a thread that is cancelled ends.
-  const long result =
-      syscall(SYS_msync, first_page, static_cast<size_t>(begin - first_page + bytes), MS_ASYNC);
-  return result == 0 || errno != ENOMEM;
+  const long result = syscall(SYS_msync, begin, static_cast<size_t>(end - begin), MS_ASYNC);
+  if (result != 0 && errno == ENOMEM) return false;
+  if (is_small) t_memory.Add(begin, end);
+  return true;
+}
+
+}  // namespace
+
+bool IsMapped(const void* data, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  return bytes == 0 || Look(begin, begin + bytes, bytes <= kRememberedBytes);
 }
 
 bool MappedTogether(const void* one, uint64_t one_bytes, const void* other, uint64_t other_bytes) {
   const auto a = reinterpret_cast<uintptr_t>(one), b = reinterpret_cast<uintptr_t>(other);
   const uintptr_t begin = std::min(a, b), end = std::max(a + one_bytes, b + other_bytes);
-  return end - begin <= kNearBytes && IsMapped(reinterpret_cast<void*>(begin), end - begin);
+  return end - begin <= kNearBytes && Look(begin, end, one_bytes + other_bytes <= kRememberedBytes);
 }
+
+void NoteUnmapped() { g_unmapped.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace ftar::api

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/call.h"
+#include "api/mapped.h"
 #include "api/objects.h"
 #include "api/structs.h"
 #include "ftar/ftar.h"
@@ -62,7 +63,9 @@ ftarResult_t ftarMemFree(ftarJob_t job, void* memory) {
     if (memory == nullptr) return Status::Ok();
     const auto owner = api::FindHandle(job);
     if (owner == nullptr) return api::BadHandle(api::HandleKind::kJob, job);
-    return owner->job->MemFree(memory);
+    const Status freed = owner->job->MemFree(memory);
+    api::NoteUnmapped();
+    return freed;
   });
 }
 

@@ -1,6 +1,8 @@
 // Every way in which one member alone can get a descriptor wrong.
 #include "api/op_desc.h"
 
+#include "api/mapped.h"
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -213,6 +215,7 @@ TEST(OpDesc, UnmappedBuffersAreRefusedAtTheCall) {
   desc.count = 256;
   EXPECT_TRUE(Translate(desc).ok());
   ASSERT_EQ(munmap(memory, page), 0);
+  NoteUnmapped();
   EXPECT_EQ(Translate(desc).argument(), "desc.send");
   desc.send = g_buffer;
   desc.recv = memory;
@@ -223,8 +226,29 @@ TEST(OpDesc, UnmappedBuffersAreRefusedAtTheCall) {
   desc.send = desc.recv;
   EXPECT_TRUE(Translate(desc).ok());
   ASSERT_EQ(munmap(static_cast<char*>(memory) + 2 * page, page), 0);
+  NoteUnmapped();
   EXPECT_EQ(Translate(desc).argument(), "desc.recv");
   ASSERT_EQ(munmap(static_cast<char*>(memory) + page, page), 0);
+}
+
+// A small buffer that was there a moment ago is not looked for at every call, but soon again.
+TEST(OpDesc, WhatIsUnmappedBetweenTwoCallsIsNoticedSoon) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto map = [page] {
+    return mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  };
+  void* memory = map();
+  ASSERT_NE(memory, MAP_FAILED);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = desc.recv = memory;
+  desc.dtype = FTAR_U8;
+  desc.count = 8;
+  ASSERT_TRUE(Translate(desc).ok());
+  ASSERT_EQ(munmap(memory, page), 0);
+  int taken = 0;
+  while (taken <= kRememberedCalls && Translate(desc).ok()) ++taken;
+  EXPECT_GT(taken, 0);
+  EXPECT_LE(taken, kRememberedCalls);
 }
 
 TEST(OpDesc, RegisteredMemoryMustHoldTheBuffer) {
