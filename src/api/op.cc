@@ -1,7 +1,9 @@
 // ftarOp*, ftarGroupOutcome and the named collectives.
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,7 @@ namespace {
 
 constexpr size_t kStartManyMax = 65'536;
 
-Status ReadRequest(const ftarOpDesc* in, const std::string& prefix, const api::GroupObject& group,
+Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::GroupObject& group,
                    runtime::OpRequest* request) {
   ftarOpDesc desc = FTAR_OP_DESC_INIT;
   FTAR_RETURN_IF_ERROR(api::ReadStruct(in, prefix, &desc));
@@ -28,8 +30,8 @@ Status ReadRequest(const ftarOpDesc* in, const std::string& prefix, const api::G
   if (api::NeedsContext(desc.kind)) {
     const runtime::GroupInfo info = group.job->job->group_info(group.group, desc.epoch);
     if (desc.epoch != 0 && info.epoch == 0) {
-      return Status(Code::kArg, prefix + ".epoch",
-                    prefix + ".epoch names none of this group's last views");
+      const std::string field = std::string(prefix) + ".epoch";
+      return Status(Code::kArg, field, field + " names none of this group's last views");
     }
     context.members = info.members;
     context.my_rank = info.rank;
@@ -37,7 +39,7 @@ Status ReadRequest(const ftarOpDesc* in, const std::string& prefix, const api::G
   if (desc.stream_kind == FTAR_STREAM_CUDA || desc.device != -1) {
     const Expected<device::Gpu*> gpu = group.job->job->Gpu(desc.device);
     if (!gpu.ok()) {
-      return Status(gpu.status().code(), prefix + ".device", gpu.status().text());
+      return Status(gpu.status().code(), std::string(prefix) + ".device", gpu.status().text());
     }
     context.gpu = *gpu;
   } else {
@@ -53,31 +55,24 @@ Status ReadRequest(const ftarOpDesc* in, const std::string& prefix, const api::G
   return Status::Ok();
 }
 
-// Starts `requests`, all or none. The handles are made first: what has been started is never lost
-// for want of memory. `ops` is null if nobody will wait.
-Status StartAll(const api::GroupObject& group, std::vector<runtime::OpRequest> requests,
-                ftarOp_t* ops) {
-  const size_t n = requests.size();
-  std::vector<std::shared_ptr<api::OpObject>> objects;
-  std::vector<ftarOp_t> handles;
+// Starts `ops`, all or none. The handles are made first: what has been started is never lost for
+// want of memory. `handles` is null if nobody will wait.
+Status StartAll(const api::GroupObject& group, std::span<const runtime::OpPtr> ops,
+                ftarOp_t* handles) {
   Status status;
-  for (size_t i = 0; ops != nullptr && i < n && status.ok(); ++i) {
-    objects.push_back(std::make_shared<api::OpObject>());
-    objects.back()->job = group.job;
-    Expected<ftarOp_t> handle = api::AddHandle<ftarOp_t>(objects.back());
+  size_t made = 0;
+  while (handles != nullptr && made < ops.size()) {
+    auto object = std::make_shared<api::OpObject>();
+    object->job = group.job;
+    object->op = ops[made];
+    Expected<ftarOp_t> handle = api::AddHandle<ftarOp_t>(std::move(object));
     status = handle.status();
-    if (handle.ok()) handles.push_back(*handle);
+    if (!handle.ok()) break;
+    handles[made++] = *handle;
   }
-  if (status.ok()) {
-    auto started = group.job->job->Start(group.group, std::move(requests));
-    status = started.status();
-    for (size_t i = 0; status.ok() && ops != nullptr && i < n; ++i) {
-      objects[i]->op = (*started)[i];
-      ops[i] = handles[i];
-    }
-  }
+  if (status.ok()) status = group.job->job->Start(group.group, ops);
   if (status.ok()) return status;
-  for (ftarOp_t handle : handles) api::RemoveHandle(handle);
+  for (size_t i = 0; i < made; ++i) api::RemoveHandle(std::exchange(handles[i], nullptr));
   if (IsPeerError(status.code()) || IsEpochError(status.code())) {
     api::NoteCulprit(group.job->job->last_culprit());
   }
@@ -95,9 +90,9 @@ Status StartOne(const char* prefix, ftarGroup_t group, const ftarOpDesc* desc, f
   if (op != nullptr) *op = nullptr;
   std::shared_ptr<api::GroupObject> object;
   FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
-  std::vector<runtime::OpRequest> requests(1);
-  FTAR_RETURN_IF_ERROR(ReadRequest(desc, prefix, *object, &requests[0]));
-  return StartAll(*object, std::move(requests), op);
+  const runtime::OpPtr made = runtime::NewOp();
+  FTAR_RETURN_IF_ERROR(ReadRequest(desc, prefix, *object, &runtime::RequestOf(made)));
+  return StartAll(*object, {&made, 1}, op);
 }
 
 Status StartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_t n,
@@ -112,7 +107,8 @@ Status StartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_
     return Status(Code::kArg, "stride",
                   "stride is " + std::to_string(stride) + ", not the size of a descriptor");
   }
-  std::vector<runtime::OpRequest> requests(n);
+  std::vector<runtime::OpPtr> made;
+  made.reserve(n);
   for (size_t i = 0; i < n; ++i) {
     const auto* at =
         reinterpret_cast<const ftarOpDesc*>(reinterpret_cast<const std::byte*>(desc) + i * stride);
@@ -120,9 +116,10 @@ Status StartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_
     if (at->size > stride) {
       return Status(Code::kArg, prefix + ".size", prefix + ".size is larger than stride");
     }
-    FTAR_RETURN_IF_ERROR(ReadRequest(at, prefix, *object, &requests[i]));
+    made.push_back(runtime::NewOp());
+    FTAR_RETURN_IF_ERROR(ReadRequest(at, prefix, *object, &runtime::RequestOf(made.back())));
   }
-  return StartAll(*object, std::move(requests), ops);
+  return StartAll(*object, made, ops);
 }
 
 bool IsFinal(Code code) {

@@ -18,15 +18,21 @@ constexpr uint64_t kMembersMax = 65'536;
 
 bool Reduces(ftarKind_t kind) { return kind == FTAR_ALLREDUCE || kind == FTAR_REDUCE_SCATTER; }
 
-Status Arg(const std::string& prefix, const char* field, const std::string& what) {
-  return Status(Code::kArg, prefix + "." + field, prefix + "." + field + " " + what);
+std::string FieldOf(std::string_view prefix, const char* field) {
+  return std::string(prefix) + "." + field;
 }
 
-Status Unsupported(const std::string& prefix, const char* field, const std::string& what) {
-  return Status(Code::kUnsupported, prefix + "." + field, prefix + "." + field + " " + what);
+Status Arg(std::string_view prefix, const char* field, const std::string& what) {
+  const std::string name = FieldOf(prefix, field);
+  return Status(Code::kArg, name, name + " " + what);
 }
 
-Status CheckEnumerations(const ftarOpDesc& desc, const std::string& prefix) {
+Status Unsupported(std::string_view prefix, const char* field, const std::string& what) {
+  const std::string name = FieldOf(prefix, field);
+  return Status(Code::kUnsupported, name, name + " " + what);
+}
+
+Status CheckEnumerations(const ftarOpDesc& desc, std::string_view prefix) {
   if (desc.kind < FTAR_ALLREDUCE || desc.kind > FTAR_BARRIER) {
     return Arg(prefix, "kind", "is no operation: " + std::to_string(desc.kind));
   }
@@ -45,7 +51,7 @@ Status CheckEnumerations(const ftarOpDesc& desc, const std::string& prefix) {
   return Status::Ok();
 }
 
-Status CheckNumbers(const ftarOpDesc& desc, const std::string& prefix) {
+Status CheckNumbers(const ftarOpDesc& desc, std::string_view prefix) {
   if (!std::isnan(desc.weight) && !(std::isfinite(desc.weight) && desc.weight >= 0)) {
     return Arg(prefix, "weight", "must be finite and not negative (NaN: the default)");
   }
@@ -57,16 +63,16 @@ Status CheckNumbers(const ftarOpDesc& desc, const std::string& prefix) {
 }
 
 // Fields that wait for a later release.
-Status CheckReserved(const ftarOpDesc& desc, const std::string& prefix) {
+Status CheckReserved(const ftarOpDesc& desc, std::string_view prefix) {
   if (desc.flags != 0) return Unsupported(prefix, "flags", "has a flag this library does not know");
   if (desc.priority != 0) return Unsupported(prefix, "priority", "must be 0 in this release");
   return Status::Ok();
 }
 
-Status CheckStream(const ftarOpDesc& desc, const std::string& prefix, const device::Gpu* gpu) {
+Status CheckStream(const ftarOpDesc& desc, std::string_view prefix, const device::Gpu* gpu) {
   const bool on_stream = desc.stream_kind == FTAR_STREAM_CUDA;
   if (gpu == nullptr && (on_stream || desc.device != -1)) {
-    const std::string field = prefix + (on_stream ? ".stream_kind" : ".device");
+    const std::string field = FieldOf(prefix, on_stream ? "stream_kind" : "device");
     return Status(Code::kDevice, field, field + " needs a GPU, and there is none");
   }
   if (on_stream) {
@@ -85,7 +91,7 @@ Status CheckStream(const ftarOpDesc& desc, const std::string& prefix, const devi
 }
 
 // What a type is added up in and travels as is fixed in this release; a caller may spell it out.
-Status CheckFormats(const ftarOpDesc& desc, const std::string& prefix) {
+Status CheckFormats(const ftarOpDesc& desc, std::string_view prefix) {
   const auto dtype = static_cast<reduce::Dtype>(desc.dtype);
   const ftarDtype_t accumulator = Reduces(desc.kind)
                                       ? static_cast<ftarDtype_t>(reduce::AccumulatorOf(
@@ -105,7 +111,7 @@ struct Range {
   uint64_t bytes = 0;
 };
 
-Status CheckBuffer(const void* data, uint64_t bytes, const std::string& prefix, const char* field) {
+Status CheckBuffer(const void* data, uint64_t bytes, std::string_view prefix, const char* field) {
   if (bytes == 0) return Status::Ok();
   if (data == nullptr) return Arg(prefix, field, "is null but count is not 0");
   if (reinterpret_cast<uintptr_t>(data) > UINTPTR_MAX - bytes) {
@@ -118,7 +124,7 @@ bool Overlap(const Range& a, const Range& b) {
   return a.bytes > 0 && b.bytes > 0 && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
 }
 
-Status CheckMem(ftarMem_t mem, const Range& range, const std::string& prefix, const char* field) {
+Status CheckMem(ftarMem_t mem, const Range& range, std::string_view prefix, const char* field) {
   if (mem == nullptr) return Status::Ok();
   const std::shared_ptr<MemObject> object = FindHandle(mem);
   if (object == nullptr) return BadHandle(HandleKind::kMem, mem);
@@ -130,8 +136,8 @@ Status CheckMem(ftarMem_t mem, const Range& range, const std::string& prefix, co
 }
 
 // Of an address that the call reads or writes.
-Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes,
-                  const std::string& prefix, const char* field, bool* on_device) {
+Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes, std::string_view prefix,
+                  const char* field, bool* on_device) {
   *on_device = false;
   if (gpu == nullptr || bytes == 0) return Status::Ok();
   const device::PointerFacts facts = gpu->Identify(data);
@@ -147,7 +153,7 @@ Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes,
 }
 
 // Both buffers are the GPU's, or both the host's, or there is only one.
-Status CheckPlaces(const ftarOpDesc& desc, const std::string& prefix, const device::Gpu* gpu,
+Status CheckPlaces(const ftarOpDesc& desc, std::string_view prefix, const device::Gpu* gpu,
                    uint64_t send_bytes, uint64_t recv_bytes, bool* on_device) {
   bool send = false, recv = false;
   FTAR_RETURN_IF_ERROR(CheckPlace(gpu, desc.send, send_bytes, prefix, "send", &send));
@@ -158,7 +164,7 @@ Status CheckPlaces(const ftarOpDesc& desc, const std::string& prefix, const devi
 }
 
 // `unit`: bytes of `count` elements.
-Status CheckBuffers(const ftarOpDesc& desc, const std::string& prefix, const OpContext& context,
+Status CheckBuffers(const ftarOpDesc& desc, std::string_view prefix, const OpContext& context,
                     uint64_t unit, bool* on_device) {
   const uint64_t members = static_cast<uint64_t>(context.members > 0 ? context.members : 1);
   Range send{reinterpret_cast<uintptr_t>(desc.send), unit};
@@ -186,7 +192,7 @@ Status CheckBuffers(const ftarOpDesc& desc, const std::string& prefix, const OpC
   return Arg(prefix, "recv", "is not mapped, or not as far as count says");
 }
 
-Status CountBytes(const ftarOpDesc& desc, const std::string& prefix, uint64_t* bytes) {
+Status CountBytes(const ftarOpDesc& desc, std::string_view prefix, uint64_t* bytes) {
   const uint64_t element = reduce::ElementBytes(static_cast<reduce::Dtype>(desc.dtype));
   const bool segments = desc.kind == FTAR_REDUCE_SCATTER || desc.kind == FTAR_ALLGATHER;
   const uint64_t times = segments ? element * kMembersMax : element;
@@ -234,8 +240,6 @@ void FillSpec(const ftarOpDesc& desc, runtime::OpRequest* request) {
 }  // namespace
 
 Status ParsePlan(const char* text, const std::string& argument, plan::PlanKind* plan) {
-  *plan = plan::PlanKind::kAuto;
-  if (text == nullptr) return Status::Ok();
   for (plan::PlanKind kind : {plan::PlanKind::kAuto, plan::PlanKind::kOneShot,
                               plan::PlanKind::kDirect, plan::PlanKind::kRing}) {
     if (std::strcmp(text, plan::PlanName(kind)) != 0) continue;
@@ -247,14 +251,16 @@ Status ParsePlan(const char* text, const std::string& argument, plan::PlanKind* 
                 argument + " is '" + shown + "', not one of auto, oneshot, direct, ring");
 }
 
-Status TranslateOp(const ftarOpDesc& desc, const std::string& prefix, const OpContext& context,
+Status TranslateOp(const ftarOpDesc& desc, std::string_view prefix, const OpContext& context,
                    runtime::OpRequest* request) {
   FTAR_RETURN_IF_ERROR(CheckEnumerations(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckNumbers(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckReserved(desc, prefix));
   FTAR_RETURN_IF_ERROR(CheckStream(desc, prefix, context.gpu));
   FTAR_RETURN_IF_ERROR(CheckFormats(desc, prefix));
-  FTAR_RETURN_IF_ERROR(ParsePlan(desc.plan, prefix + ".plan", &request->spec.plan));
+  if (desc.plan != nullptr) {
+    FTAR_RETURN_IF_ERROR(ParsePlan(desc.plan, FieldOf(prefix, "plan"), &request->spec.plan));
+  }
   if (desc.kind == FTAR_BROADCAST && (desc.root < 0 || desc.root >= context.members)) {
     return Arg(prefix, "root",
                "is " + std::to_string(desc.root) + ", not a rank below " +

@@ -5,6 +5,7 @@
 #define FTAR_API_OP_DESC_H_
 
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "ftar/ftar.h"
@@ -26,10 +27,10 @@ inline bool NeedsContext(ftarKind_t kind) {
 
 // Checks `desc` (read by ReadStruct) and fills `request`, on_done left out. Errors name the field
 // as `prefix` and the field's name, for example "desc.recv" or "desc[3].recv".
-Status TranslateOp(const ftarOpDesc& desc, const std::string& prefix, const OpContext& context,
+Status TranslateOp(const ftarOpDesc& desc, std::string_view prefix, const OpContext& context,
                    runtime::OpRequest* request);
 
-// Finds the plan's name; null is the knob's plan.
+// Finds the plan's name.
 Status ParsePlan(const char* text, const std::string& argument, plan::PlanKind* plan);
 
 }  // namespace ftar::api

@@ -10,23 +10,25 @@ constexpr size_t kSizeMax = 65'536;
 }  // namespace
 
 Status CheckSize(const void* data, size_t size, size_t known_bytes, size_t alignment,
-                 const std::string& name) {
-  const std::string field = name + ".size";
-  if (size == 0) {
-    return Status(Code::kArg, field, field + " is 0; initialise it with its FTAR_..._INIT macro");
-  }
+                 std::string_view name) {
   if (size < 2 * sizeof(size_t) || size % alignment != 0 || size > kSizeMax) {
+    const std::string field = std::string(name) + ".size";
     return Status(Code::kArg, field,
-                  field + " is " + std::to_string(size) + ", not a struct's size");
+                  size == 0 ? field + " is 0; initialise it with its FTAR_..._INIT macro"
+                            : field + " is " + std::to_string(size) + ", not a struct's size");
   }
   const auto* bytes = static_cast<const unsigned char*>(data);
   for (size_t offset = known_bytes; offset < size; ++offset) {
     if (bytes[offset] == 0) continue;
-    return Status(Code::kArg, name,
-                  name + " sets something this library does not know, at byte " +
+    return Status(Code::kArg, std::string(name),
+                  std::string(name) + " sets something this library does not know, at byte " +
                       std::to_string(offset) + " (it knows " + std::to_string(known_bytes) + ")");
   }
   return Status::Ok();
+}
+
+Status NullStruct(std::string_view name) {
+  return Status(Code::kArg, std::string(name), std::string(name) + " is null");
 }
 
 void CopyText(const std::string& text, char* field, size_t field_bytes) {

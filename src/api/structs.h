@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 
@@ -20,12 +21,15 @@ namespace ftar::api {
 // Checks a caller's struct whose own size is `size` against `known_bytes`. `name` is the argument
 // that errors name. `alignment` keeps a size from ending inside a field.
 Status CheckSize(const void* data, size_t size, size_t known_bytes, size_t alignment,
-                 const std::string& name);
+                 std::string_view name);
+
+// Refuses a struct that is not there.
+Status NullStruct(std::string_view name);
 
 // `*out` holds the defaults on entry and the caller's values on return.
 template <typename T>
-Status ReadStruct(const T* in, const std::string& name, T* out) {
-  if (in == nullptr) return Status(Code::kArg, name, name + " is null");
+Status ReadStruct(const T* in, std::string_view name, T* out) {
+  if (in == nullptr) return NullStruct(name);
   // Only `size` is known to be there until it has been checked.
   size_t size = 0;
   std::memcpy(&size, in, sizeof(size));
@@ -37,8 +41,8 @@ Status ReadStruct(const T* in, const std::string& name, T* out) {
 
 // Checks a struct that the call will fill in, before the call does anything.
 template <typename T>
-Status CheckOutput(const T* out, const std::string& name) {
-  if (out == nullptr) return Status(Code::kArg, name, name + " is null");
+Status CheckOutput(const T* out, std::string_view name) {
+  if (out == nullptr) return NullStruct(name);
   size_t size = 0;
   std::memcpy(&size, out, sizeof(size));
   return CheckSize(out, size, sizeof(T), alignof(T), name);

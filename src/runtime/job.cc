@@ -99,10 +99,10 @@ GroupInfo Job::group_info(const GroupPtr& group, Epoch epoch) const {
   return impl_->group_info(group->key, epoch);
 }
 
-Expected<std::vector<OpPtr>> Job::Start(const GroupPtr& group, std::vector<OpRequest> requests) {
+Status Job::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (InCallback()) return Status(Code::kState, "a callback must not start operations");
-  return impl_->Start(group, std::move(requests));
+  return impl_->Start(group, ops);
 }
 
 Status Job::Wait(const OpPtr& op, int64_t timeout_ns) { return impl_->Wait(op, timeout_ns); }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -143,8 +144,9 @@ class Job : public std::enable_shared_from_this<Job> {
   // `epoch`: members and rank in that view, as far as it is still known; 0: in the newest.
   GroupInfo group_info(const GroupPtr& group, Epoch epoch = 0) const;
 
-  // All or none. Buffers belong to the library until Wait returns a final status.
-  Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
+  // All or none; of NewOp's, each once. Buffers belong to the library until Wait returns a final
+  // status.
+  Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
   // kOk and agreed verdicts: final. kInProgress (timeout 0), kTimeout, kQuorum, kCoordinator: the
   // op lives on.
   Status Wait(const OpPtr& op, int64_t timeout_ns);
@@ -174,6 +176,10 @@ class Job : public std::enable_shared_from_this<Job> {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// An operation to be started, and what is asked of it: the caller's to fill in until Start.
+OpPtr NewOp();
+OpRequest& RequestOf(const OpPtr& op);
 
 // Without waiting: kInProgress, and null, while it runs. The outcome lives as long as the op.
 Status OpStatusOf(const OpPtr& op);

@@ -21,6 +21,7 @@
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,7 +74,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Culprit last_culprit();
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
   GroupInfo group_info(GroupKey key, Epoch epoch);
-  Expected<std::vector<OpPtr>> Start(const GroupPtr& group, std::vector<OpRequest> requests);
+  Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
   Status Wait(const OpPtr& op, int64_t timeout_ns);
   Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
   Status StepBegin(const StepRequest& request, StepResult* result);
@@ -161,8 +162,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_streams.cc
   void LookForGpu();
   Status EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops);
-  void LetGo(const std::vector<OpPtr>& ops, const Status& why);
-  void Hold(TimeNs now, GroupState& state, const std::vector<OpPtr>& ops);
+  Status StartOnStreams(Lock& lock, TimeNs now, const GroupPtr& group, std::span<const OpPtr> ops);
+  void LetGo(std::span<const OpPtr> ops, const Status& why);
+  void Hold(TimeNs now, GroupState& state, std::span<const OpPtr> ops);
   bool StartHeld(TimeNs now, GroupState& state);
   bool AwaitStreams(Lock& lock, TimeNs deadline);
   void CloseGate(const OpPtr& op);
@@ -180,12 +182,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_ops.cc
   void Launch(TimeNs now, const OpPtr& op);
   Status CheckStart(const GroupPtr& group) const;
-  Expected<std::vector<OpPtr>> MakeOps(TimeNs now, const GroupPtr& group,
-                                       std::vector<OpRequest> requests);
+  Status Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op);
   Status CheckUsable() const;  // forked, destroyed, out
-  Status FillRequest(GroupState& state, GroupKey group, OpRequest* request, Op* op);
   ViewPtr LayoutView(GroupState& state, GroupKey group, Epoch epoch);
-  Status CheckOverlap(const std::vector<OpPtr>& fresh) const;
+  Status CheckOverlap(std::span<const OpPtr> fresh) const;
   void NumberOps(GroupState& state, Seq end);
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
   void FinishOp(const OpPtr& op, collective::Outcome outcome);

@@ -96,17 +96,19 @@ ViewPtr Job::Impl::LayoutView(GroupState& state, GroupKey group, Epoch epoch) {
   return found == state.views.end() ? nullptr : found->second;
 }
 
-Status Job::Impl::FillRequest(GroupState& state, GroupKey group, OpRequest* request, Op* op) {
-  collective::OpSpec& spec = request->spec;
+// What is asked for, as of this call; what it reaches.
+Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op) {
+  OpRequest& request = op->request;
+  collective::OpSpec& spec = request.spec;
   const bool segmented =
       spec.kind == plan::Kind::kReduceScatter || spec.kind == plan::Kind::kAllGather;
   uint64_t segments = 1;
   if (segmented || spec.kind == plan::Kind::kBroadcast) {
-    const ViewPtr layout = LayoutView(state, group, request->layout_epoch);
+    const ViewPtr layout = LayoutView(state, group, request.layout_epoch);
     if (!layout) {
       return Status(
           Code::kArg, "epoch",
-          "epoch " + std::to_string(request->layout_epoch) + " is none of this group's last views");
+          "epoch " + std::to_string(request.layout_epoch) + " is none of this group's last views");
     }
     if (segmented) {
       spec.layout = layout->epoch;
@@ -115,35 +117,39 @@ Status Job::Impl::FillRequest(GroupState& state, GroupKey group, OpRequest* requ
         spec.layout_members.push_back(entry.card.id);
       segments = layout->entries.size();
     } else {
-      if (request->root_rank < 0 || request->root_rank >= MembersOf(layout)) {
+      if (request.root_rank < 0 || request.root_rank >= MembersOf(layout)) {
         return Status(
             Code::kArg, "root",
-            "root " + std::to_string(request->root_rank) + " is no rank of this group's view");
+            "root " + std::to_string(request.root_rank) + " is no rank of this group's view");
       }
-      spec.root = layout->entries[static_cast<size_t>(request->root_rank)].card.id;
+      spec.root = layout->entries[static_cast<size_t>(request.root_rank)].card.id;
     }
   }
   if (!segmented) spec.layout = 0;
-  spec.weight = std::isnan(request->weight) ? step_weight_ : request->weight;
-  spec.timeout_ns = request->timeout_ns;
-  spec.on_device = request->on_device;
+  spec.weight = std::isnan(request.weight) ? step_weight_ : request.weight;
+  spec.timeout_ns = request.timeout_ns;
+  spec.on_device = request.on_device;
   const uint64_t unit = spec.count * spec.element_bytes;
   op->send_bytes = spec.kind == plan::Kind::kReduceScatter ? unit * segments : unit;
   op->recv_bytes = spec.kind == plan::Kind::kAllGather ? unit * segments : unit;
-  if (request->send == nullptr) op->send_bytes = 0;
-  if (request->recv == nullptr) op->recv_bytes = 0;
+  if (request.send == nullptr) op->send_bytes = 0;
+  if (request.recv == nullptr) op->recv_bytes = 0;
   // Who only receives a broadcast has no input.
   if (spec.kind == plan::Kind::kBroadcast && spec.root != self_) op->send_bytes = 0;
+  op->group = group;
+  op->start_ns = now;
+  op->step = step_number_;
+  op->handle = next_handle_++;
   return Status::Ok();
 }
 
-Status Job::Impl::CheckOverlap(const std::vector<OpPtr>& fresh) const {
+Status Job::Impl::CheckOverlap(std::span<const OpPtr> fresh) const {
   const auto any_collides = [](const Op& one, const auto& others) {
     return std::any_of(others.begin(), others.end(),
                        [&one](const OpPtr& other) { return Collide(one, *other); });
   };
   for (size_t i = 0; i < fresh.size(); ++i) {
-    bool bad = any_collides(*fresh[i], std::span(fresh).first(i));
+    bool bad = any_collides(*fresh[i], fresh.first(i));
     for (const auto& [key, state] : groups_)
       bad = bad || any_collides(*fresh[i], state.ops) || any_collides(*fresh[i], state.unnumbered);
     if (!bad) continue;
@@ -163,23 +169,6 @@ Status Job::Impl::CheckStart(const GroupPtr& group) const {
   return Status::Ok();
 }
 
-Expected<std::vector<OpPtr>> Job::Impl::MakeOps(TimeNs now, const GroupPtr& group,
-                                                std::vector<OpRequest> requests) {
-  GroupState& state = groups_[group->key];
-  std::vector<OpPtr> out;
-  for (OpRequest& request : requests) {
-    auto op = std::make_shared<Op>();
-    FTAR_RETURN_IF_ERROR(FillRequest(state, group->key, &request, op.get()));
-    op->request = std::move(request);
-    op->group = group->key;
-    op->start_ns = now;
-    op->step = step_number_;
-    op->handle = next_handle_++;
-    out.push_back(std::move(op));
-  }
-  return out;
-}
-
 // The engine hears of the call.
 void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
   starting_.push_back(op);
@@ -192,42 +181,29 @@ void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
   Settle(now);
 }
 
-Expected<std::vector<OpPtr>> Job::Impl::Start(const GroupPtr& group,
-                                              std::vector<OpRequest> requests) {
+Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   const TimeNs now = Now();
   LookUp(now);
   FTAR_RETURN_IF_ERROR(CheckStart(group));
-  Expected<std::vector<OpPtr>> made = MakeOps(now, group, std::move(requests));
-  if (!made.ok()) return made.status();
-  std::vector<OpPtr> fresh = *made;
-  const bool streams = std::any_of(fresh.begin(), fresh.end(),
-                                   [](const OpPtr& op) { return op->request.on_stream; });
-  if (streams) {
-    lock.unlock();
-    Status entered = EnterStreams(group, &fresh);
-    lock.lock();
-    if (entered.ok()) entered = CheckStart(group);
-    if (!entered.ok()) {
-      LetGo(*made, entered);
-      return entered;
-    }
-  }
   GroupState& state = groups_[group->key];
-  if (streams || !state.held.empty()) {
-    Hold(now, state, fresh);
+  for (const OpPtr& op : ops) FTAR_RETURN_IF_ERROR(Prepare(now, state, group->key, op.get()));
+  if (std::ranges::any_of(ops, [](const OpPtr& op) { return op->request.on_stream; })) {
+    FTAR_RETURN_IF_ERROR(StartOnStreams(lock, now, group, ops));
+  } else if (!state.held.empty()) {
+    Hold(now, state, ops);
   } else {
-    FTAR_RETURN_IF_ERROR(CheckOverlap(fresh));
-    if (fresh.size() == 1 && StartFast(now, fresh[0])) {
+    FTAR_RETURN_IF_ERROR(CheckOverlap(ops));
+    if (ops.size() == 1 && StartFast(now, ops[0])) {
       if (!callbacks_.empty()) RunCallbacks(lock);
-      return made;
+      return Status::Ok();
     }
-    for (const OpPtr& op : fresh) Launch(now, op);
+    for (const OpPtr& op : ops) Launch(now, op);
   }
   WakeIfNeeded();
   RunCallbacks(lock);
-  return made;
+  return Status::Ok();
 }
 
 void Job::Impl::OnStarted(const engine::Started& started) {
@@ -396,6 +372,9 @@ Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
   return Status(Code::kArg, "seq",
                 "seq " + std::to_string(seq) + " is none of this group's last 1024 operations");
 }
+
+OpPtr NewOp() { return std::make_shared<Op>(); }
+OpRequest& RequestOf(const OpPtr& op) { return op->request; }
 
 Status OpStatusOf(const OpPtr& op) {
   return op->done.load(std::memory_order_acquire) ? op->status

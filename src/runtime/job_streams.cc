@@ -161,6 +161,22 @@ Status Job::Impl::EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops) {
   return Status::Ok();
 }
 
+// Some of them at least are on streams.
+Status Job::Impl::StartOnStreams(Lock& lock, TimeNs now, const GroupPtr& group,
+                                 std::span<const OpPtr> ops) {
+  std::vector<OpPtr> fresh(ops.begin(), ops.end());
+  lock.unlock();
+  Status entered = EnterStreams(group, &fresh);
+  lock.lock();
+  if (entered.ok()) entered = CheckStart(group);
+  if (entered.ok()) {
+    Hold(now, groups_[group->key], fresh);
+  } else {
+    LetGo(ops, entered);
+  }
+  return entered;
+}
+
 // As long as a stream waits, somebody's cudaFree may keep the driver: kernels that need no launch
 // are to be there.
 void Job::Impl::CloseGate(const OpPtr& op) {
@@ -174,7 +190,7 @@ void Job::Impl::LetKernelGo(const OpPtr& op) {
 }
 
 // A call that fails after its stream's side is there: the stream passes.
-void Job::Impl::LetGo(const std::vector<OpPtr>& ops, const Status& why) {
+void Job::Impl::LetGo(std::span<const OpPtr> ops, const Status& why) {
   for (const OpPtr& op : ops) {
     if (op->gate == nullptr) continue;
     LetKernelGo(op);
@@ -182,7 +198,7 @@ void Job::Impl::LetGo(const std::vector<OpPtr>& ops, const Status& why) {
   }
 }
 
-void Job::Impl::Hold(TimeNs now, GroupState& state, const std::vector<OpPtr>& ops) {
+void Job::Impl::Hold(TimeNs now, GroupState& state, std::span<const OpPtr> ops) {
   for (const OpPtr& op : ops) state.held.push_back({op, !op->request.on_stream});
   held_ += ops.size();
   streams_ns_ = look_at_streams_ns_ = now;
@@ -196,7 +212,7 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
   while (!state.held.empty()) {
     Held& next = state.held.front();
     if (!next.ready) next.ready = GatePool::TakeReady(next.op->gate);
-    if (!next.ready || !CheckOverlap({next.op}).ok()) break;
+    if (!next.ready || !CheckOverlap({&next.op, 1}).ok()) break;
     const OpPtr op = std::move(next.op);
     state.held.pop_front();
     --held_;
@@ -220,14 +236,15 @@ bool Job::Impl::AwaitStreams(Lock& lock, TimeNs deadline) {
 void Job::Impl::Replay(TimeNs now, const Captured& captured) {
   Status usable = CheckStart(captured.group);
   if (usable.ok()) {
-    Expected<std::vector<OpPtr>> made = MakeOps(now, captured.group, {captured.request});
-    usable = made.status();
-    if (made.ok()) {
-      const OpPtr op = made->front();
+    const OpPtr op = NewOp();
+    op->request = captured.request;
+    GroupState& state = groups_[captured.group->key];
+    usable = Prepare(now, state, captured.group->key, op.get());
+    if (usable.ok()) {
       op->gate = captured.gate;
       op->in_graph = true;
       CloseGate(op);
-      groups_[captured.group->key].held.push_back({op, true});
+      state.held.push_back({op, true});
       ++held_;
     }
   }

@@ -42,6 +42,7 @@ void AsCallback(const std::function<void()>& body) {
 class Group {};
 class Op {
  public:
+  OpRequest request;
   bool aborted = false;
   bool done = false;
 };
@@ -104,18 +105,18 @@ GroupInfo Job::group_info(const GroupPtr&, Epoch) const {
   return info;
 }
 
-Expected<std::vector<OpPtr>> Job::Start(const GroupPtr&, std::vector<OpRequest> requests) {
+Status Job::Start(const GroupPtr&, std::span<const OpPtr> ops) {
   if (World().throw_bad_alloc) throw std::bad_alloc();
   if (World().throw_other) throw std::runtime_error("broken");
   if (!World().start.ok()) return World().start;
-  std::vector<OpPtr> ops;
-  for (OpRequest& request : requests) {
-    if (World().ops_done && request.on_done) request.on_done(World().outcome);
-    World().requests.push_back(std::move(request));
-    ops.push_back(std::make_shared<Op>());
+  for (const OpPtr& op : ops) {
+    if (World().ops_done && op->request.on_done) op->request.on_done(World().outcome);
+    World().requests.push_back(op->request);
   }
-  return ops;
+  return Status::Ok();
 }
+OpPtr NewOp() { return std::make_shared<Op>(); }
+OpRequest& RequestOf(const OpPtr& op) { return op->request; }
 
 Status Job::Wait(const OpPtr& op, int64_t) {
   if (impl_->destroyed) {
