@@ -254,9 +254,11 @@ ftarResult_t Engine::Sample(uint64_t seq, const Slot& slot) {
 
 ftarResult_t Engine::RunBatch(ftarGroup_t group) {
   const auto finish = [this](ftarOp_t op) {
-    ftarResult_t status = FTAR_TIMEOUT;
-    const int64_t give_up_ns = NowNs() + options_.hang_timeout_s * int64_t{1'000'000'000};
-    while (LivesOn(status) && NowNs() < give_up_ns) status = ftarOpWait(op, kWaitNs, nullptr);
+    ftarResult_t status = ftarOpWait(op, kWaitNs, nullptr);
+    if (LivesOn(status)) {
+      const int64_t give_up_ns = NowNs() + options_.hang_timeout_s * int64_t{1'000'000'000};
+      while (LivesOn(status) && NowNs() < give_up_ns) status = ftarOpWait(op, kWaitNs, nullptr);
+    }
     ftarOpRelease(op);
     return status;
   };

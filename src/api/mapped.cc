@@ -14,6 +14,7 @@ namespace {
 
 // Small buffers of one program often lie near each other, with nothing unmapped between them.
 constexpr uintptr_t kNearBytes = 1 << 20;
+constexpr uintptr_t kAroundBytes = 1 << 18;
 
 std::atomic<uint64_t> g_unmapped{1};  // grows with what the library itself unmaps
 
@@ -50,19 +51,31 @@ class Memory {
 
 thread_local Memory t_memory;
 
-// `is_small`: what is asked for is worth remembering, and worth looking up.
-bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
-  static const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  if (begin == end) return true;
-  begin &= ~(page_bytes - 1);
-  end = (end - 1) | (page_bytes - 1);  // not the byte behind, as there may be none
-  if (is_small && t_memory.Holds(begin, end)) return true;
+bool Ask(uintptr_t begin, uintptr_t end) {
   // MS_ASYNC writes nothing back on Linux; it walks the mappings and says ENOMEM where one is
   // missing.
   // Not by msync(), where a thread that is cancelled ends.
   const long result = syscall(SYS_msync, begin, static_cast<size_t>(end - begin), MS_ASYNC);
-  if (result != 0 && errno == ENOMEM) return false;
-  if (is_small) t_memory.Add(begin, end);
+  return result == 0 || errno != ENOMEM;
+}
+
+// `is_small`: what is asked for is worth remembering, and worth looking up.
+bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
+  static const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  if (begin == end) return true;
+  // To the last byte of a page or of its surroundings, not the one behind, as there may be none.
+  const uintptr_t first = begin & ~(page_bytes - 1), last = (end - 1) | (page_bytes - 1);
+  if (!is_small) return Ask(first, last);
+  if (t_memory.Holds(first, last)) return true;
+  // The next call's buffers are likely to lie near.
+  const uintptr_t around = begin & ~(kAroundBytes - 1),
+                  around_last = (end - 1) | (kAroundBytes - 1);
+  if (Ask(around, around_last)) {
+    t_memory.Add(around, around_last);
+    return true;
+  }
+  if (!Ask(first, last)) return false;
+  t_memory.Add(first, last);
   return true;
 }
 

@@ -188,13 +188,18 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.slowest = op.last_arrival;
   if (op.fail_code != Code::kOk) return outcome;  // nobody took part in what failed
   outcome.members.reserve(op.members.size());
+  // Members stand in the view's order (F6).
+  auto entry = op.view->entries.begin();
+  const auto end = op.view->entries.end();
   for (size_t i = 0; i < op.members.size(); ++i) {
-    const wire::ViewEntry* entry = op.view->Find(op.members[i]);
+    const auto at = std::find_if(
+        entry, end, [&](const wire::ViewEntry& one) { return one.card.id == op.members[i]; });
+    const bool found = at != end;
+    if (found) entry = at;
     const bool listens = ListensOnly(op.spec, op.members[i]);
     const double weight = listens || std::isnan(op.weights[i]) ? 1 : op.weights[i];
     outcome.members.push_back({op.members[i], static_cast<int32_t>(i),
-                               entry ? entry->card.replica : -1, entry ? entry->card.shard : -1,
-                               weight});
+                               found ? at->card.replica : -1, found ? at->card.shard : -1, weight});
     if (weight > 0) {
       ++outcome.participants;
       outcome.weight_sum += weight;

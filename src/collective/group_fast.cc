@@ -14,12 +14,25 @@
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
+namespace {
+
+// What the plan, the signature and the place in the lane depend on.
+bool Alike(const OpSpec& a, const OpSpec& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.redop == b.redop && a.count == b.count &&
+         a.element_bytes == b.element_bytes && a.accumulator_bytes == b.accumulator_bytes &&
+         a.plan == b.plan && a.root == b.root && a.layout == b.layout && a.scale == b.scale &&
+         a.strict == b.strict && a.on_device == b.on_device;
+}
+
+}  // namespace
 
 // Members and lanes are the same for all calls in a view in which everybody has begun and nobody
 // is about to leave.
 bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
   if (fast_.view == current_ && fast_era_ == era_) return true;
   fast_.view = nullptr;
+  told_weights_.clear();
+  fast_room_ = LaneRoom::kNone;
   if (!current_ || ViewFor(seq, step) != current_) return false;
   fast_.members.clear();
   fast_.lane.segments.clear();
@@ -46,7 +59,7 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
 // same bytes either way.
 LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   const bool fits = spec.kind == plan::Kind::kBarrier || spec.kind == plan::Kind::kAllReduce;
-  if (!fits || !(spec.weight > 0) || spec.on_device) return LaneRoom::kNone;
+  if (!fits || spec.on_device) return LaneRoom::kNone;
   const size_t members = fast_.members.size();
   const uint64_t bytes = spec.count * spec.element_bytes;
   *plan = ChoosePlan(spec, fast_.view, members);
@@ -55,21 +68,30 @@ LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   return *plan == plan::PlanKind::kOneShot || two ? room : LaneRoom::kNone;
 }
 
-bool GroupMachine::StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* line) {
+// One call after the other is like the last one.
+bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
+  if (fast_room_ != LaneRoom::kNone && step == fast_.step && Alike(spec, fast_.spec)) return true;
+  fast_room_ = RoomFor(spec, &fast_.plan);
+  if (fast_room_ == LaneRoom::kNone) return false;
+  fast_.signature = SignatureOf(spec, step);
+  fast_.digest = wire::SignatureDigest(fast_.signature);
+  return true;
+}
+
+bool GroupMachine::StartFast(TimeNs now, const OpSpec& spec, uint64_t step, LaneLine* line) {
   const Seq seq = next_seq_;
   if (!config_.lane || !config_.fault_tolerant || standing_in_ || !idle()) return false;
   // A boundary is reserved, somebody is told of calls, a verdict waits, somebody sends by frames.
   const bool reserved = ack_cap_ != kNoSeq && !FTAR_MUTANT(kLaneNotHeld);
   if (reserved || !leavers_.empty() || !verdicts_.empty() || !early_.empty()) return false;
-  if (!MayActivate(seq, step) || !PlaceFast(seq, step)) return false;
-  const LaneRoom room = RoomFor(spec, &fast_.plan);
-  if (room == LaneRoom::kNone || !SlotIsFree(seq)) return false;
+  if (!(spec.weight > 0) || !MayActivate(seq, step) || !PlaceFast(seq, step)) return false;
+  const bool described = DescribeFast(spec, step);
+  fast_.step = step;
+  fast_.spec = spec;
+  if (!described || !SlotIsFree(seq)) return false;
+  const LaneRoom room = fast_room_;
   if (room == LaneRoom::kLong && !AreaIsFree(seq, spec.count * spec.element_bytes)) return false;
   fast_.seq = seq;
-  fast_.step = step;
-  fast_.spec = std::move(spec);
-  fast_.signature = SignatureOf(fast_.spec, step);
-  fast_.digest = wire::SignatureDigest(fast_.signature);
   fast_.start_ns = now;
   fast_.attempts = 1;
   fast_.weights.assign(fast_.members.size(), std::numeric_limits<double>::quiet_NaN());
@@ -119,11 +141,25 @@ uint64_t GroupMachine::BegunFast(Work* work) {
   return bytes / op.spec.element_bytes;
 }
 
+// One after the other ends with the same members and weights.
+const Outcome& GroupMachine::FastOutcome(TimeNs now) {
+  if (fast_.weights != told_weights_) {
+    fast_outcome_ = OutcomeOf(fast_, now);
+    told_weights_ = fast_.weights;
+  }
+  fast_outcome_.seq = fast_.seq;
+  fast_outcome_.tag = fast_.spec.tag;
+  fast_outcome_.plan = fast_.plan;
+  fast_outcome_.start_ns = fast_.start_ns;
+  fast_outcome_.complete_ns = fast_outcome_.delivered_ns = now;
+  return fast_outcome_;
+}
+
 // F4 (d), as in LaneWorkDone.
-std::optional<Outcome> GroupMachine::EndFast(TimeNs now) {
+const Outcome* GroupMachine::EndFast(TimeNs now) {
   if (FlagIsUp(fast_)) {
     StopFast(now);
-    return {};
+    return nullptr;
   }
   in_fast_ = false;
   TakeSlot(fast_);
@@ -135,7 +171,7 @@ std::optional<Outcome> GroupMachine::EndFast(TimeNs now) {
   std::erase_if(failed_, [this](const auto& entry) {
     return entry.first + 2 * config_.window < delivered_end_;
   });
-  return OutcomeOf(fast_, now);
+  return &FastOutcome(now);
 }
 
 void GroupMachine::StopFast(TimeNs now) {

@@ -90,10 +90,11 @@ class GroupMachine {
 
   // ---- the fast path, see engine.h
   // Takes the call if nothing but the lane is needed for it; the host publishes `line` at once.
-  bool StartFast(TimeNs now, OpSpec spec, uint64_t step, LaneLine* line);
+  bool StartFast(TimeNs now, const OpSpec& spec, uint64_t step, LaneLine* line);
   FastLook LookFast(TimeNs now, Work* work);
   uint64_t BegunFast(Work* work);
-  std::optional<Outcome> EndFast(TimeNs now);
+  // Null: a flag was up. It stays until the next call.
+  const Outcome* EndFast(TimeNs now);
   // It becomes an operation like any other. Comes before anything else that this machine is told.
   void StopFast(TimeNs now);
 
@@ -331,6 +332,8 @@ class GroupMachine {
   void LosePatience(TimeNs now);
   // group_fast.cc
   bool PlaceFast(Seq seq, uint64_t step);
+  const Outcome& FastOutcome(TimeNs now);
+  bool DescribeFast(const OpSpec& spec, uint64_t step);
   LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
   // group_change.cc
   void NoteFailureOfOthers(const wire::Verdict& verdict);
@@ -419,6 +422,9 @@ class GroupMachine {
   std::array<LaneSlot, kLaneSlots> lane_slots_;
   // The call on the fast path; between two its view, members and lanes are kept for the next.
   Op fast_;
+  Outcome fast_outcome_;                  // of the last one
+  std::vector<double> told_weights_;      // in fast_outcome_, in fast_.view; empty: not even that
+  LaneRoom fast_room_ = LaneRoom::kNone;  // for calls like fast_.spec in fast_.view; kNone: unknown
   Epoch fast_era_ = 0;
   bool in_fast_ = false;
   Seq fast_line_ = kNoSeq;  // whose line the host has published already

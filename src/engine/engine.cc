@@ -20,7 +20,7 @@ collective::FastLook Engine::LookFast(TimeNs now, collective::Work* work) {
   return impl_->LookFast(now, work);
 }
 uint64_t Engine::BegunFast(collective::Work* work) { return impl_->BegunFast(work); }
-std::optional<collective::Outcome> Engine::EndFast(TimeNs now) { return impl_->EndFast(now); }
+const collective::Outcome* Engine::EndFast(TimeNs now) { return impl_->EndFast(now); }
 Phase Engine::phase() const { return impl_->phase_; }
 Status Engine::phase_status() const { return impl_->phase_status_; }
 std::shared_ptr<const wire::View> Engine::view() const {
@@ -146,8 +146,8 @@ collective::FastLook Engine::Impl::LookFast(TimeNs now, collective::Work* work) 
   return found;
 }
 
-std::optional<collective::Outcome> Engine::Impl::EndFast(TimeNs now) {
-  if (!fast_) return {};
+const collective::Outcome* Engine::Impl::EndFast(TimeNs now) {
+  if (!fast_) return nullptr;
   now_ = std::max(now, now_);
   return std::exchange(fast_, nullptr)->EndFast(now_);
 }

@@ -189,7 +189,7 @@ class Engine {
   // Before that, of what is long: how many elements of it, from the first on, can be made already.
   // `work` is for all.
   uint64_t BegunFast(collective::Work* work);
-  std::optional<collective::Outcome> EndFast(TimeNs now);
+  const collective::Outcome* EndFast(TimeNs now);
 
   Phase phase() const;
   Status phase_status() const;                     // why kEvicted, kAborted, kRejected

@@ -31,7 +31,7 @@ class Engine::Impl {
   bool in_fast() const { return fast_ != nullptr; }
   collective::FastLook LookFast(TimeNs now, collective::Work* work);
   uint64_t BegunFast(collective::Work* work) { return fast_ ? fast_->BegunFast(work) : 0; }
-  std::optional<collective::Outcome> EndFast(TimeNs now);
+  const collective::Outcome* EndFast(TimeNs now);
   void StopFast();
 
   // engine.cc: one handler an event

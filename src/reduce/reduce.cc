@@ -62,14 +62,22 @@ Combine CombineOf(Dtype dtype, Redop redop) {
   return Combine::kSum;
 }
 
-// One reduction as the kernels see it. Its members do what one kernel call cannot.
+// The bits are the same whichever. Of a few elements a wide block would be nearly all padding.
+const KernelTable& KernelsFor(size_t accumulated_bytes) {
+  const KernelTable& narrow = ScalarKernels();
+  return accumulated_bytes <= narrow.block_bytes ? narrow : CurrentKernels();
+}
+
+// One reduction of `count` elements as the kernels see it. Its members do what one kernel call
+// cannot.
 class Run {
  public:
-  Run(Dtype dtype, Redop redop, Output output, const Finish& finish)
+  Run(Dtype dtype, Redop redop, Output output, const Finish& finish, size_t count)
       : accumulator_(AccumulatorOf(dtype, redop)),
         stored_bytes_(ElementBytes(output == Output::kPartial ? accumulator_ : dtype)),
-        finish_(finish) {
-    const KernelTable& table = CurrentKernels();
+        finish_(finish),
+        count_(count) {
+    const KernelTable& table = KernelsFor(count * ElementBytes(accumulator_));
     const auto& kernels =
         table.kernel[static_cast<int>(dtype)][static_cast<int>(CombineOf(dtype, redop))];
     kernel_ = kernels[static_cast<int>(output)];
@@ -77,10 +85,10 @@ class Run {
     block_elements_ = table.block_bytes / ElementBytes(accumulator_);
   }
 
-  void Do(std::span<const Source> sources, void* dst, size_t count) const {
-    const size_t whole = count - count % block_elements_;
+  void Do(std::span<const Source> sources, void* dst) const {
+    const size_t whole = count_ - count_ % block_elements_;
     if (whole > 0) kernel_(sources.data(), sources.size(), finish_, dst, whole);
-    if (whole < count) DoRest(sources, dst, whole, count - whole);
+    if (whole < count_) DoRest(sources, dst, whole, count_ - whole);
   }
 
  private:
@@ -88,7 +96,7 @@ class Run {
   // sources at a time; what they give together is the first source beside the next ones, which
   // keeps the order of addition and so the bits.
   void DoRest(std::span<const Source> sources, void* dst, size_t from, size_t n) const {
-    alignas(64) unsigned char padded[kSourcesAtATime][kMaxBlockBytes] = {};
+    alignas(64) unsigned char padded[kSourcesAtATime][kMaxBlockBytes];
     alignas(64) unsigned char result[kMaxBlockBytes];
     Source rest[kSourcesAtATime];
     size_t filled = 0;
@@ -101,6 +109,7 @@ class Run {
       }
       const size_t bytes = ElementBytes(source.format);
       const auto* data = static_cast<const unsigned char*>(source.data);
+      std::memset(padded[filled], 0, block_elements_ * bytes);
       std::memcpy(padded[filled], data + from * bytes, n * bytes);
       rest[filled] = {.data = padded[filled], .format = source.format, .weight = source.weight};
       ++filled;
@@ -113,6 +122,7 @@ class Run {
   Dtype accumulator_;
   size_t stored_bytes_;
   Finish finish_;
+  size_t count_;
   Kernel kernel_ = nullptr;
   Kernel partial_kernel_ = nullptr;
   size_t block_elements_ = 0;
@@ -201,12 +211,12 @@ void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, do
   if (IsFloat(dtype)) {
     Finish finish;
     const Output output = FloatFinish(dtype, redop, divisor, scale, &finish);
-    return Run(dtype, redop, output, finish).Do(sources, dst, count);
+    return Run(dtype, redop, output, finish, count).Do(sources, dst);
   }
   if (divides && divisor < 1.0) return;
   const Finish finish{.divisor = divisor, .scale = 1.0};
   const Output output = divides ? Output::kDivide : Output::kPartial;
-  Run(dtype, redop, output, finish).Do(sources, dst, count);
+  Run(dtype, redop, output, finish, count).Do(sources, dst);
   if (scale != 1.0) ScaleIntegers(dtype, scale, dst, count);
 }
 
@@ -214,7 +224,7 @@ void ReduceToPartial(Dtype dtype, Redop redop, std::span<const Source> sources, 
                      size_t count) {
   if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
   const FloatEnvironment environment;
-  Run(dtype, redop, Output::kPartial, Finish{}).Do(sources, dst, count);
+  Run(dtype, redop, Output::kPartial, Finish{}, count).Do(sources, dst);
 }
 
 void FinishPartial(Dtype dtype, Redop redop, const void* partial, double divisor, double scale,

@@ -373,7 +373,7 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
   DeliverNow(now, group, std::move(outcome));
 }
 
-void EngineDriver::DeliverNow(TimeNs now, GroupKey group, collective::Outcome outcome) {
+void EngineDriver::DeliverNow(TimeNs now, GroupKey group, collective::Outcome&& outcome) {
   const Seq seq = outcome.seq;
   outcome.delivered_ns = now;
   host_->OnDelivered(group, std::move(outcome));

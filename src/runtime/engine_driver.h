@@ -41,7 +41,7 @@ class DriverHost {
   virtual Op* FindOp(GroupKey group, Seq seq) = 0;
   virtual void SendToCoordinator(const wire::Message& message) = 0;
   virtual void OnStarted(const engine::Started& started) = 0;
-  virtual void OnDelivered(GroupKey group, collective::Outcome outcome) = 0;
+  virtual void OnDelivered(GroupKey group, collective::Outcome&& outcome) = 0;
   virtual void OnStep(const engine::StepBegun& step) = 0;
   virtual void OnNotice(const engine::Notice& notice) = 0;
   virtual void OnViewChanged() = 0;
@@ -256,7 +256,7 @@ class EngineDriver final : public transport::Placer {
   void CopyBytes(GroupKey group, const collective::Work& work, const std::byte* src,
                  std::byte* dst);
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
-  void DeliverNow(TimeNs now, GroupKey group, collective::Outcome outcome);
+  void DeliverNow(TimeNs now, GroupKey group, collective::Outcome&& outcome);
   void Allocate(TimeNs now, GroupKey group, const collective::Todo& todo);
   void Fail(TimeNs now, Code code, const std::string& text);
   // `peer`: to whom the frame at hand goes; invalid where there is none.

@@ -134,12 +134,13 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
   if (!engine_->in_fast()) return;
   Strike(FaultStage::kStability, op.seq, -1);
   Guard([&] {
-    std::optional<collective::Outcome> outcome = engine_->EndFast(now);
-    stepped_ = !outcome;
-    if (!outcome) return;
+    const collective::Outcome* const ended = engine_->EndFast(now);
+    stepped_ = ended == nullptr;
+    if (stepped_) return;
+    collective::Outcome outcome = *ended;
     if (op.request.spec.in_place) std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
     ++counters_.fast;
-    DeliverNow(now, op.group, std::move(*outcome));
+    DeliverNow(now, op.group, std::move(outcome));
   });
 }
 

@@ -20,6 +20,7 @@ constexpr TimeNs kCrowdedPatienceNs = 200 * kMicrosecond;
 // And besides, for every byte of it.
 constexpr TimeNs kPatiencePerByteNs = 1;
 constexpr int kLooksAClock = 64;
+constexpr TimeNs kUnknownNs = -1;
 // Up to here frames cost more than a copy of what they would lend.
 constexpr uint64_t kCopiedBytesMax = 256 * 1024;
 
@@ -52,14 +53,15 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
   fast_ = op;  // its last one may be another thread's, and stopped
   driver_->StrikeBefore(op->seq);
   driver_->PublishFast(*op);
-  LookFast(op);
+  // What is short and finds the others there ends when it began, as far as a clock's price goes.
+  LookFast(op, op->send_bytes <= wire::kLaneInputMax ? now : kUnknownNs);
   return true;
 }
 
 // True: it is on the fast path no more.
-bool Job::Impl::LookFast(const OpPtr& op) {
+bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
   if (!driver_->LookFast(*op)) return false;
-  const TimeNs now = Now();
+  if (now == kUnknownNs) now = Now();
   driver_->EndFast(now, *op);
   Settle(now);
   fast_.reset();
@@ -73,7 +75,7 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
                                    : (crowded ? kCrowdedPatienceNs : kPatienceNs) +
                                          static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;
   for (int looks = 1; fast_ == op && driver_->in_fast(); ++looks) {
-    if (LookFast(op)) break;
+    if (LookFast(op, kUnknownNs)) break;
     if (patience == 0 || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
     if (crowded) {
       // Not with the lock: the progress thread would be woken at the end of every operation.

@@ -94,7 +94,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Op* FindOp(GroupKey group, Seq seq) override;
   void SendToCoordinator(const wire::Message& message) override;
   void OnStarted(const engine::Started& started) override;
-  void OnDelivered(GroupKey group, collective::Outcome outcome) override;
+  void OnDelivered(GroupKey group, collective::Outcome&& outcome) override;
   void OnStep(const engine::StepBegun& step) override;
   void OnNotice(const engine::Notice& notice) override;
   void OnViewChanged() override;
@@ -176,7 +176,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_fast.cc
   void LookUp(TimeNs now);
   bool StartFast(TimeNs now, const OpPtr& op);
-  bool LookFast(const OpPtr& op);
+  bool LookFast(const OpPtr& op, TimeNs now);
   void WaitFast(Lock& lock, const OpPtr& op, bool patient);
 
   // job_ops.cc
@@ -188,7 +188,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status CheckOverlap(std::span<const OpPtr> fresh) const;
   void NumberOps(GroupState& state, Seq end);
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
-  void FinishOp(const OpPtr& op, collective::Outcome outcome);
+  void FinishOp(const OpPtr& op, collective::Outcome&& outcome);
   void FinishAll(const Status& status);
   Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
 

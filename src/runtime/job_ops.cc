@@ -150,8 +150,10 @@ Status Job::Impl::CheckOverlap(std::span<const OpPtr> fresh) const {
   };
   for (size_t i = 0; i < fresh.size(); ++i) {
     bool bad = any_collides(*fresh[i], fresh.first(i));
-    for (const auto& [key, state] : groups_)
+    for (const auto& [key, state] : groups_) {
+      if (state.ops.empty() && state.unnumbered.empty()) continue;
       bad = bad || any_collides(*fresh[i], state.ops) || any_collides(*fresh[i], state.unnumbered);
+    }
     if (!bad) continue;
     return Status(Code::kArg, "recv",
                   "the buffers overlap those of an operation in flight, and one of the two writes");
@@ -257,7 +259,7 @@ Op* Job::Impl::FindOp(GroupKey group, Seq seq) {
   return place == state.ops.end() ? nullptr : place->get();
 }
 
-void Job::Impl::OnDelivered(GroupKey group, collective::Outcome outcome) {
+void Job::Impl::OnDelivered(GroupKey group, collective::Outcome&& outcome) {
   const Seq seq = outcome.seq;
   GroupState& state = groups_[group];
   ++ops_delivered_;
@@ -265,10 +267,11 @@ void Job::Impl::OnDelivered(GroupKey group, collective::Outcome outcome) {
   const auto place = PlaceOf(group, state, seq);
   if (place == state.ops.end()) return;  // a leaver's stand-in: nobody called it here
   FinishOp(*place, std::move(outcome));  // without memory it stays where it can be ended
+  if (place == state.ops.begin()) return state.ops.pop_front();
   state.ops.erase(place);
 }
 
-void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome outcome) {
+void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
   if (op->done.load(std::memory_order_relaxed)) return;
   outcome.tag = op->request.spec.tag;
   outcome.start_ns = op->start_ns;

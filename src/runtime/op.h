@@ -28,7 +28,7 @@ class Op {
   device::Gate* gate = nullptr;
   bool in_graph = false;
   bool holds = false;  // the resident kernel, see CloseGate
-  uint64_t step = 0;  // counts StepBegin; ops of one step share it
+  uint64_t step = 0;   // counts StepBegin; ops of one step share it
   std::atomic<bool> done{false};
   Status status;
   collective::Outcome outcome;

@@ -2,8 +2,8 @@
 // map read-only, and theirs, mapped here.
 //
 // Every word has one writer, the segment's owner (rule F1). A line and its input are written before
-// the line's tag, so whoever sees the tag sees them; up to 16 bytes of input lie in the line
-// itself, one cache line in all. A long input has a place of its own and is written piece by piece:
+// the line's tag, so whoever sees the tag sees them; up to 80 bytes of input lie in the line
+// itself, a pair of cache lines in all. A long input has a place of its own and is written piece by piece:
 // a word there says of which operation, and how much of it is there, so that others can begin to
 // read it; its line's tag comes when it is whole. Who freezes raises its flag and reads tags
 // afterwards; who delivers has read tags and inputs and reads flags afterwards. All four are
@@ -66,18 +66,20 @@ class LaneMemory {
   bool FlagUp(std::span<const int> segments, Epoch era) const;
 
  private:
-  static constexpr uint64_t kMagic = 0x32656e61'6c746661;
+  static constexpr uint64_t kMagic = 0x33656e61'6c746661;
   static constexpr size_t kGroupsMax = 4;
-  static constexpr size_t kInlineMax = 16;
+  static constexpr size_t kInlineMax = 80;
 
-  struct alignas(64) Line {
+  // Two of a processor's lines, since it fetches them in pairs: who reads an operation's is not to
+  // take along the one that the next is about to be written to.
+  struct alignas(128) Line {
     std::atomic<uint64_t> tag{0};  // seq + 1; written last
     std::atomic<uint64_t> attempt{0}, view{0}, digest{0};
     std::atomic<double> weight{0};
     std::atomic<uint64_t> complete_end{0};
     std::byte input[kInlineMax] = {};
   };
-  static_assert(sizeof(Line) == 64);
+  static_assert(sizeof(Line) == 128);
   struct alignas(64) Begun {        // of a long input
     std::atomic<uint64_t> word{0};  // seq + 1, how it is written, and how many bytes are there
   };
