@@ -63,20 +63,16 @@ bool Ask(uintptr_t begin, uintptr_t end) {
 bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
   static const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   if (begin == end) return true;
-  // To the last byte of a page or of its surroundings, not the one behind, as there may be none.
-  const uintptr_t first = begin & ~(page_bytes - 1), last = (end - 1) | (page_bytes - 1);
-  if (!is_small) return Ask(first, last);
-  if (t_memory.Holds(first, last)) return true;
-  // The next call's buffers are likely to lie near.
-  const uintptr_t around = begin & ~(kAroundBytes - 1),
-                  around_last = (end - 1) | (kAroundBytes - 1);
-  if (Ask(around, around_last)) {
-    t_memory.Add(around, around_last);
-    return true;
+  if (is_small && t_memory.Holds(begin, end - 1)) return true;
+  // The next call's buffers are likely to lie near: whole surroundings first.
+  uintptr_t unit = is_small ? kAroundBytes : page_bytes;
+  for (;; unit = std::max(unit / 8, page_bytes)) {
+    // To the last byte of one, not the one behind, as there may be none.
+    const uintptr_t first = begin & ~(unit - 1), last = (end - 1) | (unit - 1);
+    const bool there = Ask(first, last);
+    if (there && is_small) t_memory.Add(first, last);
+    if (there || unit == page_bytes) return there;
   }
-  if (!Ask(first, last)) return false;
-  t_memory.Add(first, last);
-  return true;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace ftar::api {
 
-inline constexpr int kRememberedCalls = 64;              // questions
+inline constexpr int kRememberedCalls = 256;              // questions
 inline constexpr uint64_t kRememberedBytes = 32 * 1024;  // of one question
 
 // False if some page of the range is not mapped. Costs one system call that looks at mappings only,

@@ -20,6 +20,8 @@ constexpr TimeNs kCrowdedPatienceNs = 200 * kMicrosecond;
 // And besides, for every byte of it.
 constexpr TimeNs kPatiencePerByteNs = 1;
 constexpr int kLooksAClock = 64;
+// Who comes at the same time is seen sooner without a break between two looks.
+constexpr int kEagerLooks = 16;
 constexpr TimeNs kUnknownNs = -1;
 // Up to here frames cost more than a copy of what they would lend.
 constexpr uint64_t kCopiedBytesMax = 256 * 1024;
@@ -82,7 +84,7 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
       lock.unlock();
       sched_yield();
       lock.lock();
-    } else {
+    } else if (looks > kEagerLooks) {
       Pause();
     }
     if ((crowded || looks % kLooksAClock == 0) && Now() - op->start_ns > patience) break;
