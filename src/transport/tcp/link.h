@@ -139,6 +139,7 @@ class TcpLink : public Link {
   void CancelNumbered(OutFrame* frame);
   template <typename Act>
   void Unplace(Act act);
+  std::byte* PlaceFor(const wire::FrameHeader& header);
   void Unstall();
   bool HasUnwritten() const;
   void Accept(Arrived frame, TimeNs now);

@@ -67,6 +67,19 @@ void TcpLink::Unplace(Act act) {
   }
 }
 
+// One arrival at a time has a place. A frame that is sent again while the path that it came by
+// first is thought lost only over there comes twice, and what the older one still brings has passed
+// no CRC.
+std::byte* TcpLink::PlaceFor(const wire::FrameHeader& header) {
+  Placer* const placer = device_->placer();
+  const uint64_t number = header.link_seq;
+  if (placer == nullptr || number < expected_ || ahead_.contains(number)) return nullptr;
+  const bool taken = std::any_of(slots_.begin(), slots_.end(), [number](const Slot& slot) {
+    return slot.stream != nullptr && slot.stream->Places(number);
+  });
+  return taken ? nullptr : placer->PlaceFor(peer_, header);
+}
+
 void TcpLink::CancelNumbered(OutFrame* frame) {
   frame->cookie = 0;
   if (frame->state != OutFrame::State::kAssigned) return Tombstone(frame);
@@ -347,6 +360,9 @@ void TcpLink::Accept(Arrived frame, TimeNs now) {
       ahead_bytes_ > std::max(kAheadBytesMax, 2 * device_->config().credit_bytes)) {
     return Fail({Code::kCorrupt, "the peer runs ahead of what it may send"});
   }
+  // Should it be on its way by another path as well, nothing of that lands any more.
+  Unplace([number](Stream& stream) { return stream.UnplaceNumber(number); });
+  if (state_ != State::kUp) return;
   if (number != expected_) {
     ahead_bytes_ += frame.payload().size();
     ahead_.emplace(number, std::move(frame));

@@ -130,6 +130,8 @@ bool Stream::Unplace(uint32_t group, uint64_t seq) {
   return !of_it || UnplaceAny();
 }
 
+bool Stream::UnplaceNumber(uint64_t number) { return !Places(number) || UnplaceAny(); }
+
 bool Stream::UnplaceAny() {
   if (!in_body_ || current_.placed == nullptr) return true;
   // Whoever asks does not want this frame any more: what has come of it need not come along.

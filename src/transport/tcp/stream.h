@@ -56,6 +56,11 @@ class Stream {
   // if there is none.
   bool Unplace(uint32_t group, uint64_t seq);
   bool UnplaceAny();
+  bool UnplaceNumber(uint64_t number);
+  // That frame of the link is arriving in the place that was given for it.
+  bool Places(uint64_t number) const {
+    return in_body_ && current_.placed != nullptr && current_.header.link_seq == number;
+  }
 
   // No part of a frame has come whose rest has not.
   bool between_frames() const { return !in_body_ && header_have_ == 0; }
