@@ -248,6 +248,7 @@ void Engine::Impl::TryInstall() {
 
 void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts) {
   assert(frozen_ && install.view.epoch == promised_);
+  if (!InPlace(install.view)) return;
   const collective::ViewPtr before = view_;
   view_ = std::make_shared<const wire::View>(install.view);
   base_ = nullptr;

@@ -151,6 +151,7 @@ class Engine::Impl {
   void DropProposal();
   void BecomeMember();
   void BeginLeaving();
+  bool InPlace(const wire::View& view);
   void InstallPlanned(const wire::View& view);
   const std::vector<MemberId>& Leavers();
   bool PassedBound(const wire::Bound& bound) const;

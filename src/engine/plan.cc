@@ -120,8 +120,19 @@ void Engine::Impl::OnPeer(MemberId, const wire::Announce& message) {
   if (view_ && message.view.epoch > view_->epoch) held_announces_.push_back(message);
 }
 
+// A view that does not have this member in its column is damaged or of somebody else. Whoever acted
+// on it would look for its own place among members of whom it is none.
+bool Engine::Impl::InPlace(const wire::View& view) {
+  const wire::ViewEntry* self = view.Find(config_.self.id);
+  if (self && self->card.shard == config_.self.shard) return true;
+  On(AbortSelf{Code::kCoordinator,
+               "the coordinator's view does not have this member in its place"});
+  return false;
+}
+
 void Engine::Impl::InstallPlanned(const wire::View& view) {
   assert(!frozen_);
+  if (!InPlace(view)) return;
   const collective::ViewPtr before = view_;
   base_ = view_;
   view_ = std::make_shared<const wire::View>(view);
