@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/crc32c.h"
 #include "transport/tcp/socket.h"
 #include "wire/codec.h"
 #include "wire/frame.h"
@@ -19,14 +20,25 @@ namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
 constexpr int kReadsMax = 16;  // bounds one Poll to 1 MiB
-constexpr size_t kPrefixBytes = 4;
+// Before each message. A view with a wrong byte in it may be well formed all the same, and TCP's
+// own sum lets some through.
+struct Prefix {
+  uint32_t size = 0;
+  uint32_t crc = 0;  // of size and message
+};
+
+uint32_t CrcOf(uint32_t size, std::span<const std::byte> message) {
+  return Crc32c(Crc32c(0, &size, sizeof size), message.data(), message.size());
+}
 
 void AppendPrefixed(const std::vector<std::byte>& bytes, std::vector<std::byte>* out) {
-  const auto size = static_cast<uint32_t>(bytes.size());
+  Prefix prefix;
+  prefix.size = static_cast<uint32_t>(bytes.size());
+  prefix.crc = CrcOf(prefix.size, bytes);
   const size_t at = out->size();
-  out->resize(at + kPrefixBytes + bytes.size());
-  std::memcpy(out->data() + at, &size, kPrefixBytes);
-  std::copy(bytes.begin(), bytes.end(), out->begin() + at + kPrefixBytes);
+  out->resize(at + sizeof prefix + bytes.size());
+  std::memcpy(out->data() + at, &prefix, sizeof prefix);
+  std::copy(bytes.begin(), bytes.end(), out->begin() + at + sizeof prefix);
 }
 
 }  // namespace
@@ -162,22 +174,27 @@ bool MessageStream::Read(TimeNs now, std::vector<wire::Message>* out) {
 
 bool MessageStream::TakeMessages(std::vector<wire::Message>* out) {
   if (state_ != State::kOpen) return true;
-  while (input_.size() - input_taken_ >= kPrefixBytes) {
-    uint32_t size = 0;
-    std::memcpy(&size, input_.data() + input_taken_, kPrefixBytes);
+  Prefix prefix;
+  while (input_.size() - input_taken_ >= sizeof prefix) {
+    std::memcpy(&prefix, input_.data() + input_taken_, sizeof prefix);
+    const uint32_t size = prefix.size;
     if (size > wire::kMessageBytesMax) {
       Close(Status(Code::kPeer, "a message of " + std::to_string(size) + " bytes is too long"));
       return false;
     }
-    if (input_.size() - input_taken_ - kPrefixBytes < size) break;
-    const std::byte* const begin = input_.data() + input_taken_ + kPrefixBytes;
+    if (input_.size() - input_taken_ - sizeof prefix < size) break;
+    const std::byte* const begin = input_.data() + input_taken_ + sizeof prefix;
+    if (CrcOf(size, {begin, size}) != prefix.crc) {
+      Close(Status(Code::kCorrupt, "a message of " + std::to_string(size) + " bytes came damaged"));
+      return false;
+    }
     Expected<wire::Message> message = wire::Decode({begin, size});
     if (!message.ok()) {
       Close(message.status());
       return false;
     }
     out->push_back(std::move(message.value()));
-    input_taken_ += kPrefixBytes + size;
+    input_taken_ += sizeof prefix + size;
   }
   input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(input_taken_));
   input_taken_ = 0;

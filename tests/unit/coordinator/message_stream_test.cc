@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "wire/codec.h"
 #include "wire/frame.h"
 
@@ -52,7 +53,9 @@ class RawPeer {
     EXPECT_EQ(send(fd_.get(), data, bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
   }
   void SayMessage(uint32_t size, const std::string& body) {
+    const uint32_t crc = Crc32c(Crc32c(0, &size, sizeof size), body.data(), body.size());
     Say(&size, sizeof size);
+    Say(&crc, sizeof crc);
     if (!body.empty()) Say(body.data(), body.size());
   }
   // Goes on with the handshake as far as it comes.
@@ -139,8 +142,9 @@ TEST_F(Stream, HalfAMessageIsNoMessage) {
   OpenShaken();
   const std::vector<std::byte> body = wire::Encode(Installed(9));
   const auto size = static_cast<uint32_t>(body.size());
-  std::vector<std::byte> bytes(sizeof size);
-  std::memcpy(bytes.data(), &size, sizeof size);
+  const uint32_t prefix[2] = {size, Crc32c(Crc32c(0, &size, sizeof size), body.data(), size)};
+  std::vector<std::byte> bytes(sizeof prefix);
+  std::memcpy(bytes.data(), prefix, sizeof prefix);
   bytes.insert(bytes.end(), body.begin(), body.end());
   for (size_t i = 0; i < bytes.size(); ++i) {
     EXPECT_TRUE(got_.empty()) << i << " of " << bytes.size() << " bytes";
@@ -174,6 +178,26 @@ TEST_F(Stream, GarbageAfterTheHandshakeCloses) {
     peer_->SayMessage(static_cast<uint32_t>(body.size()), body);
     stream_->Poll(0, &got_);
     ExpectClosed(Code::kPeer, "not well formed");
+  }
+}
+
+TEST_F(Stream, AMessageWithAWrongByteIsNotBelieved) {
+  wire::View view;
+  view.epoch = view.era = 9;
+  view.entries.resize(3);
+  const std::vector<std::byte> body = wire::Encode(wire::Install{view, {}});
+  const auto size = static_cast<uint32_t>(body.size());
+  const uint32_t crc = Crc32c(Crc32c(0, &size, sizeof size), body.data(), body.size());
+  for (size_t at = 0; at < body.size(); ++at) {
+    std::vector<std::byte> damaged = body;
+    damaged[at] ^= std::byte{0x54};
+    OpenShaken();
+    peer_->Say(&size, sizeof size);
+    peer_->Say(&crc, sizeof crc);
+    peer_->Say(damaged.data(), damaged.size());
+    stream_->Poll(0, &got_);
+    EXPECT_TRUE(got_.empty());
+    ExpectClosed(Code::kCorrupt, "came damaged");
   }
 }
 
