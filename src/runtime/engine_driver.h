@@ -16,11 +16,11 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/recent_set.h"
 #include "base/slot_table.h"
 #include "engine/engine.h"
 #include "reduce/types.h"
@@ -318,7 +318,7 @@ class EngineDriver final : public transport::Placer {
   uint64_t silent_number_ = 0;
   TimeNs polled_ns_ = 0;
   std::unordered_map<MemberId, Peer> peers_;
-  std::unordered_set<MemberId> revoked_;
+  RecentSet<MemberId> revoked_{transport::kRevokedKept};
   SlotTable<Inbound> inbound_;
   std::vector<Saved> saved_;
   std::map<std::pair<GroupKey, uint64_t>, Staging> staging_;  // each group counts its own

@@ -202,7 +202,7 @@ bool EngineDriver::HasFlights(GroupKey group, Seq seq) const {
 }
 
 std::byte* EngineDriver::PlaceFor(MemberId from, const wire::FrameHeader& header) {
-  if (broken_ || failed_ || dropping_ || revoked_.contains(from)) return nullptr;
+  if (broken_ || failed_ || dropping_ || revoked_.Contains(from)) return nullptr;
   const std::optional<BufferRef> landing = engine_->LandingOf(from, header);
   if (!landing || InDeviceMemory(header.group, *landing)) return nullptr;
   const std::pair<GroupKey, Seq> op{header.group, header.seq};
@@ -234,7 +234,7 @@ void EngineDriver::FinishSends(GroupKey group, Seq seq) {
 // What the revoked peer has sent whole and checksummed may still be needed by what runs; its memory
 // is about to go.
 void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
-  revoked_.insert(peer);
+  revoked_.Add(peer);
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     if (flights_[slot].used && flights_[slot].to == peer) EndFlightAt(now, slot);
   }

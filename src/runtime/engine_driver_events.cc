@@ -45,7 +45,7 @@ bool EngineDriver::LookAtLane(TimeNs now) {
 }
 
 void EngineDriver::OnCompletion(TimeNs now, Device& device, Completion& completion) {
-  if (revoked_.contains(completion.peer)) return;
+  if (revoked_.Contains(completion.peer)) return;
   switch (completion.kind) {
     case Completion::Kind::kUp:
     case Completion::Kind::kAccepted: return OnLinkUp(now, device, completion);
@@ -165,7 +165,7 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
 
 // Devices are in order of preference: shared memory inside a host, tcp everywhere.
 void EngineDriver::ConnectPeer(TimeNs now, const wire::MemberCard& card) {
-  if (revoked_.contains(card.id) || dropping_) return;
+  if (revoked_.Contains(card.id) || dropping_) return;
   Peer& peer = peers_[card.id];
   peer.card = card;
   if (peer.link != nullptr) return;

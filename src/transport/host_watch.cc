@@ -39,13 +39,13 @@ Status HostWatch::Ensure() {
 }
 
 void HostWatch::Watch(MemberId peer, const std::string& name, TimeNs now) {
-  if (Watches(peer) || forgotten_.contains(peer)) return;
+  if (Watches(peer) || forgotten_.Contains(peer)) return;
   auto offer = MakeOffer(peer);
   if (offer.ok()) exchange_->Dial(peer, name, std::move(*offer), now);
 }
 
 void HostWatch::Forget(MemberId peer) {
-  forgotten_.insert(peer);
+  forgotten_.Add(peer);
   if (watch_ != nullptr) watch_->Remove(peer);
 }
 
@@ -54,14 +54,14 @@ void HostWatch::Poll(TimeNs now, bool ready, std::vector<MemberId>* exited) {
     std::vector<LocalExchange::Result> results;
     const auto answer = [this](MemberId peer,
                                LocalExchange::Message message) -> Expected<LocalExchange::Message> {
-      if (forgotten_.contains(peer)) return Status(Code::kPeer, "this member was dropped");
+      if (forgotten_.Contains(peer)) return Status(Code::kPeer, "this member was dropped");
       FTAR_RETURN_IF_ERROR(Ensure());
       FTAR_RETURN_IF_ERROR(Take(peer, std::move(message)));
       return MakeOffer(peer);
     };
     exchange_->Poll(now, answer, &results);
     for (LocalExchange::Result& result : results) {
-      if (result.ticket == 0 || !result.status.ok() || forgotten_.contains(result.peer)) continue;
+      if (result.ticket == 0 || !result.status.ok() || forgotten_.Contains(result.peer)) continue;
       // Without a proper answer there is no proof of this peer's death, as with a peer on another
       // host.
       static_cast<void>(Take(result.peer, std::move(result.message)));

@@ -9,9 +9,9 @@
 
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "base/recent_set.h"
 #include "transport/local_exchange.h"
 #include "transport/watch.h"
 
@@ -51,7 +51,7 @@ class HostWatch {
   UniqueFd epoll_;
   std::unique_ptr<LocalExchange> exchange_;
   std::unique_ptr<ProcessWatch> watch_;  // made for the first peer, since it is a thread
-  std::unordered_set<MemberId> forgotten_;
+  RecentSet<MemberId> forgotten_{kRevokedKept};
 };
 
 }  // namespace ftar::transport

@@ -36,6 +36,11 @@ class ExportedMemory;
 class LaneMemory;
 class Link;
 
+// How many of those who were dropped are remembered. A job that lives long drops more and more, and
+// one that comes back behind so many others is as much a stranger as anybody: what it sends is of an
+// era that is over (F2), and the coordinator turns it away.
+inline constexpr size_t kRevokedKept = 512;
+
 struct Completion {
   enum class Kind {
     kUp,  // the link to `peer` is ready in both directions (also after a path came back: `text`
@@ -177,7 +182,8 @@ class Device {
   // a live link is ignored.
   virtual Link* Connect(const wire::MemberCard& peer, TimeNs now) = 0;
   // Forgets the peer now and for good: nothing of it is delivered afterwards, its memory is
-  // unmapped, later dials from it are refused. Outstanding tokens die with it.
+  // unmapped, later dials from it are refused while it is among the last kRevokedKept. Outstanding
+  // tokens die with it.
   virtual void Revoke(MemberId peer) = 0;
   virtual Link* Find(MemberId peer) = 0;
 

@@ -93,7 +93,7 @@ Link* ShmDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
     return link;
   link->Open(true, FindAddress(peer.addresses, "shm"),
              now + std::max(config_.path_retry_ns, config_.handshake_timeout_ns));
-  if (revoked_.contains(peer.id)) {
+  if (revoked_.Contains(peer.id)) {
     link->Fail({Code::kPeer, "member " + ToString(peer.id) + " was dropped here for good"});
   } else {
     link->dial_at = kNever;
@@ -104,7 +104,7 @@ Link* ShmDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
 }
 
 void ShmDevice::Revoke(MemberId peer) {
-  revoked_.insert(peer);
+  revoked_.Add(peer);
   std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
   const auto it = links_.find(peer);
   if (it == links_.end()) return;
@@ -227,7 +227,7 @@ void ShmDevice::Dial(ShmLink* link, TimeNs now) {
 
 // A proven peer dials us.
 Expected<LocalExchange::Message> ShmDevice::Answer(MemberId peer, LocalExchange::Message message) {
-  if (revoked_.contains(peer) || peer == config_.self)
+  if (revoked_.Contains(peer) || peer == config_.self)
     return Status(Code::kPeer, "this member was dropped");
   auto offer = Channel::ParseOffer(message);
   if (!offer.ok()) return offer.status();

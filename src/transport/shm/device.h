@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "base/recent_set.h"
 #include "transport/local_exchange.h"
 #include "transport/shm/link.h"
 #include "transport/transport.h"
@@ -89,7 +89,7 @@ class ShmDevice : public Device {
   std::unique_ptr<ProcessWatch> watch_;
   std::unordered_map<MemberId, std::unique_ptr<ShmLink>> links_;
   std::vector<ShmLink*> up_;
-  std::unordered_set<MemberId> revoked_;
+  RecentSet<MemberId> revoked_{kRevokedKept};
   std::unordered_map<uint64_t, Source> sources_;
   std::vector<Completion> events_;
   std::vector<MemberId> exited_;  // scratch

@@ -110,7 +110,7 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
   link->Open(true, RandomId(), config_.tcp_streams, now);
   deadline_ = now;  // the first dials
   auto address = ParseAddress(FindAddress(peer.addresses, "tcp"));
-  if (revoked_.contains(peer.id)) {
+  if (revoked_.Contains(peer.id)) {
     link->Fail({Code::kPeer, "member " + ToString(peer.id) + " was dropped here for good"});
   } else if (!address.ok()) {
     link->Fail(address.status());
@@ -127,7 +127,7 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
 }
 
 void TcpDevice::Revoke(MemberId peer) {
-  revoked_.insert(peer);
+  revoked_.Add(peer);
   if (host_watch_ != nullptr) host_watch_->Forget(peer);
   const auto it = links_.find(peer);
   std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });

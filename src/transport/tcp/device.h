@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "base/recent_set.h"
 #include "transport/host_watch.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/link.h"
@@ -107,7 +107,7 @@ class TcpDevice : public Device {
   std::string advertised_;  // "host:port"
   UniqueFd spare_;  // closed for a moment to refuse connections when descriptors have run out
   std::unordered_map<MemberId, std::unique_ptr<TcpLink>> links_;
-  std::unordered_set<MemberId> revoked_;
+  RecentSet<MemberId> revoked_{kRevokedKept};
   std::unordered_map<uint64_t, Source> sources_;
   std::map<uint64_t, std::unique_ptr<Handshake>> handshakes_;  // in order of age
   std::vector<TcpLink*> dirty_, flushing_;

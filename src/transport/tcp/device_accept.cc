@@ -124,7 +124,7 @@ void TcpDevice::OnGreeted(Handshake* handshake, TimeNs now) {
 Verdict TcpDevice::Judge(Handshake* handshake, TimeNs now, TcpLink** link) {
   const MemberId peer = handshake->peer();
   const LinkHello& hello = handshake->hello();
-  if (revoked_.contains(peer) || peer == config_.self) return Verdict::kRevoked;
+  if (revoked_.Contains(peer) || peer == config_.self) return Verdict::kRevoked;
   auto& entry = links_[peer];
   if (entry == nullptr) entry = std::make_unique<TcpLink>(this, peer);
   TcpLink* known = entry.get();
