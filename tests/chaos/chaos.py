@@ -2,7 +2,7 @@
 """Chaos on real processes: members of one job in network namespaces, struck by faults that a seed draws, and every record
 compared at the end. Needs root for the namespaces; without it says so and ends with 77.
 
-    chaos.py TOOLS [--faults N] [--seed S] [--transport tcp|shm|mixed] [--steps 0|1] [--report FILE] [--only KIND,..] [--keep]
+    chaos.py TOOLS [--faults N] [--seed S] [--transport tcp|shm|mixed] [--steps 0|1] [--steady 0|1] [--report FILE] [--only KIND,..] [--keep]
 
 The master is process 1 of its own namespaces (processes, mounts, network): whatever ends it ends all the others.
 """
@@ -31,6 +31,7 @@ HOST_OF = {"shm": [0] * REPLICAS}
 SPREAD = [0, 0, 1, 1, 2, 3]  # replica -> host
 HANG_S = 10.0  # of healthy time without an outcome
 SETTLE_S, LEAVE_S = 30.0, 20.0
+REST_FAULTS, REST_S = 50, 2.5  # so often all come to rest and are measured; until all links are up and malloc has been trimmed
 JOINING, IN = 1, 2
 
 
@@ -68,6 +69,10 @@ class Member:
 
     def step(self):
         return struct.unpack_from("q", self.page, 24)[0]
+
+    def heap(self):
+        """Bytes in use, and which of its lives."""
+        return struct.unpack_from("q", self.page, 48)[0], (self.number, struct.unpack_from("q", self.page, 16)[0])
 
     def leave(self, step, end):
         struct.pack_into("qq", self.page, 32, step, end)
@@ -135,7 +140,7 @@ class Run:
                           "FTAR_TRANSPORT": "auto" if options.transport == "mixed" else options.transport,
                           "FTAR_JOIN_TIMEOUT": "5s"}
         self.work = {"steps": options.steps, "window": 4, "small": 600, "large": 40000, "pause_us": 5000}
-        self.events, self.faults, self.samples, self.errors = [], [], [], []
+        self.events, self.faults, self.samples, self.rests, self.errors = [], [], [], [], []
         self.trouble, self.troubled_hosts = {}, set()
         self.coordinator = Coordinator(self, home)
         self.members = [Member(self, r, s, self.hosts[h]) for r, h in enumerate(places) for s in range(SHARDS)]
@@ -194,7 +199,7 @@ class Run:
 
     def strike(self):
         kinds = {k: v for k, v in faults.KINDS.items() if (len(self.hosts) > 1 or k not in faults.HOSTS) and
-                 (not self.options.only or k in self.options.only)}
+                 (not self.options.only or k in self.options.only) and not (self.options.steady and "coordinator" in k)}
         kind = self.dice.choices(list(kinds), [share for share, _ in kinds.values()])[0]
         began = time.monotonic_ns()
         strike = kinds[kind][1](self)
@@ -243,11 +248,26 @@ class Run:
         return any(error.startswith("hang") for error in self.errors)
 
     def sample(self):
-        self.samples.append([m.process.footprint() for m in self.replica(0)])
+        if all(m.process.alive() for m in self.replica(0)):
+            self.samples.append([m.process.footprint() for m in self.replica(0)])
+
+    def together(self, seconds):
+        """All come to rest and together, if they do in that time."""
+        deadline = time.monotonic() + seconds
+        self.turn(lambda: not self.events and self.whole() or time.monotonic() > deadline, False)
+        return self.whole()
+
+    def rest(self):
+        """How much the first replica's processes hold can be compared when all are there, and nothing else."""
+        if not self.together(SETTLE_S):
+            return
+        deadline = time.monotonic() + REST_S
+        if self.turn(lambda: time.monotonic() > deadline, False) and self.whole():
+            self.rests.append([(*m.heap(), m.process.footprint()[1], len(self.faults)) for m in self.replica(0)])
 
     def turn(self, until, strikes):
         """Time passes until a condition holds; strikes on the way or not. False: hung, or told to stop."""
-        last = sampled = told = time.monotonic()
+        last = sampled = time.monotonic()
         following = last
         while not until() and not self.stop and not self.hung():
             time.sleep(0.004)
@@ -261,22 +281,20 @@ class Run:
             if now - sampled > 1:
                 self.sample()
                 sampled = now
-            if now - told > 20:
-                told = now
-                print(f"  {len(self.faults)} faults", flush=True)
         return not self.stop and not self.hung()
 
     def whole(self):
         return all(m.joined() for m in self.members)
 
     def run(self):
-        deadline = time.monotonic() + SETTLE_S
-        self.turn(lambda: self.whole() or time.monotonic() > deadline, False)
-        if not self.whole():
+        if not self.together(SETTLE_S):
             self.errors.append("hang: not all joined at the start")
         began = time.monotonic()
-        if not self.hung():
-            self.turn(lambda: len(self.faults) >= self.options.faults, True)
+        while not self.hung() and not self.stop and len(self.faults) < self.options.faults:
+            goal = min(len(self.faults) + REST_FAULTS, self.options.faults)
+            if self.turn(lambda goal=goal: len(self.faults) >= goal, True):
+                self.rest()
+            print(f"  {len(self.faults)} faults", flush=True)
         seconds = time.monotonic() - began
         if not self.hung() and not self.stop:
             self.finish()
@@ -286,9 +304,7 @@ class Run:
 
     def finish(self):
         """All come to rest and together, then all leave at once."""
-        deadline = time.monotonic() + SETTLE_S
-        self.turn(lambda: not self.events and self.whole() or time.monotonic() > deadline, False)
-        if not self.whole():
+        if not self.together(SETTLE_S):
             self.errors.append("hang: not all are together again after the last fault: " +
                                ", ".join(m.name for m in self.members if not m.joined()))
             return
@@ -331,7 +347,7 @@ def inside(options):
     seconds = run.run()
     run.end()
     with open(folder + "/samples", "w", encoding="ascii") as file:
-        json.dump(run.samples, file)
+        json.dump({"samples": run.samples, "rests": run.rests}, file)
     result = check.check(folder)
     result["errors"] = run.errors + result["errors"] + (["stopped by a signal"] if run.stop else [])
     result["seconds"], result["options"] = seconds, vars(options)
@@ -352,6 +368,7 @@ def parse():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--transport", choices=("tcp", "shm", "mixed"), default="mixed")
     parser.add_argument("--steps", type=int, choices=(0, 1), default=1)
+    parser.add_argument("--steady", type=int, choices=(0, 1), default=0, help="spare the coordinator, so that the job is one to the end")
     parser.add_argument("--timeout", type=int, default=300, help="of the members, in ms")
     parser.add_argument("--log", default="info")
     parser.add_argument("--only", type=lambda text: text.split(";"), default=[], help="kinds of fault, by semicolons")

@@ -12,7 +12,11 @@ import sys
 LOST, LINK_DOWN, VIEW = 3, 6, 0
 OUT = ("FTAR_ERR_EVICTED", "FTAR_ERR_ABORTED", "FTAR_ERR_LEFT", "FTAR_ERR_MEMORY")  # this member alone is out
 AGREED = ("FTAR_OK", "FTAR_ERR_MISMATCH", "FTAR_ERR_ABSENT")
-DESCRIPTORS_MORE, MEMORY_MORE = 12, 1.05
+DESCRIPTORS_MORE = 12
+# What a member remembers is bounded (outcomes, views, events, whom it has dropped), and some four hundred faults fill it. From then on
+# it holds as much at each rest.
+FILLING_FAULTS, RESTS_MIN = 450, 8
+HEAP_PER_FAULT, RESIDENT_PER_FAULT = 100, 2048  # bytes
 PATIENCE_NS = 5_000_000_000
 ERRORS_SHOWN = 20
 
@@ -186,14 +190,34 @@ def stalls(checker):
 
 
 def flat(samples):
-    """Medians of the second and of the last quarter of descriptors and KiB of the processes that live longest."""
-    out, quarter = [], len(samples) // 4
+    """Medians of the second and of the last quarter of the descriptors of the processes that live longest."""
+    quarter = len(samples) // 4
     if quarter < 15:  # too short to tell
-        return out
-    for process in range(len(samples[0])):
-        for what in (0, 1):
-            series = [sample[process][what] for sample in samples]
-            out.append([quantile(series[quarter:2 * quarter], 0.5), quantile(series[-quarter:], 0.5)])
+        return []
+    every = [[sample[process][0] for sample in samples] for process in range(len(samples[0]))]
+    return [[quantile(series[quarter:2 * quarter], 0.5), quantile(series[-quarter:], 0.5)] for series in every]
+
+
+def slope(points):
+    """The middle one of the slopes between any two points (Theil and Sen): a few that lie far off do not matter."""
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for at, a in enumerate(points) for b in points[at + 1:] if b[0] > a[0]]
+    return quantile(slopes, 0.5)
+
+
+def growth(rests):
+    """Of each process that lives longest: bytes of the heap, and of memory that is its own, that a fault costs for good. Nothing of one
+    whose longest life is too short to tell: a member that is evicted begins anew with nothing."""
+    out = []
+    for process in range(len(rests[0]) if rests else 0):
+        lives = collections.defaultdict(list)
+        for rest in rests:
+            heap, life, resident, fault = rest[process]
+            lives[tuple(life)].append((fault, heap, 1024 * resident))
+        filled = [[point for point in points if point[0] >= points[0][0] + FILLING_FAULTS] for points in lives.values()]
+        points = max(filled, key=len)
+        if len(points) >= RESTS_MIN and points[0][1] > 0:
+            out.append([slope([(fault, heap) for fault, heap, _ in points]), slope([(fault, own) for fault, _, own in points]),
+                        points[-1][1]])
     return out
 
 
@@ -207,15 +231,19 @@ def check(folder):
     with open(os.path.join(folder, "faults"), encoding="ascii") as file:
         struck = [json.loads(line) for line in file]
     with open(os.path.join(folder, "samples"), encoding="ascii") as file:
-        footprints = flat(json.load(file))
-    for number, (early, late) in enumerate(footprints):
-        if number % 2 == 0 and late > early + DESCRIPTORS_MORE or number % 2 == 1 and late > early * MEMORY_MORE:
-            checker.say("leak", f"{'descriptors' if number % 2 == 0 else 'KiB'} of a process grow from {early} to {late}")
+        measured = json.load(file)
+    footprints, grown = flat(measured["samples"]), growth(measured["rests"])
+    for early, late in footprints:
+        if late > early + DESCRIPTORS_MORE:
+            checker.say("leak", f"descriptors of a process grow from {early} to {late}")
+    for heap, resident, _ in grown:
+        if heap > HEAP_PER_FAULT or resident > RESIDENT_PER_FAULT:
+            checker.say("leak", f"a process keeps {heap:.0f} bytes of its heap a fault, and grows by {resident:.0f}")
     return {"faults": len(struck), "kinds": collections.Counter(f["kind"] for f in struck), "errors": checker.errors,
             "operations": len(checker.verdicts), "outcomes": checker.outcomes, "compared": checker.compared,
             "incarnations": len(checker.incarnations), "statuses": checker.statuses, "times": times_of(checker, struck),
             "refusals": {" ".join(k): v for k, v in checker.refusals.items()}, "stalls_ms": stalls(checker),
-            "footprints": footprints}
+            "footprints": footprints, "growth": grown}
 
 
 def merge(results):
@@ -224,7 +252,7 @@ def merge(results):
     for more in results[1:]:
         for key in ("faults", "operations", "outcomes", "compared", "incarnations", "seconds"):
             out[key] += more[key]
-        for key in ("errors", "footprints"):
+        for key in ("errors", "footprints", "growth"):
             out[key] += more[key]
         for key in ("kinds", "statuses", "refusals"):
             out[key] = collections.Counter(out[key]) + collections.Counter(more[key])
@@ -261,8 +289,10 @@ def tell(result):
               "outcomes by status: " + ", ".join(f"{k} {v}" for k, v in sorted(result["statuses"].items())),
               "calls that did not succeed: " + ", ".join(f"{k} {v}" for k, v in sorted(result["refusals"].items())),
               "longest pauses of the replica that is never struck: " + ", ".join(f"{v:.0f}" for v in result["stalls_ms"]) + " ms",
-              "descriptors and KiB of its processes, second and last quarter: " +
-              ", ".join(f"{a} to {b}" for a, b in result["footprints"])]
+              "descriptors of its processes, second and last quarter: " +
+              ", ".join(f"{a} to {b}" for a, b in result["footprints"]),
+              "bytes that they hold at rest, more with each fault: " +
+              ", ".join(f"{heap:+.0f} of {all_of} (resident {resident:+.0f})" for heap, resident, all_of in result["growth"])]
     return "\n".join(lines + result["errors"][:ERRORS_SHOWN] + ["chaos: " + line(result)])
 
 

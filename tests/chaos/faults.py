@@ -124,7 +124,7 @@ def corrupt(run):
     if host is None:
         return None
     offset = 8 * run.dice.randrange(32, 500)
-    host.rule("in", f"tcp sport != 7000 tcp dport != 7000 meta length > 600 numgen random mod {run.dice.choice([3, 20, 100])} 0 "
+    host.rule("in", f"meta l4proto tcp meta length > 600 numgen random mod {run.dice.choice([3, 20, 100])} 0 "
                     f"@th,{offset},8 set {run.dice.randrange(256)}")
     return run.troubled_host(host, run.dice.uniform(0.05, 0.5), host.heal, False)
 

@@ -27,6 +27,7 @@
 #include <new>
 #include <thread>
 
+#include "tests/chaos/heap.h"
 #include "tests/chaos/record.h"
 
 namespace chaos {
@@ -215,6 +216,7 @@ class Life {
     // one thread is a deadlock of the program's own.
     if (steps && !Open(job, "b", self, 1, "large", &lanes)) return;
     for (;;) {
+      FetchEvents(job);
       if (!steps) page_->step = static_cast<int64_t>(lanes[0].group.Info().next_seq);
       if (steps && !Step(job)) return;
       if (page_->leave_at > 0 && page_->step >= page_->leave_at) break;
@@ -228,6 +230,13 @@ class Life {
   }
 
  private:
+  // The handler has written them down; what nobody fetches is kept for long.
+  static void FetchEvents(const ftar::Job& job) {
+    ftarEvent event{};
+    event.size = sizeof event;
+    while (ftarJobNextEvent(job.get(), &event, 0) == FTAR_OK) {
+    }
+  }
   static std::string Hex(uint64_t number) {
     char text[20];
     snprintf(text, sizeof text, "%" PRIx64, number);
@@ -299,20 +308,23 @@ void OneLife(const Options& options, Record* record, Page* page) {
 
 // Signals come to this thread alone. Between them it has malloc give back what is free: a process
 // that looks after its memory for long is as large as what it needs, not as what it once needed.
-void Listen(const sigset_t& signals, const std::string& dump) {
+void Listen(const sigset_t& signals, const std::string& dump, Page* page) {
   const timespec pause{1, 0};
   for (;;) {
     const bool asked = sigtimedwait(&signals, nullptr, &pause) > 0;
     const ftarJob_t job = current;
     if (asked && job != nullptr) ftarJobDump(job, dump.c_str());
-    if (!asked) malloc_trim(0);
+    if (asked) continue;
+    malloc_trim(0);
+    page->heap_bytes = HeapBytes();
   }
 }
 
-int Main(const Options& options) {
+int Main(const Options& options, const sigset_t& signals) {
   Record record;
   Page* page = MapPage(options.at("page"));
   if (page == nullptr || !record.Open(options.at("record"))) return 2;
+  std::thread([=] { Listen(signals, options.at("dump"), page); }).detach();
   while (page->end == 0) {
     try {
       OneLife(options, &record, page);
@@ -339,6 +351,5 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGUSR2);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::thread([signals, dump = options["dump"]] { chaos::Listen(signals, dump); }).detach();
-  return chaos::Main(options);
+  return chaos::Main(options, signals);
 }

@@ -36,6 +36,7 @@ enum State : int64_t { kJoining = 1, kIn = 2, kLeaving = 3, kOut = 4 };
 struct Page {
   std::atomic<int64_t> progress_ns, state, incarnations, step;
   std::atomic<int64_t> leave_at, end;  // 0: not; `end`: and do not come back
+  std::atomic<int64_t> heap_bytes;     // in use, a second ago at most
 };
 Page* MapPage(const std::string& path);
 
