@@ -39,7 +39,7 @@ class Link;
 // How many of those who were dropped are remembered. A job that lives long drops more and more, and
 // one that comes back behind so many others is as much a stranger as anybody: what it sends is of an
 // era that is over (F2), and the coordinator turns it away.
-inline constexpr size_t kRevokedKept = 512;
+inline constexpr size_t kRevokedKept = 256;
 
 struct Completion {
   enum class Kind {
