@@ -16,7 +16,7 @@ DESCRIPTORS_MORE = 12
 # What a member remembers is bounded (outcomes, views, events, whom it has dropped), and some four hundred faults fill it. From then on
 # it holds as much at each rest.
 FILLING_FAULTS, RESTS_MIN = 450, 8
-HEAP_PER_FAULT, RESIDENT_PER_FAULT = 100, 2048  # bytes
+HEAP_PER_FAULT, RESIDENT_PER_FAULT = 150, 2048  # bytes
 PATIENCE_NS = 5_000_000_000
 ERRORS_SHOWN = 20
 
