@@ -35,6 +35,7 @@
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
   X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
   X(kWeightForgotten, "V7", "keeps a piece for the retry, but not the weight that came with it") \
+  X(kSegmentlessUntold, "V7", "tells no weights to who has no segment of a reduce-scatter") \
   X(kLeaverCounts, "V7", "lets a leaver's stand-in take part with weight 1") \
   X(kStrictSalvaged, "V8", "salvages operations of a step that asked for one participant set") \
   X(kStatusOutlivesPrepare, "V10", "decides from statuses that were given for an older Prepare") \

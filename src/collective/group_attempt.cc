@@ -210,6 +210,34 @@ void GroupMachine::PlaceInAttempt(Op& op) {
     chunk.raws_missing = static_cast<uint32_t>(chunk.role.raw_from.size());
     if (chunk.role.lands) ++op.needed;
   }
+  if (op.spec.kind == plan::Kind::kReduceScatter) TellSegmentless(op);
+}
+
+// V7: no input and no result comes to who has no segment of a reduce-scatter. It hears the weights,
+// and whether there is a result, by a final chunk without bytes: the first whose owner is here.
+void GroupMachine::TellSegmentless(Op& op) {
+  int teller = -1;
+  uint32_t told = 0;
+  std::vector<bool> owns(op.members.size());
+  for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
+    const int owner = OwnerOfChunk(op, op.chunks[c].geometry);
+    if (owner < 0) continue;
+    owns[owner] = true;
+    if (teller < 0) teller = owner, told = c;
+  }
+  if (teller < 0 || FTAR_MUTANT(kSegmentlessUntold)) return;
+  plan::Role& role = op.chunks[told].role;
+  for (int i = 0; i < static_cast<int>(owns.size()); ++i) {
+    if (!owns[i] && op.me == teller) role.final_to.push_back(i);
+  }
+  if (owns[op.me]) return;
+  role.lands = true;
+  role.final_from = teller;
+  ++op.needed;
+}
+
+bool GroupMachine::HoldsBytes(const Op& op, const ChunkState& chunk) {
+  return chunk.is_final && (op.spec.kind != plan::Kind::kReduceScatter || chunk.role.makes_final);
 }
 
 void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin) {
@@ -361,7 +389,8 @@ void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
   if (!Ready(to)) return;  // OnCredit sends what is final by then
   wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kFinal, chunk);
   BufferRef payload = FinalOf(op, chunk);
-  if (op.chunks[chunk].empty) {
+  // To others than the owner a reduce-scatter tells weights alone.
+  if (op.chunks[chunk].empty || op.spec.kind == plan::Kind::kReduceScatter) {
     header.flags |= op.absent ? wire::kFrameAbsent : wire::kFrameWeightless;
     payload = {};
   }

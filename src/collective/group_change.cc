@@ -69,7 +69,7 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     entry.chunks = static_cast<uint32_t>(op.chunks.size());
     entry.final_chunks.assign((op.chunks.size() + 63) / 64, 0);
     for (size_t c = 0; c < op.chunks.size(); ++c) {
-      if (op.chunks[c].is_final) entry.final_chunks[c / 64] |= uint64_t{1} << (c % 64);
+      if (HoldsBytes(op, op.chunks[c])) entry.final_chunks[c / 64] |= uint64_t{1} << (c % 64);
     }
     entry.signature = op.signature;
     entry.weight = op.spec.weight;

@@ -10,13 +10,17 @@
 namespace ftar::collective {
 namespace {
 
-// A broadcast's members but its root, and those who have no segment of an all-gather: they send no
-// weight, so each counts once, whatever it says of itself.
-bool ListensOnly(const OpSpec& spec, MemberId member) {
+// A broadcast's members but its root, those who have no segment of an all-gather, and all of a
+// reduce-scatter whose segments' owners are gone: they send no weight, so each counts once,
+// whatever it says of itself.
+bool ListensOnly(const OpSpec& spec, const std::vector<MemberId>& members, MemberId member) {
   if (spec.kind == plan::Kind::kBroadcast) return member != spec.root;
   const std::vector<MemberId>& owners = spec.layout_members;
-  return spec.kind == plan::Kind::kAllGather && !owners.empty() &&
-         std::find(owners.begin(), owners.end(), member) == owners.end();
+  const auto owns = [&owners](MemberId id) {
+    return std::ranges::find(owners, id) != owners.end();
+  };
+  if (spec.kind == plan::Kind::kReduceScatter) return std::ranges::none_of(members, owns);
+  return spec.kind == plan::Kind::kAllGather && !owners.empty() && !owns(member);
 }
 
 }  // namespace
@@ -196,7 +200,7 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
         entry, end, [&](const wire::ViewEntry& one) { return one.card.id == op.members[i]; });
     const bool found = at != end;
     if (found) entry = at;
-    const bool listens = ListensOnly(op.spec, op.members[i]);
+    const bool listens = ListensOnly(op.spec, op.members, op.members[i]);
     const double weight = listens || std::isnan(op.weights[i]) ? 1 : op.weights[i];
     outcome.members.push_back({op.members[i], static_cast<int32_t>(i),
                                found ? at->card.replica : -1, found ? at->card.shard : -1, weight});

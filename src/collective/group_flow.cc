@@ -189,6 +189,10 @@ void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int positi
     op.absent = chunk.empty = true;
     return FinishWork(now, op, ref);
   }
+  if (op.spec.kind == plan::Kind::kReduceScatter) {  // weights alone (TellSegmentless)
+    chunk.empty = true;
+    return FinishWork(now, op, ref);
+  }
   Work work;
   work.dst = output;
   if (frame.header.flags & wire::kFrameWeightless) {

@@ -264,6 +264,8 @@ class GroupMachine {
                                   std::vector<MemberId> used = {}) const;
   void BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin);
   void PlaceInAttempt(Op& op);
+  void TellSegmentless(Op& op);
+  static bool HoldsBytes(const Op& op, const ChunkState& chunk);
   struct KeptRaw {
     uint32_t chunk;
     MemberId from;

@@ -87,6 +87,7 @@ void World::DrainSeat(Seat& seat) {
     }
     if (ambushes_left_ > 0) Ambush(*message);
     if (fades_left_ > 0) Fade(*message);
+    if (plan_strikes_left_ > 0) StrikePlan(*message);
     if (stray_ && std::holds_alternative<wire::Install>(*message))
       After(later_.Between(0, 3 * weather_.delay_max_us * kMicrosecond), [this] { Abandon(); });
   }
@@ -231,6 +232,7 @@ void World::ToCoordinator(Node& node, wire::Message message) {
       director_->SawMessage(Moment::Verb::kHears, nullptr, NodeOf(conn), *held);
   });
   if (director_) director_->SawMessage(Moment::Verb::kSends, &node, nullptr, *held);
+  if (plan_strikes_left_ > 0) StrikePlan(*held);
 }
 
 }  // namespace ftar::sim

@@ -513,6 +513,9 @@ void World::ScheduleFaults() {
   ambushes_left_ = weather_.ambushes;
   late_installs_left_ = weather_.late_installs;
   fades_left_ = weather_.fades;
+  clogs_left_ = weather_.clogs;
+  failure_deaths_left_ = weather_.failure_deaths;
+  plan_strikes_left_ = weather_.plan_strikes;
   CalmDown();
 }
 

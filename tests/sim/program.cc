@@ -79,6 +79,7 @@ void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
   FailIf(node.conduct.Delivers());
   FailIf(fencing_.Delivered(node.card.id, outcome));
   if (director_) director_->SawOutcome(node, outcome);
+  if (failure_deaths_left_ > 0 && outcome.status != Code::kOk) StrikeWhoFailed(node);
   const auto found = node.specs.find(outcome.seq);
   if (found == node.specs.end())  // a stand-in: the leaver's caller is gone
     return CheckAgreement(node, outcome, nullptr);
@@ -185,7 +186,7 @@ void World::CallOrStep(Node& node) {
     node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
   } else if (!steps || info->next_seq < node.step_end) {
     StartNext(node);
-    node.resting_until = now_ + RestAfter(info->next_seq);
+    node.resting_until = now_ + RestAfter(info->next_seq) + LagBefore(node, info->next_seq + 1);
   } else {
     return;
   }

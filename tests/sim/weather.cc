@@ -120,6 +120,10 @@ const std::vector<WeatherField>& WeatherFields() {
       {"cores", &Weather::cores, 0},
       {"lands", &Weather::lands, 0},
       {"fades", &Weather::fades, 0},
+      {"laggards", &Weather::laggards, 0},
+      {"clogs", &Weather::clogs, 0},
+      {"failure_deaths", &Weather::failure_deaths, 0},
+      {"plan_strikes", &Weather::plan_strikes, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
   };

@@ -56,13 +56,18 @@ struct Weather {
 
   int cores = 0;  // of the one host of all; fewer than members: few messages (design 8)
   int fades = 0;  // who is first in the list clogs towards some, and dies; and who comes after it
-  int lands = 0;  // results arrive bit by bit where they belong; 2: and stall on the way
+  // Aimed at what members do (aims.cc).
+  int laggards = 0;        // of 16 calls of a member so many come late
+  int clogs = 0;           // a word between members is late, and what comes behind it
+  int failure_deaths = 0;  // who delivers a failure dies
+  int plan_strikes = 0;    // deaths, stops and hiccups behind a word of a planned change
+  int lands = 0;           // results arrive bit by bit where they belong; 2: and stall on the way
 
   // Members come and go as they please, and that is all.
   bool harmless() const {
     return kills + stops + hangs + cuts + flaps + hiccups + blackouts + coordinator_restarts +
                strandings + aborts + ambushes + relay_losses + partitions + late_installs +
-               cutoffs + fades ==
+               cutoffs + fades + clogs + failure_deaths + plan_strikes ==
            0;
   }
 };

@@ -393,6 +393,7 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
   }
   Node* target = Find(message.to);
   if (!target || !node.Holds(*target)) return;
+  if (clogs_left_ > 0) Clog(node, *target, message.message);
   const When arrival = WireTime(node.index, target->index, Carries::kWord);
   if (director_) director_->SawMessage(Moment::Verb::kSends, &node, target, message.message);
   Schedule(arrival, target, node.index,

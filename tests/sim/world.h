@@ -264,6 +264,12 @@ class World {
   void CalmDown();
   Node* Victim(bool spare_last);
 
+  // aims.cc
+  TimeNs LagBefore(const Node& node, Seq seq) const;
+  void Clog(Node& from, Node& to, const wire::Message& message);
+  void StrikeWhoFailed(Node& node);
+  void StrikePlan(const wire::Message& message);
+
   const uint64_t seed_;
   const Weather weather_;
   const bool trace_;
@@ -303,6 +309,7 @@ class World {
   Explorer* explorer_ = nullptr;        // null where times decide what comes next
   std::string failure_;
   int ambushes_left_ = 0, late_installs_left_ = 0, fades_left_ = 0;
+  int clogs_left_ = 0, failure_deaths_left_ = 0, plan_strikes_left_ = 0;
   std::vector<std::pair<Node*, Node*>> flapping_;
   TimeNs flapping_until_ = 0, blackout_until_ = 0, cut_off_until_ = 0;
   Node* stray_ = nullptr;  // evicted, or about to be, and out of the coordinator's reach
