@@ -563,6 +563,7 @@ void Engine::Impl::CheckDeadlines() {
 TimeNs Engine::Impl::NextDeadline() const {
   TimeNs next = Beats() ? next_beat_ : kNever;
   if (phase_ != Phase::kMember && phase_ != Phase::kLeaving) return next;
+  next = std::min(next, go_by_);
   if (frozen_) next = std::min(next, ask_verdicts_at_);
   for (const auto& [key, group] : groups_) {
     if (const auto deadline = group->NextOpDeadline()) next = std::min(next, *deadline);

@@ -161,6 +161,7 @@ class Engine::Impl {
   void SkipWhatNobodyCalls();
   void TendLeaving();
   void TellLeaveReady();
+  void GoHeard();
   void Go();
 
   // steps.cc
@@ -209,6 +210,7 @@ class Engine::Impl {
   Epoch leave_ready_sent_ = 0;
   bool leave_requested_ = false, released_ = false, release_sent_ = false;
   bool leave_ready_told_ = false;  // to the coordinator
+  TimeNs go_by_ = kNever;          // released: waits no longer for a coordinator that is away
 
   // steps; internal step numbers are the user's plus 1, 0 is "no step yet"
   uint64_t step_ = 0, root_step_ = 0, era_step_ = 0;

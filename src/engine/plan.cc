@@ -273,7 +273,7 @@ void Engine::Impl::TendLeaving() {
     // other; but whoever has passed its bound knows the same of them, and has told them all it has
     // to (J5).
     SkipWhatNobodyCalls();
-    if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) Go();
+    if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) GoHeard();
     return;
   }
   // One word for all who leave: it is given at the latest of their bounds. Not before they have
@@ -319,6 +319,13 @@ void Engine::Impl::TellLeaveReady() {
 
 void Engine::Impl::On(const wire::Release&) {
   if (phase_ == Phase::kLeaving) Go();
+}
+
+// A coordinator that does not hear of it takes it for lost, and what is left of its replica with
+// it. For one that stays away others find by the view that this member had its end.
+void Engine::Impl::GoHeard() {
+  go_by_ = std::min(go_by_, now_ + config_.timeout_ns);
+  if (coordinator_up_ || now_ >= go_by_ || FTAR_MUTANT(kGoesUnheard)) Go();
 }
 
 void Engine::Impl::Go() {

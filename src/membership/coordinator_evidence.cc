@@ -195,6 +195,8 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
                                                      // holds it, see RejectOverdue
       return;
     }
+    // What it has told stands, as that of one whose connection ends (Q2, Q4).
+    if (from.state == State::kReporting && !config_.hosted) told_[id] = from.report;
     Close(from);
     ForgetNewcomer(id);
     return;
