@@ -100,6 +100,7 @@
   X(kAnnouncedUnconfirmed, "J3", "announces before the newcomers have confirmed") \
   X(kNewcomerNotTold, "J3", "announces to the members that are in, and not to the newcomers") \
   X(kUnlinkedEnters, "J3", "takes a newcomer in whose links are not up") \
+  X(kWaitersUncalled, "J3", "asks no newcomer that waits when the quorum is lost") \
   X(kPlanOnPlan, "J3", "lets a planned view ride on one whose boundary is not passed") \
   X(kColumnsApart, "J4", "lets each column keep the boundary it has found itself") \
   X(kStepTooNear, "J4", "reserves the next step as a boundary") \
