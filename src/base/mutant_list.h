@@ -70,6 +70,7 @@
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kCutOffIsDeath, "Q7", "takes for lost whose connection ends because itself was cut off") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
+  X(kMembersAloneCount, "Q7", "counts no newcomers' connections among those that close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
   X(kEntersUnheard, "Q7", "beats from its first view on, not when others may hold one") \

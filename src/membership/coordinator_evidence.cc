@@ -146,12 +146,23 @@ void CoordinatorMachine::HastenSuspicion(MemberId id) {
   found->second.act_at = std::min(found->second.act_at, now_ + config_.cluster_ns);
 }
 
+// Newcomers' connections that have closed at the same time as, or after, one that did `since`.
+size_t CoordinatorMachine::NewcomersClosed(TimeNs since) {
+  if (FTAR_MUTANT(kMembersAloneCount)) return 0;
+  std::erase_if(newcomers_closed_, [this](TimeNs at) { return at + timeout_ns_ < now_; });
+  return static_cast<size_t>(std::ranges::count_if(
+      newcomers_closed_, [&](TimeNs at) { return at + config_.cluster_ns >= since; }));
+}
+
 void CoordinatorMachine::JudgeSuspects() {
   std::vector<MemberId> due;
   for (const auto& [id, suspicion] : suspects_) {
     if (suspicion.act_at <= now_) due.push_back(id);
   }
   if (due.empty()) return;
+  TimeNs since = kNever;
+  for (const MemberId id : due) since = std::min(since, suspects_[id].since);
+  const size_t newcomers = NewcomersClosed(since);
   size_t members = 0, away = 0;
   bool alone = true;
   for (const auto& [id, peer] : peers_) {
@@ -163,7 +174,8 @@ void CoordinatorMachine::JudgeSuspects() {
   // Q7: whoever sees more than half of its connections close at once suspects itself first: they
   // have time to come back. While nobody at all can reach it, there is also nobody who would wait
   // for a decision.
-  const bool self_suspect = 2 * away > members && !FTAR_MUTANT(kTrustsItself);
+  const size_t closed = away + newcomers, all = members + newcomers;
+  const bool self_suspect = 2 * closed > all && !FTAR_MUTANT(kTrustsItself);
   alone = alone && members > 1;
   bool told = false;
   for (MemberId id : due) {
@@ -173,7 +185,7 @@ void CoordinatorMachine::JudgeSuspects() {
       suspicion.act_at = now_ + timeout_ns_ / (members > 1 ? 2 : 4);
       suspicion.extended = !patient;  // once somebody is back the others get their time, too
       if (std::exchange(suspicion.said, true) || std::exchange(told, true)) continue;
-      Tell(LogLevel::kWarn, std::to_string(away) + " of " + std::to_string(members) +
+      Tell(LogLevel::kWarn, std::to_string(closed) + " of " + std::to_string(all) +
                                 " connections closed at once; waiting whether they come back");
       continue;
     }

@@ -225,6 +225,7 @@ class CoordinatorMachine {
   void JudgeLinks();
   void JudgeDeadlines();
   void JudgeSuspects();
+  size_t NewcomersClosed(TimeNs since);
   void RunDetector();
   bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0);
   void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);
@@ -332,6 +333,7 @@ class CoordinatorMachine {
   FailureDetector detector_;
   LinkEdges edges_;
   std::map<MemberId, Suspicion> suspects_;
+  std::vector<TimeNs> newcomers_closed_;  // the latest: their connections' ends (Q7)
   std::map<std::pair<MemberId, MemberId>, wire::Evidence> overdue_;  // (reporter, subject)
   std::map<MemberId, wire::Loss> lost_;       // out of current_, not yet installed away
   std::set<MemberId> prepare_newcomers_;      // to be among `members` of the Prepare
