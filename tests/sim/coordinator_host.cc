@@ -218,6 +218,7 @@ void World::ToCoordinator(Node& node, wire::Message message) {
   const uint64_t life = life_above();
   if (director_ && director_->Blocked(&node, nullptr)) return;
   auto held = std::make_shared<const wire::Message>(std::move(message));
+  if (std::holds_alternative<wire::Hello>(*held)) node.introduced_to = incarnation_;
   if (const auto* hello = std::get_if<wire::Hello>(held.get());
       hello && hello->report.installed_view)
     node.reported = std::make_shared<const wire::View>(*hello->report.installed_view);

@@ -34,8 +34,9 @@ struct World::Node {
   std::deque<Action> backlog;  // what arrives while stopped
   std::set<MemberId> revoked;
   std::shared_ptr<const wire::View> reported;  // to the last coordinator: installed, or confirmed
-  uint64_t links = 0;                          // bit i: to the node with index i
-  uint64_t connection = 0;                     // to the coordinator; 0 none
+  uint16_t introduced_to = 0;  // the coordinator's incarnation that its last Hello went to
+  uint64_t links = 0;          // bit i: to the node with index i
+  uint64_t connection = 0;     // to the coordinator; 0 none
   // Hosted weather.
   Seat seat;
   std::unique_ptr<membership::Succession> succession;

@@ -368,15 +368,17 @@ std::string World::CheckMajority(const wire::View& view) {
 }
 
 // A restarted coordinator without a record knows what it is told. If all who have installed a view
-// are gone before they could tell, those whom they had left behind begin another job: it cannot
-// know better.
+// are gone before they could tell, or away for longer than it waits, those whom they had left
+// behind begin another job: it cannot know better (docs/protocol.md 8).
 bool World::IsForgotten(Epoch epoch) const {
   if (weather_.record || weather_.hosted) return false;
   if (EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
   if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
-  return std::none_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
+  return std::none_of(nodes_.begin(), nodes_.end(), [this, epoch](const auto& node) {
     const auto view = node->engine->view();
-    return node->alive && !node->stopped && !node->over && view && view->epoch >= newest_ &&
+    // Behind a relay that tells for it.
+    const bool told = weather_.relays > 0 || node->introduced_to == EpochIncarnation(epoch);
+    return told && node->alive && !node->stopped && !node->over && view && view->epoch >= newest_ &&
            EpochIncarnation(view->epoch) == EpochIncarnation(newest_);
   });
 }
