@@ -106,10 +106,9 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   roster_changed_ = true;
   if (peer.state == State::kReporting) return OnReport(peer);
   const bool relay = !peer.roster.empty();
-  if (relay) {  // it may be another process, which has taken the members over
-    SendRosters(peer);
-    edges_.ForgetReportsOf(id);  // those that stand are told again
-  }
+  if (relay) SendRosters(peer);  // it may be another process, which has taken the members over
+  // Those that stand are told again; that a link is back may have been said to nobody.
+  if (relay || !FTAR_MUTANT(kOldReportsStand)) edges_.ForgetReportsOf(id);
   if (peer.state != State::kMember) {
     peer.welcomed = false;
     peer.told.clear();

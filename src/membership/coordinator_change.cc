@@ -133,7 +133,8 @@ void CoordinatorMachine::StartChange() {
   VoidPlan();
   if (current_ && !lost_.empty() && !HasQuorum(prepare)) {
     change_.reset();
-    plan_due_ = plan_due_ || (!FTAR_MUTANT(kWaitersUncalled) && prepare_newcomers_.empty());  // who waits may bring it back
+    plan_due_ = plan_due_ || (!FTAR_MUTANT(kWaitersUncalled) &&
+                              prepare_newcomers_.empty());  // who waits may bring it back
     return;
   }
   SendPrepare(std::move(prepare));

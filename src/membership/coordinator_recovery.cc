@@ -18,6 +18,8 @@ void CoordinatorMachine::OnReport(Peer& peer) {
   const bool first = !AnybodyReports();
   peer.state = State::kReporting;
   told_.erase(peer.card.id);
+  if (!FTAR_MUTANT(kOldReportsStand))
+    std::erase_if(early_evidence_, [&](const auto& told) { return told.first == peer.card.id; });
   Tell(LogLevel::kInfo, Describe(peer.card) + " reports view " +
                             std::to_string(EpochCounter(peer.report.installed)) + ", promised " +
                             std::to_string(EpochCounter(peer.report.promised)));

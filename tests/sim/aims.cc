@@ -21,10 +21,11 @@ TimeNs World::LagBefore(const Node& node, Seq seq) const {
 // A word from member to member gets stuck, and what is sent behind it on that link: others hear of
 // the same from their own links long before. Fresh links are slow more often.
 void World::Clog(Node& from, Node& to, const wire::Message& message) {
-  const bool matters = std::holds_alternative<wire::StepMark>(message) ||
-                       std::holds_alternative<wire::ColumnVerdicts>(message) ||
+  const bool verdicts = std::holds_alternative<wire::ColumnVerdicts>(message);
+  const bool matters = verdicts || std::holds_alternative<wire::StepMark>(message) ||
                        std::holds_alternative<wire::Announce>(message);
-  if (!matters || calm_ || !begun_ || !later_.Chance(to.delivered_end == 0 ? 0.7 : 0.1)) return;
+  const bool fresh = to.delivered_end == 0 && !verdicts;
+  if (!matters || calm_ || !begun_ || !later_.Chance(fresh ? 0.7 : 0.1)) return;
   --clogs_left_;
   const TimeNs by = later_.Between(2 * kMillisecond, 150 * kMillisecond);
   if (trace_) Trace("clog   " + ToString(from.card.id) + " - " + ToString(to.card.id));
