@@ -72,6 +72,7 @@
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kMembersAloneCount, "Q7", "counts no newcomers' connections among those that close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
+  X(kMuteConnectionsCount, "Q7", "takes connections that nothing comes on for some that are up") \
   X(kOldReportsStand, "Q7", "believes what was said of links on a connection that has ended") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
   X(kEntersUnheard, "Q7", "beats from its first view on, not when others may hold one") \

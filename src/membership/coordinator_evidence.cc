@@ -166,10 +166,14 @@ void CoordinatorMachine::JudgeSuspects() {
   size_t members = 0, away = 0;
   bool alone = true;
   for (const auto& [id, peer] : peers_) {
-    alone = alone && peer.conn == 0;
+    // Cut off from it, this side sees a connection that nothing comes on.
+    const bool mute =
+        detector_.SilentFor(id) >= timeout_ns_ / 4 && !FTAR_MUTANT(kMuteConnectionsCount);
+    const bool here = peer.conn != 0 && !mute;
+    alone = alone && !here;
     if (peer.state != State::kMember || !Alive(id)) continue;
     ++members;
-    if (peer.conn == 0) ++away;
+    if (!here) ++away;
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first: they
   // have time to come back. While nobody at all can reach it, there is also nobody who would wait

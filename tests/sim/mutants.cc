@@ -111,7 +111,29 @@ constexpr Where kWhere[] = {
     {Mutant::kOldEraRead,
      "acks_pass=1,skew=1,kills=3,ambushes=4,stops=2,hosted=0,window=1,leaves=0"},
     {Mutant::kKeptFailureUntold,
-     "mismatch=2,kills=3,ambushes=4,skew=1,replicas=4,hosted=0,leaves=0,joins=0"},
+     "mismatch=2,laggards=5,failure_deaths=3,replicas=4,hosted=0,leaves=0,joins=0"},
+    {Mutant::kHoldersOfToday,
+     "hosted=0,lanes=0,shards=1,strandings=0,cuts=0,aborts=0,hangs=0,replicas=3,broadcasts=4,"
+     "laggards=3,mismatch=1,kills=1,leaves=3,joins=3,window=4,delay_max_us=200,"
+     "coordinator_restarts=0,ambushes=0,ops_per_step=0,stops=0,work_delay_max_us=0,skew=1"},
+    {Mutant::kNewcomersFailureUntold,
+     "hosted=0,lanes=0,shards=1,strandings=0,cuts=0,aborts=0,hangs=0,replicas=5,mismatch=2,"
+     "kills=0,fades=2,leaves=0,joins=3,window=6,delay_max_us=1000,coordinator_restarts=0,"
+     "ambushes=4,ops_per_step=3,eager=0,stops=0,clogs=10,failure_deaths=2,"
+     "work_delay_max_us=1000,strict=0"},
+    {Mutant::kAnnouncedLeftOut,
+     "hosted=1,lanes=0,shards=1,replicas=3,min_replicas=1,kills=0,joins=2,leaves=0,cuts=0,"
+     "aborts=0,hangs=0,delay_max_us=1000,coordinator_restarts=0,ambushes=0,stops=2,"
+     "plan_strikes=6,partitions=0,hiccups=0,flaps=0"},
+    {Mutant::kSegmentlessUntold, "eager=1,leaves=2,joins=2,hosted=0,weights=1"},
+    {Mutant::kGoesUnheard, "shards=2,leaves=2,blackouts=3,hosted=0"},
+    {Mutant::kMembersAloneCount,
+     "hosted=0,leaves=0,kills=0,replicas=2,shards=2,joins=2,blackouts=2,coordinator_restarts=2,"
+     "ambushes=4,flaps=0,aborts=0,strandings=0"},
+    {Mutant::kMuteConnectionsCount, "cutoffs=1,blackouts=2,hosted=0,leaves=0"},
+    {Mutant::kOldReportsStand, "blackouts=4,flaps=8,coordinator_restarts=3,hosted=0,leaves=0"},
+    {Mutant::kWaitersUncalled,
+     "replicas=2,min_replicas=2,leaves=2,joins=3,stops=2,kills=2,hosted=0"},
     {Mutant::kVerdictUntold,
      "mismatch=2,kills=2,ambushes=4,replicas=3,hosted=0,coordinator_restarts=2,leaves=0,joins=0,"
      "cuts=0"},

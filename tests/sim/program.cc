@@ -18,12 +18,14 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
   spec.count = dice.Below(4) == 0 ? dice.Below(3) : dice.Below(24);
   std::shared_ptr<const wire::View> view;
   std::vector<MemberId> members;
-  if (kind >= 1 && kind <= 3) view = node.engine->group_view(kGroup);
+  const bool broadcast =
+      kind == 1 || (kind > 3 && kind <= 3 + static_cast<uint64_t>(weather_.broadcasts));
+  if (broadcast || kind == 2 || kind == 3) view = node.engine->group_view(kGroup);
   if (view) {
     for (const wire::ViewEntry& entry : view->entries) members.push_back(entry.card.id);
   }
   if (kind == 0) spec.kind = plan::Kind::kBarrier, spec.count = 0;
-  if (kind == 1 && !members.empty()) {
+  if (broadcast && !members.empty()) {
     spec.kind = plan::Kind::kBroadcast;
     spec.root = members[dice.Below(members.size())];
   }

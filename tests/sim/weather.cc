@@ -120,6 +120,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"cores", &Weather::cores, 0},
       {"lands", &Weather::lands, 0},
       {"fades", &Weather::fades, 0},
+      {"broadcasts", &Weather::broadcasts, 0},
       {"laggards", &Weather::laggards, 0},
       {"clogs", &Weather::clogs, 0},
       {"failure_deaths", &Weather::failure_deaths, 0},

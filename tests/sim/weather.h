@@ -56,6 +56,7 @@ struct Weather {
 
   int cores = 0;  // of the one host of all; fewer than members: few messages (design 8)
   int fades = 0;  // who is first in the list clogs towards some, and dies; and who comes after it
+  int broadcasts = 0;  // of 20 operations so many more
   // Aimed at what members do (aims.cc).
   int laggards = 0;        // of 16 calls of a member so many come late
   int clogs = 0;           // a word between members is late, and what comes behind it
