@@ -119,6 +119,7 @@
   X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \
   X(kGoneLeaverAwaited, "J5", "leaves a leaver in the view that did not come to its successor") \
   X(kGoesUnheard, "J5", "goes while the coordinator is away, and is taken for lost") \
+  X(kUnannouncedLost, "J5", "takes a leaver for lost whose announcement it has not heard of") \
   X(kReleasedUnready, "J5", "releases all when all want to leave, whatever is under way") \
   X(kNoStandIn, "J5", "calls nothing in a leaver's stead") \
   X(kLeaverNotTold, "J5", "tells leavers what is under way, not what is called later") \

@@ -217,7 +217,10 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     ForgetNewcomer(id);
     return;
   }
-  if (message.code == Code::kLeft && (Leaving(id) || from.released)) {
+  // Who asked to leave and says so has been released, even if the announcement was told to nobody
+  // here: its root had lost this coordinator in the middle of it.
+  const bool asked = from.leave_requested && !FTAR_MUTANT(kUnannouncedLost);
+  if (message.code == Code::kLeft && (Leaving(id) || from.released || asked)) {
     return Depart(from);
   }
   // Q8: a member that ends otherwise than by verdict has left.

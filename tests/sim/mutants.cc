@@ -133,7 +133,9 @@ constexpr Where kWhere[] = {
     {Mutant::kMuteConnectionsCount, "cutoffs=1,blackouts=2,hosted=0,leaves=0"},
     {Mutant::kOldReportsStand, "blackouts=4,flaps=8,coordinator_restarts=3,hosted=0,leaves=0"},
     {Mutant::kWaitersUncalled,
-     "replicas=2,min_replicas=2,leaves=2,joins=3,stops=2,kills=2,hosted=0"},
+     "hosted=0,min_replicas=2,shards=1,replicas=2,joins=2,leaves=3,stops=2,ambushes=0,hiccups=0,"
+     "kills=1,coordinator_restarts=0,plan_strikes=4,window=1,late_installs=0"},
+    {Mutant::kUnannouncedLost, "shards=2,leaves=2,joins=2,blackouts=3,hosted=0"},
     {Mutant::kVerdictUntold,
      "mismatch=2,kills=2,ambushes=4,replicas=3,hosted=0,coordinator_restarts=2,leaves=0,joins=0,"
      "cuts=0"},
