@@ -219,7 +219,8 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   }
   // Who asked to leave and says so has been released, even if the announcement was told to nobody
   // here: its root had lost this coordinator in the middle of it.
-  const bool asked = from.leave_requested && !FTAR_MUTANT(kUnannouncedLost);
+  const bool asked =
+      from.leave_requested && !FTAR_MUTANT(kUnannouncedLost) && !FTAR_MUTANT(kEarlyLeaverLost);
   if (message.code == Code::kLeft && (Leaving(id) || from.released || asked)) {
     return Depart(from);
   }

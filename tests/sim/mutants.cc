@@ -135,7 +135,9 @@ constexpr Where kWhere[] = {
     {Mutant::kWaitersUncalled,
      "hosted=0,min_replicas=2,shards=1,replicas=2,joins=2,leaves=3,stops=2,ambushes=0,hiccups=0,"
      "kills=1,coordinator_restarts=0,plan_strikes=4,window=1,late_installs=0"},
-    {Mutant::kUnannouncedLost, "shards=2,leaves=2,joins=2,blackouts=3,hosted=0"},
+    {Mutant::kUnannouncedLost,
+     "shards=2,replicas=2,leaves=3,joins=1,blackouts=2,hosted=0,delay_max_us=5000,cuts=0,"
+     "ops_per_step=1,flaps=0,hiccups=0"},
     {Mutant::kVerdictUntold,
      "mismatch=2,kills=2,ambushes=4,replicas=3,hosted=0,coordinator_restarts=2,leaves=0,joins=0,"
      "cuts=0"},

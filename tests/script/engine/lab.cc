@@ -374,7 +374,11 @@ void Lab::DeliverAll() {
 }
 
 void Lab::Kill(int member) { members_.at(member)->alive = false; }
-void Lab::Leave(int member) { Feed(*members_.at(member), engine::RequestLeave{}); }
+// Who leaves has a coordinator to say goodbye to.
+void Lab::Leave(int member) {
+  Feed(*members_.at(member), engine::CoordinatorUp{});
+  Feed(*members_.at(member), engine::RequestLeave{});
+}
 
 void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers,
                   int leaver) {
