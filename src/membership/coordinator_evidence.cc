@@ -146,10 +146,14 @@ void CoordinatorMachine::HastenSuspicion(MemberId id) {
   found->second.act_at = std::min(found->second.act_at, now_ + config_.cluster_ns);
 }
 
+void CoordinatorMachine::ForgetClosedNewcomers() {
+  std::erase_if(newcomers_closed_, [this](TimeNs at) { return at + timeout_ns_ < now_; });
+}
+
 // Newcomers' connections that have closed at the same time as, or after, one that did `since`.
 size_t CoordinatorMachine::NewcomersClosed(TimeNs since) {
   if (FTAR_MUTANT(kMembersAloneCount)) return 0;
-  std::erase_if(newcomers_closed_, [this](TimeNs at) { return at + timeout_ns_ < now_; });
+  ForgetClosedNewcomers();
   return static_cast<size_t>(std::ranges::count_if(
       newcomers_closed_, [&](TimeNs at) { return at + config_.cluster_ns >= since; }));
 }

@@ -175,7 +175,9 @@ void CoordinatorMachine::On(const Disconnected& event) {
       peers_.erase(id);
       return;
     case State::kWaiting:
-    case State::kNewcomer: newcomers_closed_.push_back(now_);
+    case State::kNewcomer:
+      ForgetClosedNewcomers();
+      newcomers_closed_.push_back(now_);
   }
   Tell(LogLevel::kInfo, Describe(peer->card) + " gave up joining");
   ForgetNewcomer(id);

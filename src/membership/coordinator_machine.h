@@ -225,6 +225,7 @@ class CoordinatorMachine {
   void JudgeLinks();
   void JudgeDeadlines();
   void JudgeSuspects();
+  void ForgetClosedNewcomers();
   size_t NewcomersClosed(TimeNs since);
   void RunDetector();
   bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0);
