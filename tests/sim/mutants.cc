@@ -153,7 +153,7 @@ constexpr Where kWhere[] = {
     {Mutant::kGoneLeaverAwaited,
      "hosted=1,leaves=2,kills=2,coordinator_restarts=2,ambushes=4,joins=0,partitions=0,cuts=0"},
     {Mutant::kRevokedMayJoin,
-     "hosted=1,partitions=3,shards=1,skew=1,delay_max_us=5000,replicas=4,cuts=0"},
+     "hosted=1,partitions=3,shards=1,skew=1,delay_max_us=5000,replicas=4,cuts=0,joins=3,kills=2"},
     {Mutant::kGoneLeaverLost,
      "shards=2,leaves=2,kills=3,ambushes=4,coordinator_restarts=2,hosted=0,joins=0,replicas=4"},
     {Mutant::kReportForgotten,
