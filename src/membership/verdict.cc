@@ -402,6 +402,27 @@ bool Asks(const wire::Prepare& prepare, MemberId member) {
   });
 }
 
+// Steps whose calls leavers carry out in the stead of a lost member that had begun them (J5): where
+// they begin, in the groups whose calls are known.
+std::map<uint64_t, wire::StepMark> FollowedSteps(const StatusMap& statuses) {
+  std::map<uint64_t, std::map<GroupKey, Seq>> starts;
+  for (const auto& [id, status] : statuses) {
+    for (const GroupStatus& group : status.groups) {
+      for (const OpStatus& op : group.ops) {
+        Seq& start = starts[op.signature.step].try_emplace(group.group, op.seq).first->second;
+        start = std::min(start, op.seq);
+      }
+    }
+  }
+  std::map<uint64_t, wire::StepMark> marks;
+  for (const auto& [step, groups] : starts) {
+    wire::StepMark& mark = marks[step];
+    mark.step = step;
+    for (const auto& [key, seq] : groups) mark.starts.push_back({key, seq});
+  }
+  return marks;
+}
+
 }  // namespace
 
 std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
@@ -461,6 +482,7 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
       if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);
     }
   }
+  marks.merge(FollowedSteps(statuses));  // where nobody has the root's word
   // A mark of a step that no survivor has begun is void (J4), see Engine::Impl::InstallEra.
   for (auto& [step, mark] : marks) {
     if (step <= decision.verdicts.step) decision.verdicts.marks.push_back(std::move(mark));
