@@ -275,6 +275,13 @@ Seq GroupMachine::ReserveBoundary() const {
                      [this](const wire::SeqBound& bound) { return bound.group == config_.key; });
     from = std::max(from, listed == entry.first.seqs.end() ? entry.first.default_seq : listed->seq);
   }
+  // Failed operations wait for nobody: who has nothing before them is behind them already.
+  const auto has_failed = [this](Seq seq) {
+    const auto kept = verdicts_.find(seq);
+    return failed_.contains(seq) ||
+           (kept != verdicts_.end() && kept->second.kind == wire::VerdictKind::kFail);
+  };
+  while (has_failed(from)) ++from;
   return from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * config_.window);
 }
 
