@@ -159,8 +159,17 @@ wire::ColumnStatus Engine::Impl::MakeStatus() {
   status.steps_marked = steps_marked_;
   status.marks.assign(marks_.begin(), marks_.end());
   std::set<Epoch> told;
+  const wire::ViewEntry* self = view_ ? view_->Find(config_.self.id) : nullptr;
+  const bool ended =
+      self && self->last.kind == wire::Bound::Kind::kStep && PassedBound(self->last);
   for (auto& [key, group] : groups_) {
-    status.groups.push_back(group->Freeze(now_));
+    wire::GroupStatus& told_of = status.groups.emplace_back(group->Freeze(now_));
+    if (ended) {
+      // J1: the others have gone on without this member, and may be lost: what it has heard of
+      // their calls counts, not its own last one.
+      told_of.called_end = std::max(told_of.called_end, group->floor());
+      told_of.queued_end = std::max(told_of.queued_end, group->floor());
+    }
     // A leaver stands in for operations of steps that it has not begun itself.
     status.step = std::max(status.step, group->called_step());
     for (const collective::ViewPtr& view : group->AttemptViews()) {
