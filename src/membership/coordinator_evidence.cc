@@ -263,18 +263,18 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     roster_changed_ = true;  // a newcomer may have waited for this link
     return;
   }
+  // It will say so when the link is back. Also of somebody who is not here now: it may come back
+  // before its link does.
+  if (message.kind == wire::EvidenceKind::kLinkLost) from.links.erase(subject);
   if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kNewcomer) {
-    from.links.erase(subject);  // it will say so when the link is back
     from.linked = Linked(from);
     plan_due_ = true;
     edges_.Add(now_, reporter, subject, message.text);  // counts if it is being taken in already
     return;
   }
   if (Peer* newcomer = Find(subject); newcomer && newcomer->state == State::kNewcomer) {
-    if (message.kind == wire::EvidenceKind::kLinkLost) {
-      from.links.erase(subject);
-      if (from.state == State::kMember) edges_.Add(now_, reporter, subject, message.text);
-    }
+    if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kMember)
+      edges_.Add(now_, reporter, subject, message.text);
     roster_changed_ = true;
     if (!EntryOf(subject)) return;
   }
