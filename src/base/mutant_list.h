@@ -59,6 +59,7 @@
   X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
   X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
   X(kAnyHostCounts, "Q4", "counts a death that it saw beside a coordinator without a quorum") \
+  X(kLedAsleep, "Q4", "counts a death that it heard of after it had been stopped itself") \
   X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
@@ -70,10 +71,12 @@
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kCutOffIsDeath, "Q7", "takes for lost whose connection ends because itself was cut off") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
+  X(kEndsInHaste, "Q7", "ends the job at once when all replicas lack somebody") \
   X(kMembersAloneCount, "Q7", "counts no newcomers' connections among those that close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kMuteConnectionsCount, "Q7", "takes connections that nothing comes on for some that are up") \
   X(kOldReportsStand, "Q7", "believes what was said of links on a connection that has ended") \
+  X(kAwayLinkKept, "Q7", "keeps a lost link as up if its other end is away") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
   X(kEntersUnheard, "Q7", "beats from its first view on, not when others may hold one") \
   X(kRelayLossIsDeath, "Q7", "takes a relay's loss for the loss of all behind it") \
@@ -97,8 +100,10 @@
   X(kHeldBoundaryStarted, "J3", "lets the root start at a boundary that it has not announced") \
   X(kAcksNotHeld, "J3", "lets the root's acks allow others to pass a boundary it has reserved") \
   X(kBoundaryTooNear, "J3", "reserves a boundary that others may have passed") \
+  X(kNewcomerAmongFailures, "J3", "begins newcomers before failures that they have not heard of") \
   X(kFreshBoundDelivered, "J3", "begins a newcomer behind what is delivered, not what is called") \
   X(kBeginsAmongTheLost, "J3", "begins newcomers where only those who are lost may have been") \
+  X(kEndedCallsLast, "J1", "begins a newcomer where a leaver ended, not where others have called") \
   X(kStartsOnConfirm, "J3", "lets a newcomer begin before it knows of the announcement") \
   X(kAnnouncedUnconfirmed, "J3", "announces before the newcomers have confirmed") \
   X(kNewcomerNotTold, "J3", "announces to the members that are in, and not to the newcomers") \

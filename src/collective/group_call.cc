@@ -275,14 +275,24 @@ Seq GroupMachine::ReserveBoundary() const {
                      [this](const wire::SeqBound& bound) { return bound.group == config_.key; });
     from = std::max(from, listed == entry.first.seqs.end() ? entry.first.default_seq : listed->seq);
   }
-  // Failed operations wait for nobody: who has nothing before them is behind them already.
+  // Failed operations wait for nobody: who has nothing before them is behind them already. And
+  // newcomers know nothing of them: they begin behind.
   const auto has_failed = [this](Seq seq) {
     const auto kept = verdicts_.find(seq);
     return failed_.contains(seq) ||
            (kept != verdicts_.end() && kept->second.kind == wire::VerdictKind::kFail);
   };
   while (has_failed(from)) ++from;
-  return from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * config_.window);
+  const Seq boundary = from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * config_.window);
+  return FTAR_MUTANT(kNewcomerAmongFailures) ? boundary : std::max(boundary, FailedEnd());
+}
+
+Seq GroupMachine::FailedEnd() const {
+  Seq end = failed_.empty() ? 0 : failed_.rbegin()->first + 1;
+  for (const auto& [seq, verdict] : verdicts_) {
+    if (verdict.kind == wire::VerdictKind::kFail) end = std::max(end, seq + 1);
+  }
+  return end;
 }
 
 void GroupMachine::HoldAcksFor(Seq boundary) {

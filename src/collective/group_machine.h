@@ -250,6 +250,7 @@ class GroupMachine {
   void Activate(TimeNs now, const Queued& queued, bool stand_in);
   bool StandInForNext(TimeNs now);
   bool NobodyElseCalls(Seq seq) const;
+  Seq FailedEnd() const;  // behind all failures that are known here
   wire::Signature SignatureOf(const OpSpec& spec, uint64_t step) const;
   void LearnFirst(TimeNs now, Seq first);
   wire::CallNotice NoticeOf(const Op& op) const;

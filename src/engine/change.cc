@@ -117,7 +117,7 @@ void Engine::Impl::KeepFailures() {
 void Engine::Impl::Promise(const wire::Prepare& message) {
   KeepFailures();
   promised_ = message.epoch;
-  led_ = true;
+  HearLead();
   promised_members_.clear();
   for (const wire::ViewEntry& entry : message.members) promised_members_.push_back(entry.card.id);
   prepare_ = message;
@@ -164,7 +164,7 @@ wire::ColumnStatus Engine::Impl::MakeStatus() {
       self && self->last.kind == wire::Bound::Kind::kStep && PassedBound(self->last);
   for (auto& [key, group] : groups_) {
     wire::GroupStatus& told_of = status.groups.emplace_back(group->Freeze(now_));
-    if (ended) {
+    if (ended && !FTAR_MUTANT(kEndedCallsLast)) {
       // J1: the others have gone on without this member, and may be lost: what it has heard of
       // their calls counts, not its own last one.
       told_of.called_end = std::max(told_of.called_end, group->floor());

@@ -110,9 +110,20 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
 void Engine::Impl::Step(TimeNs now, const Event& event) {
   now_ = std::max(now, now_);
   StopFast();
+  NotePause();
   if (FTAR_MUTANT(kLaneFlagLate)) RaiseFlag();
   std::visit([this](const auto& concrete) { On(concrete); }, event);
 }
+
+// Q4: while this member stood still the coordinator may have gone on without it. It hears of that
+// late, and of deaths perhaps before; so it counts as led again by what has come since.
+void Engine::Impl::NotePause() {
+  if (!Beats() || next_beat_ == 0 || now_ <= next_beat_ + config_.heartbeat_ns / 2) return;
+  woke_at_ = now_;
+  if (!FTAR_MUTANT(kLedAsleep)) led_ = false;
+}
+
+void Engine::Impl::HearLead() { led_ = led_ || now_ >= woke_at_ + config_.heartbeat_ns / 2; }
 
 void Ready::Clear() {
   to_coordinator.clear();
@@ -198,6 +209,7 @@ void Engine::Impl::On(const CoordinatorUp&) {
   const bool was_down = !coordinator_up_;
   coordinator_up_ = true;
   led_ = false;
+  woke_at_ = 0;
   if (FTAR_MUTANT(kPromiseForgotten)) promised_members_.clear();
   if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving)
     Introduce();
@@ -244,7 +256,7 @@ void Engine::Impl::On(const wire::CoordinatorBeat& message) {
   if (!view_ || message.formed != view_->epoch) return;
   formed_ = message.formed;
   quorum_lost_ = false;
-  led_ = true;
+  HearLead();
 }
 
 void Engine::Impl::On(const wire::Connect& message) {

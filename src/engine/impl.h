@@ -92,6 +92,7 @@ class Engine::Impl {
   bool coordinator_up_ = false;
   bool quorum_lost_ = false;
   bool led_ = false;
+  TimeNs woke_at_ = 0;  // from a pause that was longer than its beats allow
   bool frozen_ = false;
   std::map<GroupKey, std::unique_ptr<collective::GroupMachine>> groups_;
 
@@ -119,6 +120,8 @@ class Engine::Impl {
   bool HoldForEra(MemberId from, Epoch era, const wire::Message& message);
   void CollectGroups();
   bool Beats() const;
+  void NotePause();
+  void HearLead();
   void Beat();
   void CheckDeadlines();
   TimeNs NextDeadline() const;

@@ -158,6 +158,17 @@ size_t CoordinatorMachine::NewcomersClosed(TimeNs since) {
       newcomers_closed_, [&](TimeNs at) { return at + config_.cluster_ns >= since; }));
 }
 
+// Every replica that is left lacks somebody: if these are lost the job ends, and nobody waits for
+// that.
+bool CoordinatorMachine::NoneWhole() const {
+  return current_ && std::ranges::all_of(current_->entries, [this](const wire::ViewEntry& entry) {
+    return !Alive(entry.card.id) || std::ranges::any_of(suspects_, [&](const auto& suspect) {
+      const wire::ViewEntry* const other = EntryOf(suspect.first);
+      return other && other->card.replica == entry.card.replica;
+    });
+  });
+}
+
 void CoordinatorMachine::JudgeSuspects() {
   std::vector<MemberId> due;
   for (const auto& [id, suspicion] : suspects_) {
@@ -180,10 +191,11 @@ void CoordinatorMachine::JudgeSuspects() {
     if (!here) ++away;
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first: they
-  // have time to come back. While nobody at all can reach it, there is also nobody who would wait
-  // for a decision.
+  // have time to come back, and so have those without whom the job ends. While nobody at all can
+  // reach it, there is also nobody who would wait for a decision.
   const size_t closed = away + newcomers, all = members + newcomers;
-  const bool self_suspect = 2 * closed > all && !FTAR_MUTANT(kTrustsItself);
+  const bool most = 2 * closed > all && !FTAR_MUTANT(kTrustsItself);
+  const bool self_suspect = most || (NoneWhole() && !FTAR_MUTANT(kEndsInHaste));
   alone = alone && members > 1;
   bool told = false;
   for (MemberId id : due) {
@@ -265,7 +277,8 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
   }
   // It will say so when the link is back. Also of somebody who is not here now: it may come back
   // before its link does.
-  if (message.kind == wire::EvidenceKind::kLinkLost) from.links.erase(subject);
+  const bool kept = FTAR_MUTANT(kAwayLinkKept) && !Find(subject);
+  if (message.kind == wire::EvidenceKind::kLinkLost && !kept) from.links.erase(subject);
   if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kNewcomer) {
     from.linked = Linked(from);
     plan_due_ = true;

@@ -133,7 +133,9 @@ void CoordinatorMachine::Witness(MemberId dead) {
   const bool just_lost =
       suspicion != suspects_.end() && now_ - suspicion->second.since <= config_.cluster_ns / 2;
   proven_dead_.insert({dead, "its process has exited"});
-  if ((peer && peer->conn != 0) || just_lost) witnessed_.insert(dead);
+  // While this process stood still others may have gone on without it.
+  const bool awake = !detector_.JustWoke() || FTAR_MUTANT(kLedAsleep);
+  if (awake && ((peer && peer->conn != 0) || just_lost)) witnessed_.insert(dead);
   // It may be what the quorum lacked.
   change_due_ = change_due_ || (no_quorum_told_ && lost_.contains(dead));
 }

@@ -221,6 +221,7 @@ class CoordinatorMachine {
   void OnLost(Peer& peer, const std::string& text);
   TimeNs PatienceWith(const Peer& peer) const;
   bool CutOff(const Peer& peer) const;
+  bool NoneWhole() const;
   void HastenSuspicion(MemberId id);
   void JudgeLinks();
   void JudgeDeadlines();

@@ -39,12 +39,17 @@ void World::Strike(Node& node) {
     host_struck_ = true;
     for (auto& other : nodes_) other->struck = true;
   }
-  for (auto& mate : nodes_) {
-    if (mate->alive && mate->card.replica == node.card.replica) mate->struck = true;
-  }
+  const auto strike = [this](int32_t replica) {
+    for (auto& mate : nodes_) {
+      if (mate->alive && mate->card.replica == replica) mate->struck = true;
+    }
+  };
+  strike(node.card.replica);
   // It may not come to say that a link is up again.
   for (const auto& [a, b] : flapping_) {
-    if (now_ < flapping_until_ && (a->struck || b->struck)) a->struck = b->struck = true;
+    if (now_ >= flapping_until_ || !(a->struck || b->struck)) continue;
+    strike(a->card.replica);
+    strike(b->card.replica);
   }
 }
 
