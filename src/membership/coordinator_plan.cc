@@ -97,7 +97,11 @@ bool CoordinatorMachine::WaitsForNobody() const {
   const bool come = std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
     return entry.second.state == State::kNewcomer && entry.second.linked;
   });
-  return come && !config_.hosted && !AnybodyStays({});
+  std::set<MemberId> leavers;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.leave_requested) leavers.insert(id);
+  }
+  return come && !config_.hosted && !AnybodyStays(leavers);
 }
 
 // J5 where nobody stays: each has delivered what it called and calls no more, so none needs another

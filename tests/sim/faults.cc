@@ -53,6 +53,11 @@ void World::Strike(Node& node) {
   }
 }
 
+// A connection ends behind what was sent on it, a Hello above all.
+TimeNs World::BehindWords(uint64_t connection, TimeNs closed_at) {
+  return std::max(closed_at, WireOf(connection + kConnectionBase, 0).free + 1);
+}
+
 void World::Kill(Node& node) {
   if (!MayEnd(node)) return;
   if (trace_) Trace("kill   " + ToString(node.card.id));
@@ -64,9 +69,8 @@ void World::Kill(Node& node) {
   const MemberId dead = node.card.id;
   const uint64_t connection = std::exchange(node.connection, 0);
   if (connection != 0) {
-    // A connection ends behind what was sent on it, a Hello above all.
     const TimeNs closed = now_ + rng_.Between(100'000, 20 * kMillisecond);
-    At(std::max(closed, WireOf(connection + kConnectionBase, 0).free + 1), [this, connection] {
+    At(BehindWords(connection, closed), [this, connection] {
       FeedCoordinator(connection, membership::Disconnected{connection, ""});
     });
   }
@@ -134,7 +138,7 @@ void World::CutLink(Node& a, Node& b) {
 // The member's connection closes; the coordinator sees that at `closed_at`.
 void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after) {
   const uint64_t connection = std::exchange(node.connection, 0);
-  At(closed_at, [this, connection] {
+  At(BehindWords(connection, closed_at), [this, connection] {
     FeedCoordinator(connection, membership::Disconnected{connection, "reset"});
   });
   if (weather_.hosted) node.away_until = std::max(node.away_until, now_ + back_after);
@@ -225,6 +229,7 @@ void World::LeaveOne() {
     if (!mate->alive || mate->over || mate->card.replica != node->card.replica) continue;
     if (trace_) Trace("leave  " + ToString(mate->card.id));
     mate->leaving = true;
+    views_.Leaves(mate->card.id);
     if (weather_.relays > 0)
       mate->struck = true;  // goes with those who have left, see RelayMachine
     Feed(*mate, engine::RequestLeave{});

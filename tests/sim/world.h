@@ -251,6 +251,7 @@ class World {
   void Ambush(const wire::Message& message);
   void Fade(const wire::Message& message);
   void DelayInstall(uint64_t conn);
+  TimeNs BehindWords(uint64_t connection, TimeNs closed_at);
   void Kill(Node& node);
   bool MayEnd(const Node& node) const;
   void Stop(Node& node, TimeNs duration);

@@ -6,8 +6,6 @@
 namespace ftar::sim {
 namespace {
 
-bool Leaves(const wire::ViewEntry& entry) { return entry.last.kind != wire::Bound::Kind::kNone; }
-
 std::string Short(const wire::View& view) { return std::to_string(EpochCounter(view.epoch)); }
 
 std::set<int32_t> ReplicasOf(const wire::View& view) {
@@ -17,6 +15,10 @@ std::set<int32_t> ReplicasOf(const wire::View& view) {
 }
 
 }  // namespace
+
+bool Views::Leaves(const wire::ViewEntry& entry) const {
+  return entry.last.kind != wire::Bound::Kind::kNone || leaving_.contains(entry.card.id);
+}
 
 std::string Views::Installed(MemberId member, std::shared_ptr<const wire::View> view) {
   const int32_t column = shards_ > 0 ? -1 : view->entries.front().card.shard;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -20,13 +21,17 @@ class Views {
   // leaving, whose members may go one by one. Who stays keeps the place in the list, newcomers come
   // behind (rule F6). A loss leaves no view of fewer replicas than the job needs (rule Q4).
   std::string Installed(MemberId member, std::shared_ptr<const wire::View> view);
+  // Its user wants it to: what is left of its replica, or of the job, is what its user has left.
+  void Leaves(MemberId member) { leaving_.insert(member); }
 
  private:
+  bool Leaves(const wire::ViewEntry& entry) const;
   std::string CheckReplicas(const wire::View& view) const;
   std::string CheckOrder(const wire::View& before, const wire::View& view) const;
   std::string CheckQuorum(const wire::View& before, const wire::View& view) const;
 
   const int shards_, min_replicas_;
+  std::set<MemberId> leaving_;
   std::map<std::pair<Epoch, int32_t>, std::shared_ptr<const wire::View>> known_;
   std::map<MemberId, std::shared_ptr<const wire::View>> last_;
 };
