@@ -199,7 +199,9 @@ void CoordinatorMachine::JudgeSuspects() {
   alone = alone && members > 1;
   bool told = false;
   for (MemberId id : due) {
-    Suspicion& suspicion = suspects_[id];
+    const auto found = suspects_.find(id);
+    if (found == suspects_.end()) continue;  // lost with its replica meanwhile
+    Suspicion& suspicion = found->second;
     const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
     if (self_suspect && (!suspicion.extended || patient)) {
       suspicion.act_at = now_ + timeout_ns_ / (members > 1 ? 2 : 4);
@@ -210,7 +212,7 @@ void CoordinatorMachine::JudgeSuspects() {
       continue;
     }
     const wire::Loss loss = suspicion.loss;
-    suspects_.erase(id);
+    suspects_.erase(found);
     Lose(id, loss.cause, loss.stage, loss.text, AgeOf(id));
   }
 }
