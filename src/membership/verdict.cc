@@ -255,6 +255,8 @@ class Table {
         if (failed.seq == facts.seq) return failed;
       }
     }
+    // Of a broadcast each may have all it wants, from roots of their own.
+    if (facts.delivered.empty() && Disagree(facts, &verdict)) return verdict;
     if (const auto attempt = CompleteAttempt(facts)) {
       verdict.kind = VerdictKind::kCommit;
       verdict.attempt = *attempt;
