@@ -58,6 +58,7 @@
   X(kDeadVote, "Q4", "counts the proven dead among those who have promised") \
   X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
   X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
+  X(kGoneBeforeCounts, "Q8", "counts who left while a successor was waiting for a quorum") \
   X(kAnyHostCounts, "Q4", "counts a death that it saw beside a coordinator without a quorum") \
   X(kLedAsleep, "Q4", "counts a death that it heard of after it had been stopped itself") \
   X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \

@@ -43,8 +43,13 @@ std::vector<wire::MemberCard> Engine::successors() const {
       return prepare.base != 0 && is_new;
     });
   }
+  // Whoever leaves would sit down only to get up again, and may do so while others look for it.
+  std::vector<MemberId> order = view.Successors();
+  std::ranges::stable_partition(order, [&view](MemberId id) {
+    return view.Find(id)->last.kind == wire::Bound::Kind::kNone;
+  });
   std::vector<wire::MemberCard> cards;
-  for (const MemberId id : view.Successors()) cards.push_back(view.Find(id)->card);
+  for (const MemberId id : order) cards.push_back(view.Find(id)->card);
   return cards;
 }
 bool Engine::coordinator_up() const { return impl_->coordinator_up_; }

@@ -402,6 +402,7 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   AddElectorate(view);
   predecessors_ = nobody_stays_ = false;
   told_.clear();
+  consents_.clear();
   plan_.reset();
   for (const wire::ViewEntry& entry : view.entries) {
     Peer* peer = Find(entry.card.id);
@@ -470,6 +471,7 @@ void CoordinatorMachine::EndJob(const std::string& why) {
   prepare_newcomers_.clear();
   prepare_leavers_.clear();
   told_.clear();
+  consents_.clear();
   edges_ = {};
   detector_.Clear();
   no_quorum_told_ = change_due_ = nobody_stays_ = false;

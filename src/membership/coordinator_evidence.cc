@@ -229,8 +229,11 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
                                                      // holds it, see RejectOverdue
       return;
     }
-    // What it has told stands, as that of one whose connection ends (Q2, Q4).
-    if (from.state == State::kReporting && !config_.hosted) told_[id] = from.report;
+    // What it has told stands, as that of one whose connection ends (Q2, Q4). Who has left as
+    // planned consents to whatever the others decide (Q8).
+    const bool left = message.code == Code::kLeft && !FTAR_MUTANT(kGoneBeforeCounts);
+    if (from.state == State::kReporting && (left || !config_.hosted)) told_[id] = from.report;
+    if (from.state == State::kReporting && left) consents_.insert(id);
     Close(from);
     ForgetNewcomer(id);
     return;

@@ -100,12 +100,17 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base,
 std::vector<wire::Electorate> CoordinatorMachine::ReportedElectorates() const {
   std::vector<wire::Electorate> all;
   Epoch formed = 0;
-  for (const auto& [id, peer] : peers_) {
-    if (!peer.report.installed_view) continue;
-    const wire::View& view = *peer.report.installed_view;
-    formed = std::max(formed, peer.report.formed);
+  const auto hear = [&](const wire::Report& report) {
+    if (!report.installed_view) return;
+    const wire::View& view = *report.installed_view;
+    formed = std::max(formed, report.formed);
     for (const wire::Electorate& electorate : view.electorates) Merge(electorate, &all);
     Merge({view.epoch, view.Successors()}, &all);
+  };
+  for (const auto& [id, peer] : peers_) hear(peer.report);
+  for (const auto& [id, report] : told_) hear(report);
+  for (wire::Electorate& electorate : all) {
+    std::erase_if(electorate.replicas, [this](MemberId id) { return consents_.contains(id); });
   }
   std::erase_if(all, [formed](const auto& electorate) { return electorate.epoch < formed; });
   if (FTAR_MUTANT(kInstalledBaseAlone) && !all.empty()) all.erase(all.begin(), all.end() - 1);
@@ -182,7 +187,11 @@ void CoordinatorMachine::TryHandOver() {
                             [this](const auto& entry) { return !Alive(entry.card.id); });
   if (change_due_ || (!Formed() && !FTAR_MUTANT(kHandsOverUnheld))) return;
   Beat();
-  const wire::MemberCard& next = view.entries.front().card;
+  const auto stays = std::ranges::find_if(view.entries, [](const wire::ViewEntry& entry) {
+    return entry.last.kind == wire::Bound::Kind::kNone;
+  });
+  const wire::MemberCard& next =
+      (stays == view.entries.end() ? view.entries.front() : *stays).card;
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) all.push_back(id);
   Multicast(all, wire::Redirect{view.epoch, next.id, next.addresses, false, true});

@@ -363,6 +363,7 @@ class CoordinatorMachine {
   // highest epoch that was made here or taken into account. Whatever is above it is another's.
   std::vector<wire::Electorate> electorates_;
   Epoch made_ = 0;
+  std::set<MemberId> consents_;    // who had reported, and has left as planned since
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs unheard_until_ = 0;       // before that no view without those who were lost last
   TimeNs stand_down_at_ = kNever;  // while there is no quorum
