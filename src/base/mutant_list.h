@@ -146,6 +146,7 @@
   X(kNoShadow, "F3", "exchanges in place without moving the input out of the way") \
   X(kStagingKept, "F3", "does not give staging back") \
   X(kLaneSlotReused, "F4", "publishes where an operation lies that is not stable") \
+  X(kFramesBesideLane, "F4", "takes frames for what is being made of the lanes") \
   X(kLaneFlagLate, "F4", "raises its flag when it has scanned the lanes") \
   X(kLaneNotScanned, "F4", "freezes without looking at the lanes again") \
   X(kLaneScanDelivers, "F4", "delivers by an ack what it has found in the lanes when it froze") \

@@ -125,7 +125,9 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
     if (!FTAR_MUTANT(kMismatchIgnored)) mismatch_ = op.seq;
     return Drop(frame);
   }
-  if (op.complete) return Drop(frame);
+  // While all is made of what lies in the lanes nothing else may write: that would end behind it.
+  const bool by_lane = op.lane.working > 0 && !FTAR_MUTANT(kFramesBesideLane);
+  if (op.complete || by_lane) return Drop(frame);
   GoByFrames(op);  // its sender does not use the lane, or has lost patience
   if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], header) ||
       !TakeWeights(op, frame)) {
