@@ -77,8 +77,7 @@ const wire::View* CoordinatorMachine::RecoveryBase() const {
 
 void CoordinatorMachine::TryRecover() {
   // While this process stood still nobody could come.
-  if (detector_.JustWoke() && !FTAR_MUTANT(kRecoversAsleep))
-    recover_at_ = std::max(recover_at_, now_ + timeout_ns_);
+  if (detector_.JustWoke()) recover_at_ = std::max(recover_at_, now_ + timeout_ns_);
   const wire::View* const base = RecoveryBase();
   if (!base) {
     const bool hope = std::any_of(peers_.begin(), peers_.end(),
