@@ -91,6 +91,28 @@ constexpr Where kWhere[] = {
     {Mutant::kSalvageMixesAttempts,
      "replicas=5,crashes=1,late_installs=3,kills=2,skew=1,hosted=0,leaves=0,joins=0,cuts=0,"
      "aborts=0,mismatch=0"},
+    {Mutant::kEndsInHaste,
+     "replicas=1,shards=2,blackouts=3,coordinator_restarts=2,record=1,hosted=0,leaves=0,joins=0,"
+     "kills=0,stops=0,cuts=0"},
+    {Mutant::kLedAsleep,
+     "hosted=1,replicas=4,shards=1,partitions=3,kills=3,stops=3,coordinator_restarts=2,joins=2,"
+     "leaves=0,cuts=0,ambushes=3,min_replicas=1"},
+    {Mutant::kEndedCallsLast,
+     "replicas=2,shards=1,ops_per_step=4,window=1,kills=1,joins=3,leaves=2,hiccups=2,"
+     "coordinator_restarts=1,ambushes=2,hosted=0,min_replicas=1,record=1"},
+    {Mutant::kFramesBesideLane,
+     "lanes=1,hosted=0,stops=3,shards=2,replicas=2,work_delay_max_us=500,delay_max_us=100,"
+     "leaves=0,joins=0,kills=0,skew=1"},
+    {Mutant::kAwayLinkKept,
+     "hosted=0,cuts=2,hiccups=8,joins=3,one_way=1,leaves=0,kills=0,stops=0,aborts=0,replicas=2,"
+     "skew=1,delay_max_us=5000"},
+    {Mutant::kNewcomerAmongFailures,
+     "mismatch=2,joins=3,laggards=4,leaves=0,kills=3,window=2,ops_per_step=0,hosted=0,"
+     "failure_deaths=2,cuts=0,shards=1,in_place=1,work_delay_max_us=20000"},
+    {Mutant::kGoneBeforeCounts,
+     "hosted=1,shards=2,leaves=2,replicas=3,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
+     "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0,window=1,"
+     "delay_max_us=5000,joins=0,min_replicas=1"},
     {Mutant::kAnyProofCounts, "hosted=1"},
     {Mutant::kAnyHostCounts,
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,leaves=0,"
