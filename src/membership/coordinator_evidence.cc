@@ -194,8 +194,8 @@ void CoordinatorMachine::JudgeSuspects() {
   // have time to come back, and so have those without whom the job ends. While nobody at all can
   // reach it, there is also nobody who would wait for a decision.
   const size_t closed = away + newcomers, all = members + newcomers;
-  const bool most = 2 * closed > all && !FTAR_MUTANT(kTrustsItself);
-  const bool self_suspect = most || (NoneWhole() && !FTAR_MUTANT(kEndsInHaste));
+  const bool most = 2 * closed > all || (NoneWhole() && !FTAR_MUTANT(kEndsInHaste));
+  const bool self_suspect = most && !FTAR_MUTANT(kTrustsItself);
   alone = alone && members > 1;
   bool told = false;
   for (MemberId id : due) {

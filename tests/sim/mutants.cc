@@ -183,7 +183,7 @@ constexpr Where kWhere[] = {
      "replicas=4,ambushes=6,cores=0,lanes=0"},
     {Mutant::kEndUnheard,
      "replicas=2,leaves=2,joins=3,skew=1,delay_max_us=1000,ops_per_step=0,window=1,hosted=0,"
-     "kills=1,stops=2,cuts=2,ambushes=4"},
+     "kills=1,stops=2,cuts=2,ambushes=4,record=1"},
     {Mutant::kBeginsAmongTheLost,
      "replicas=2,ops_per_step=1,leaves=2,joins=3,stops=2,cuts=2,hosted=0,window=2,kills=2"},
     {Mutant::kBeginningForgotten,
