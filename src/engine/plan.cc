@@ -117,7 +117,9 @@ void Engine::Impl::OnPeer(MemberId, const wire::Announce& message) {
   const bool next = view_ && message.view.base == view_->epoch;
   const bool entering = !view_ && confirmed_ && confirmed_->epoch == message.view.epoch;
   if (next || entering) return InstallPlanned(message.view);
-  if (view_ && message.view.epoch > view_->epoch) held_announces_.push_back(message);
+  // From another root, by another link: the one before it is on its way.
+  const wire::View* before = view_ ? view_.get() : confirmed_ ? &*confirmed_ : nullptr;
+  if (before && message.view.epoch > before->epoch) held_announces_.push_back(message);
 }
 
 // A view that does not have this member in its column is damaged or of somebody else. Whoever acted
