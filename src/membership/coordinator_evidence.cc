@@ -266,19 +266,14 @@ void CoordinatorMachine::Depart(Peer& peer) {
 
 // ---- evidence ----
 
-void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
+// Of links that are up again, and of whoever is being taken in. True: that is all there is to it.
+bool CoordinatorMachine::HearOfNewcomers(Peer& from, const wire::Evidence& message) {
   const MemberId reporter = from.card.id, subject = message.subject;
-  const bool of_link = message.kind == wire::EvidenceKind::kLinkLost ||
-                       message.kind == wire::EvidenceKind::kLinkRestored;
-  if (recovering_ && of_link) {
-    early_evidence_.push_back({reporter, message});
-    return;
-  }
   if (message.kind == wire::EvidenceKind::kLinkRestored) {
     if (!FTAR_MUTANT(kRestoredLinkCounts)) edges_.Remove(reporter, subject);
     from.links.insert(subject);
     roster_changed_ = true;  // a newcomer may have waited for this link
-    return;
+    return true;
   }
   // It will say so when the link is back. Also of somebody who is not here now: it may come back
   // before its link does.
@@ -288,14 +283,26 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     from.linked = Linked(from);
     plan_due_ = true;
     edges_.Add(now_, reporter, subject, message.text);  // counts if it is being taken in already
-    return;
+    return true;
   }
   if (Peer* newcomer = Find(subject); newcomer && newcomer->state == State::kNewcomer) {
     if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kMember)
       edges_.Add(now_, reporter, subject, message.text);
     roster_changed_ = true;
-    if (!EntryOf(subject)) return;
+    return EntryOf(subject) == nullptr;
   }
+  return false;
+}
+
+void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
+  const MemberId reporter = from.card.id, subject = message.subject;
+  const bool of_link = message.kind == wire::EvidenceKind::kLinkLost ||
+                       message.kind == wire::EvidenceKind::kLinkRestored;
+  if (recovering_ && of_link) {
+    early_evidence_.push_back({reporter, message});
+    return;
+  }
+  if (HearOfNewcomers(from, message)) return;
   if (recovering_ && message.kind == wire::EvidenceKind::kProcessExited) {
     proven_dead_[subject] = "its process has exited, as " + Describe(from.card) + " says";
     return;

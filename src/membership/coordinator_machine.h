@@ -215,6 +215,7 @@ class CoordinatorMachine {
 
   // coordinator_evidence.cc
   void OnHeartbeat(Peer& from, const wire::Heartbeat& message);
+  bool HearOfNewcomers(Peer& from, const wire::Evidence& message);
   void OnEvidence(Peer& from, const wire::Evidence& message);
   void OnGoodbye(Peer& from, const wire::Goodbye& message);
   void Depart(Peer& peer);
