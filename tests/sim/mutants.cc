@@ -182,8 +182,8 @@ constexpr Where kWhere[] = {
      "record=0,strandings=0,hosted=0,hiccups=2,coordinator_restarts=3,kills=3,leaves=0,joins=0,"
      "replicas=4,ambushes=6,cores=0,lanes=0"},
     {Mutant::kEndUnheard,
-     "replicas=2,leaves=2,joins=3,skew=1,delay_max_us=1000,ops_per_step=0,window=1,hosted=0,"
-     "kills=1,stops=2,cuts=2,ambushes=4,record=1"},
+     "replicas=2,leaves=2,joins=3,skew=1,ops_per_step=0,hosted=0,delay_max_us=500,window=1,"
+     "kills=1,stops=1,cuts=2,ambushes=4,clogs=8,lanes=0,shards=1"},
     {Mutant::kBeginsAmongTheLost,
      "replicas=2,ops_per_step=1,leaves=2,joins=3,stops=2,cuts=2,hosted=0,window=2,kills=2"},
     {Mutant::kBeginningForgotten,
