@@ -20,12 +20,14 @@
 #include <vector>
 
 #include "base/config.h"
+#include "coordinator/control_connection.h"
 #include "coordinator/server.h"
 #include "membership/succession.h"
-#include "runtime/control_connection.h"
 #include "runtime/rendezvous.h"
 
 namespace ftar::runtime {
+
+using coordinator::ControlConnection;
 
 class Hosting {
  public:

@@ -217,31 +217,6 @@ Expected<Place> FindPlace(const Config& config, const std::vector<std::string>& 
   return out;
 }
 
-std::string ShownAddress(const HostPort& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
-
-Expected<HostPort> ParseHostPort(const std::string& text, const std::string& argument) {
-  const auto bad = [&] {
-    return Status(Code::kConfig, argument,
-                  argument + " is '" + text + "'; it must be HOST:PORT or [IPv6]:PORT");
-  };
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return bad();
-  HostPort out;
-  out.host = text.substr(0, colon);
-  if (out.host.front() == '[' && out.host.back() == ']') {
-    out.host = out.host.substr(1, out.host.size() - 2);
-  } else if (out.host.find(':') != std::string::npos) {
-    return bad();
-  }
-  const std::optional<int64_t> port = ToInteger(text.substr(colon + 1));
-  if (!port || *port < 0 || *port > 65535 || out.host.empty()) return bad();
-  out.port = static_cast<uint16_t>(*port);
-  return out;
-}
-
 std::string FirstSlurmHost(const std::string& list) {
   const size_t end = list.find_first_of(",[");
   if (end == std::string::npos) return list;

@@ -23,16 +23,13 @@
 
 #include "base/config.h"
 #include "base/status.h"
+#include "coordinator/host_port.h"
 
 namespace ftar::runtime {
 
-struct HostPort {
-  std::string host;
-  uint16_t port = 0;
-};
-// "host:port", "[v6]:port".
-std::string ShownAddress(const HostPort& address);
-Expected<HostPort> ParseHostPort(const std::string& text, const std::string& argument);
+using coordinator::HostPort;
+using coordinator::ParseHostPort;
+using coordinator::ShownAddress;
 
 struct Place {
   int32_t replica = 0, shard = 0, replicas = 1, shards = 1, min_replicas = 1;

@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       ftar::AgreementDifference(config.AgreedList(), theirs);
       break;
     }
-    case 4: status = ftar::runtime::ParseHostPort(text, "coordinator").status(); break;
+    case 4: status = ftar::coordinator::ParseHostPort(text, "coordinator").status(); break;
     case 5: status = ftar::transport::tcp::ParseAddress(text).status(); break;
     default: status = ftar::runtime::ParseFaultPlan(text).status();
   }

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "base/config_os.h"
+#include "coordinator/host_port.h"
 #include "coordinator/server.h"
 #include "runtime/host.h"
 #include "runtime/logger.h"
-#include "runtime/rendezvous.h"
 
 namespace {
 
@@ -50,8 +50,8 @@ ftar::Expected<ftar::coordinator::ServerSettings> MakeSettings(const Options& op
   using ftar::Config;
   using ftar::KnobId;
   ftar::coordinator::ServerSettings settings;
-  const ftar::Expected<ftar::runtime::HostPort> address =
-      ftar::runtime::ParseHostPort(config.text(KnobId::kCoordinator), "listen");
+  const ftar::Expected<ftar::coordinator::HostPort> address =
+      ftar::coordinator::ParseHostPort(config.text(KnobId::kCoordinator), "listen");
   if (!address.ok()) return address.status();
   settings.host = address->host;
   settings.port = address->port;

@@ -7,8 +7,8 @@
 // Nonblocking; runs under the job's lock. Names are resolved elsewhere (that blocks): the progress
 // thread asks wants_addresses and gives the answer. Messages sent while the connection is down are
 // dropped, as the engine's contract allows: after Up it introduces itself again.
-#ifndef FTAR_RUNTIME_CONTROL_CONNECTION_H_
-#define FTAR_RUNTIME_CONTROL_CONNECTION_H_
+#ifndef FTAR_COORDINATOR_CONTROL_CONNECTION_H_
+#define FTAR_COORDINATOR_CONTROL_CONNECTION_H_
 
 #include <optional>
 #include <string>
@@ -17,11 +17,11 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "coordinator/host_port.h"
 #include "coordinator/message_stream.h"
-#include "runtime/rendezvous.h"
 #include "wire/messages.h"
 
-namespace ftar::runtime {
+namespace ftar::coordinator {
 
 class ControlConnection {
  public:
@@ -85,7 +85,7 @@ class ControlConnection {
 
   const Settings settings_;
   const Logger* const log_;
-  std::optional<coordinator::MessageStream> stream_;
+  std::optional<MessageStream> stream_;
   std::string shown_;
   HostPort name_;
   std::vector<std::string> addresses_;
@@ -99,6 +99,6 @@ class ControlConnection {
   uint64_t messages_sent_ = 0, messages_received_ = 0;
 };
 
-}  // namespace ftar::runtime
+}  // namespace ftar::coordinator
 
-#endif  // FTAR_RUNTIME_CONTROL_CONNECTION_H_
+#endif  // FTAR_COORDINATOR_CONTROL_CONNECTION_H_

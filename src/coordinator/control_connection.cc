@@ -1,12 +1,12 @@
-#include "runtime/control_connection.h"
+#include "coordinator/control_connection.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace ftar::runtime {
+namespace ftar::coordinator {
 namespace {
 
-using State = coordinator::MessageStream::State;
+using State = MessageStream::State;
 
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
 // A job that starts finds its coordinator starting too; long pauses there would only delay the
@@ -63,7 +63,7 @@ void ControlConnection::Dial(TimeNs now) {
   if (first_try_ns_ < 0) first_try_ns_ = now;
   const std::string& address = addresses_[next_address_ % addresses_.size()];
   ++next_address_;
-  Expected<transport::UniqueFd> fd = coordinator::StartConnecting(address);
+  Expected<transport::UniqueFd> fd = StartConnecting(address);
   if (!fd.ok()) return Lose(now, fd.status());
   stream_.emplace(std::move(fd.value()), transport::Authenticator::Role::kDialler, settings_.token,
                   settings_.self, now);
@@ -184,4 +184,4 @@ void ControlConnection::CloseInForkedChild() {
   if (stream_) stream_->CloseInForkedChild();
 }
 
-}  // namespace ftar::runtime
+}  // namespace ftar::coordinator
