@@ -1,0 +1,294 @@
+#include "coordinator/connections.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "transport/tcp/socket.h"
+#include "wire/codec.h"
+
+namespace ftar::coordinator {
+namespace {
+
+using State = MessageStream::State;
+
+// epoll's data: listeners are told from connections by the top bit.
+constexpr uint64_t kListenerMark = uint64_t{1} << 63;
+constexpr TimeNs kLingerNs = 1 * kSecond;  // for last messages to somebody who is turned away
+
+}  // namespace
+
+Connections::Connections(Settings settings, std::string name, User* user, const Logger* log)
+    : settings_(std::move(settings)), name_(std::move(name)), user_(user), log_(log) {}
+
+Connections::~Connections() = default;
+
+Status Connections::ListenAt(const std::string& address) {
+  Expected<transport::tcp::SocketAddress> parsed = transport::tcp::ParseAddress(address, true);
+  if (!parsed.ok()) return parsed.status();
+  if (parsed->wildcard() && !settings_.allow_wildcard) {
+    return Status(Code::kConfig, "listen",
+                  address + " is a wildcard address; name one, or set allow_wildcard");
+  }
+  if (settings_.token.empty() && !parsed->loopback()) {
+    return Status(Code::kConfig, "token",
+                  "without a token only loopback is served, not " + address);
+  }
+  transport::UniqueFd fd(socket(parsed->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Status::System("socket", errno);
+  const int one = 1;
+  // A restart at the same address works at once, whatever connections of the last one still linger.
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind(fd.get(), parsed->raw(), parsed->bytes) != 0 || listen(fd.get(), 1024) != 0) {
+    return Status::System("cannot listen on " + address, errno);
+  }
+  socklen_t size = sizeof parsed->storage;
+  getsockname(fd.get(), reinterpret_cast<sockaddr*>(&parsed->storage), &size);
+  parsed->bytes = size;
+  if (address_.empty()) address_ = parsed->Text();
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kListenerMark | static_cast<uint64_t>(fd.get());
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {
+    return Status::System("epoll_ctl", errno);
+  }
+  listeners_.push_back(std::move(fd));
+  return Status::Ok();
+}
+
+Status Connections::Open() {
+  epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
+  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!epoll_.valid()) return Status::System("epoll", errno);
+  const Expected<std::vector<std::string>> addresses = ResolveHost(settings_.host, settings_.port);
+  if (!addresses.ok()) return Status(Code::kConfig, "listen", addresses.status().text());
+  Status last;
+  for (const std::string& address : *addresses) {
+    // A name may stand for IPv4 and IPv6; one port for both, so "any" takes the first only.
+    if (settings_.port == 0 && !listeners_.empty()) break;
+    Status status = ListenAt(address);
+    if (!status.ok()) last = std::move(status);
+  }
+  return listeners_.empty() ? last : Status::Ok();
+}
+
+void Connections::Accept(int listener, TimeNs now) {
+  for (int i = 0; i < 64; ++i) {
+    transport::UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid()) {
+      AcceptOne(std::move(fd), now);
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EMFILE || errno == ENFILE) {
+      // Out of descriptors: give up the spare one to take the connection and close it, or it would
+      // wake us for ever.
+      spare_.Reset();
+      transport::UniqueFd refused(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+      refused.Reset();
+      spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+      if (!unauthenticated_.empty()) Drop(unauthenticated_.front(), now, "out of descriptors");
+      log_->Warn(name_, "out of file descriptors: a connection was refused");
+    }
+    return;
+  }
+}
+
+void Connections::AcceptOne(transport::UniqueFd fd, TimeNs now) {
+  if (unauthenticated_.size() >= settings_.unauthenticated_max) {
+    Drop(unauthenticated_.front(), now, "too many unauthenticated connections");
+  }
+  if (connections_.size() >= settings_.connections_max) return;
+  const ConnId id = next_id_++;
+  const int raw = fd.get();
+  Connection& connection = connections_[id];
+  connection.id = id;
+  connection.stream = std::make_unique<MessageStream>(
+      std::move(fd), transport::Authenticator::Role::kAcceptor, settings_.token, MemberId{}, now);
+  connection.waiting = unauthenticated_.insert(unauthenticated_.end(), id);
+  connection.in_waiting = true;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = id;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, raw, &event) != 0) {
+    return Drop(id, now, "epoll_ctl failed");
+  }
+  Serve(id, now);
+}
+
+void Connections::Authenticated(Connection& connection) {
+  if (!connection.in_waiting) return;
+  connection.in_waiting = false;
+  unauthenticated_.erase(connection.waiting);
+}
+
+void Connections::Drop(ConnId id, TimeNs now, const std::string& why) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Authenticated(found->second);
+  const bool introduced = found->second.introduced;
+  connections_.erase(found);
+  if (!introduced) return;
+  --introduced_;
+  user_->OnGone(id, why, now);
+}
+
+// When it has been told the last.
+void Connections::LetGo(Connection& connection, TimeNs now) {
+  connection.closing = true;
+  connection.close_by_ns = connection.stream->drained() ? now : now + kLingerNs;
+}
+
+// Asks for a wake-up when there is room to write, only while something waits.
+void Connections::ArmWrite(Connection& connection) {
+  const bool wanted = connection.stream->wants_write();
+  if (wanted == connection.write_armed || connection.stream->fd() < 0) return;
+  connection.write_armed = wanted;
+  epoll_event event{};
+  event.events = wanted ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  event.data.u64 = connection.id;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.stream->fd(), &event);
+}
+
+void Connections::Serve(ConnId id, TimeNs now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr) return;
+  messages_.clear();
+  connection->stream->Poll(now, &messages_);
+  if (connection->stream->state() == State::kOpen && connection->in_waiting) {
+    Authenticated(*connection);
+    user_->OnOpen(id, now);
+  }
+  std::vector<wire::Message> messages = std::move(messages_);
+  for (wire::Message& message : messages) {
+    connection = Find(id);
+    if (connection == nullptr || connection->closing) return;
+    OnMessage(*connection, std::move(message), now);
+  }
+  connection = Find(id);
+  if (connection == nullptr) return;
+  if (connection->stream->state() == State::kClosed) {
+    const Status why = connection->stream->status();
+    if (!connection->introduced && !connection->closing)
+      log_->Info(name_, "a connection was refused: " + why.text());
+    return Drop(id, now, why.text());
+  }
+  ArmWrite(*connection);
+}
+
+void Connections::OnMessage(Connection& connection, wire::Message message, TimeNs now) {
+  const ConnId id = connection.id;
+  wire::Hello* const hello = std::get_if<wire::Hello>(&message);
+  if (connection.introduced) {
+    user_->OnMessage(id, std::move(message), now);
+  } else if (hello != nullptr && hello->card.id == connection.stream->peer()) {
+    connection.introduced = true;
+    ++introduced_;
+    user_->OnHello(id, std::move(*hello), now);
+  } else {
+    Drop(id, now, "the first message is no Hello of its own");
+  }
+}
+
+// ---- what the user says
+
+void Connections::Send(ConnId id, const wire::Message& message) {
+  Connection* const connection = Find(id);
+  if (connection != nullptr) SendEncoded(*connection, wire::Encode(message));
+}
+
+void Connections::Send(const std::vector<membership::Outgoing>& messages) {
+  for (const membership::Outgoing& outgoing : messages) {
+    const std::vector<std::byte> bytes = wire::Encode(outgoing.message);
+    for (const ConnId id : outgoing.to) {
+      Connection* const connection = Find(id);
+      if (connection != nullptr) SendEncoded(*connection, bytes);
+    }
+  }
+}
+
+void Connections::SendEncoded(Connection& connection, const std::vector<std::byte>& bytes) {
+  connection.stream->SendEncoded(bytes);
+  // Dropping it now would step the user's machine inside of its own Ready.
+  if (connection.stream->state() == State::kClosed) broken_.push_back(connection.id);
+  ArmWrite(connection);
+}
+
+void Connections::LetGo(ConnId id, TimeNs now) {
+  Connection* const connection = Find(id);
+  if (connection != nullptr) LetGo(*connection, now);
+}
+
+void Connections::LetGoAll(TimeNs now) {
+  introduced_ = 0;
+  for (auto& [id, connection] : connections_) {
+    if (std::exchange(connection.introduced, false)) LetGo(connection, now);
+  }
+}
+
+void Connections::CloseInForkedChild() {
+  for (auto& [id, connection] : connections_) connection.stream->CloseInForkedChild();
+  for (transport::UniqueFd& listener : listeners_) listener.Reset();
+  for (transport::UniqueFd* fd : {&epoll_, &spare_}) fd->Reset();
+}
+
+// ---- the loop
+
+void Connections::Expire(TimeNs now) {
+  while (!unauthenticated_.empty()) {
+    const Connection* oldest = Find(unauthenticated_.front());
+    if (now - oldest->stream->created_ns() < settings_.handshake_timeout_ns) break;
+    Drop(unauthenticated_.front(), now, "handshake timeout");
+  }
+  std::vector<ConnId> gone = std::exchange(broken_, {});
+  for (const auto& [id, connection] : connections_) {
+    if (connection.closing && (connection.stream->drained() || now >= connection.close_by_ns)) {
+      gone.push_back(id);
+    }
+  }
+  for (const ConnId id : gone) Drop(id, now, "closed");
+}
+
+TimeNs Connections::NextDeadline() const {
+  TimeNs first = kNever;
+  if (!unauthenticated_.empty()) {
+    const auto oldest = connections_.find(unauthenticated_.front());
+    first = std::min(first, oldest->second.stream->created_ns() + settings_.handshake_timeout_ns);
+  }
+  for (const auto& [id, connection] : connections_) {
+    if (connection.closing) first = std::min(first, connection.close_by_ns);
+  }
+  return broken_.empty() ? first : 0;
+}
+
+void Connections::Turn(TimeNs now) {
+  const int count = epoll_wait(epoll_.get(), events_, 128, 0);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t mark = events_[i].data.u64;
+    if ((mark & kListenerMark) != 0) {
+      Accept(static_cast<int>(mark & ~kListenerMark), now);
+    } else {
+      Serve(mark, now);
+    }
+  }
+  Expire(now);
+}
+
+TimeNs MonotonicNow() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+int PollTimeout(TimeNs deadline, TimeNs now) {
+  if (deadline == kNever) return -1;
+  const TimeNs left = std::max<TimeNs>(0, deadline - now);
+  return static_cast<int>(std::min<TimeNs>((left + kMillisecond - 1) / kMillisecond, 60'000));
+}
+
+}  // namespace ftar::coordinator

@@ -1,0 +1,118 @@
+// The lower side of a coordinator or a relay: listening sockets, and the connections that they
+// accept, which prove the token, say Hello, and then carry messages.
+//
+// Who has not proved the token costs one descriptor and little memory, for a bounded time, and
+// there are at most `unauthenticated_max` of them: one more pushes the oldest out, so that idle
+// connections never lock members out.
+//
+// Nonblocking, one thread at a time, owns its descriptors. The user is told out of Turn alone, and
+// may send and let go from there.
+#ifndef FTAR_COORDINATOR_CONNECTIONS_H_
+#define FTAR_COORDINATOR_CONNECTIONS_H_
+
+#include <sys/epoll.h>
+
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.h"
+#include "coordinator/message_stream.h"
+#include "membership/coordinator_machine.h"
+#include "transport/fd.h"
+
+namespace ftar::coordinator {
+
+class Connections {
+ public:
+  using ConnId = membership::ConnId;
+  struct Settings {
+    std::string host = "127.0.0.1";
+    uint16_t port = 0;  // 0: any
+    std::string token;  // empty: only loopback is served
+    bool allow_wildcard = false;
+    TimeNs handshake_timeout_ns = 5 * kSecond;
+    size_t unauthenticated_max = 256;
+    size_t connections_max = 65536;
+  };
+  // Of each connection in this order; who was let go is not heard any more, but for OnGone.
+  class User {
+   public:
+    virtual ~User() = default;
+    virtual void OnOpen(ConnId id, TimeNs now) = 0;  // it has proved the token
+    virtual void OnHello(ConnId id, wire::Hello hello, TimeNs now) = 0;
+    virtual void OnMessage(ConnId id, wire::Message message, TimeNs now) = 0;
+    virtual void OnGone(ConnId id, const std::string& why, TimeNs now) = 0;  // it had said Hello
+  };
+
+  // `name`: whose connections, for the log. The user and the log outlive this.
+  Connections(Settings settings, std::string name, User* user, const Logger* log);
+  ~Connections();
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  // Binds. Errors are kConfig or kSystem and name the address.
+  Status Open();
+  std::string address() const { return address_; }  // "host:port" of the first listening socket
+
+  int fd() const { return epoll_.get(); }  // readable: there is something to do
+  void Turn(TimeNs now);                   // what has come, and what is overdue
+  TimeNs NextDeadline() const;
+
+  void Send(ConnId id, const wire::Message& message);
+  void Send(const std::vector<membership::Outgoing>& messages);
+  void LetGo(ConnId id, TimeNs now);  // when it has been told the last
+  void LetGoAll(TimeNs now);          // who has said Hello
+  size_t introduced() const { return introduced_; }
+  void CloseInForkedChild();
+
+ private:
+  struct Connection {
+    ConnId id = 0;
+    std::unique_ptr<MessageStream> stream;
+    bool introduced = false;  // said Hello: the user knows it
+    bool closing = false;     // goes when all is written, or after a while
+    TimeNs close_by_ns = kNever;
+    bool write_armed = false;
+    std::list<ConnId>::iterator waiting;  // place among the unauthenticated
+    bool in_waiting = false;
+  };
+
+  Status ListenAt(const std::string& address);
+  void Accept(int listener, TimeNs now);
+  void AcceptOne(transport::UniqueFd fd, TimeNs now);
+  void Serve(ConnId id, TimeNs now);
+  void OnMessage(Connection& connection, wire::Message message, TimeNs now);
+  void Authenticated(Connection& connection);
+  void SendEncoded(Connection& connection, const std::vector<std::byte>& bytes);
+  void LetGo(Connection& connection, TimeNs now);
+  void Drop(ConnId id, TimeNs now, const std::string& why);
+  void ArmWrite(Connection& connection);
+  void Expire(TimeNs now);
+  Connection* Find(ConnId id);
+
+  const Settings settings_;
+  const std::string name_;
+  User* const user_;
+  const Logger* const log_;
+  std::string address_;
+  transport::UniqueFd epoll_, spare_;
+  std::vector<transport::UniqueFd> listeners_;
+  std::unordered_map<ConnId, Connection> connections_;
+  std::list<ConnId> unauthenticated_;    // oldest first
+  std::vector<wire::Message> messages_;  // scratch
+  std::vector<ConnId> broken_;           // found while sending
+  ConnId next_id_ = 1;
+  size_t introduced_ = 0;
+  epoll_event events_[128];
+};
+
+// For the loop around it.
+TimeNs MonotonicNow();
+int PollTimeout(TimeNs deadline, TimeNs now);  // in milliseconds, as poll takes it
+
+}  // namespace ftar::coordinator
+
+#endif  // FTAR_COORDINATOR_CONNECTIONS_H_
