@@ -77,6 +77,7 @@
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kMuteConnectionsCount, "Q7", "takes connections that nothing comes on for some that are up") \
   X(kOldReportsStand, "Q7", "believes what was said of links on a connection that has ended") \
+  X(kLinkBackUntold, "Q7", "forgets a link that came up while it had no coordinator") \
   X(kAwayLinkKept, "Q7", "keeps a lost link as up if its other end is away") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
   X(kEntersUnheard, "Q7", "beats from its first view on, not when others may hold one") \

@@ -237,6 +237,8 @@ void Engine::Impl::Introduce() {
     welcomed_ = false;
   }
   for (const auto& [peer, evidence] : evidence_) SendCoordinator(evidence);
+  // What came up while nobody could be told; a newcomer may wait for it.
+  if (phase_ != Phase::kJoining && !FTAR_MUTANT(kLinkBackUntold)) SendCoordinator(WantedLinks());
   for (const wire::AskPrepare& asked : asked_) {
     if (!FTAR_MUTANT(kAskOnlyOnce)) SendCoordinator(asked);
   }
@@ -279,12 +281,16 @@ void Engine::Impl::AddPeers(const std::vector<wire::MemberCard>& peers) {
 // Whatever is up so far; the coordinator knows which of them matter, since others come and go
 // meanwhile.
 void Engine::Impl::TellLinksUp() {
-  if (phase_ != Phase::kJoining || !welcomed_) return;
+  if (phase_ == Phase::kJoining && welcomed_) SendCoordinator(WantedLinks());
+}
+
+// Of these it also says when they are lost.
+wire::LinksUp Engine::Impl::WantedLinks() const {
   wire::LinksUp message;
   for (const auto& [id, card] : wanted_) {
     if (links_.contains(id)) message.peers.push_back(id);
   }
-  SendCoordinator(std::move(message));
+  return message;
 }
 
 void Engine::Impl::On(const wire::Rejected& message) {

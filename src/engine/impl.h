@@ -114,6 +114,7 @@ class Engine::Impl {
   void Become(Phase phase, Status status);
   void AddPeers(const std::vector<wire::MemberCard>& peers);
   void TellLinksUp();
+  wire::LinksUp WantedLinks() const;
   void Accuse(wire::Evidence evidence);
   bool Known(MemberId id) const;
   void DispatchPeer(MemberId from, const wire::Message& message);

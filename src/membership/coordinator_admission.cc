@@ -284,7 +284,10 @@ void CoordinatorMachine::SendRosters(const Peer& to) {
 
 void CoordinatorMachine::OnLinksUp(Peer& from, const wire::LinksUp& message) {
   from.links.insert(message.peers.begin(), message.peers.end());
-  if (from.state != State::kNewcomer) return;
+  if (from.state != State::kNewcomer) {
+    roster_changed_ = true;  // a newcomer may have waited for one of these
+    return;
+  }
   from.linked = Linked(from);
   plan_due_ = true;
 }

@@ -190,7 +190,8 @@ void CoordinatorMachine::ChangeOverdue() {
   }
   Tell(LogLevel::kWarn, "epoch " + ShortEpoch(change_->prepare.epoch) + ": no decision of column " +
                             missing + " in time; asking again with another leader");
-  if (change_->timeouts >= 2 && current_) DropNewcomersOfChange();
+  // Who is awaited is what it stalls for, not they.
+  if (change_->timeouts >= 2 && current_ && suspects_.empty()) DropNewcomersOfChange();
   StartChange();
 }
 

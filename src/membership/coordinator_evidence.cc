@@ -158,14 +158,18 @@ size_t CoordinatorMachine::NewcomersClosed(TimeNs since) {
       newcomers_closed_, [&](TimeNs at) { return at + config_.cluster_ns >= since; }));
 }
 
-// Every replica that is left lacks somebody: if these are lost the job ends, and nobody waits for
-// that.
-bool CoordinatorMachine::NoneWhole() const {
-  return current_ && std::ranges::all_of(current_->entries, [this](const wire::ViewEntry& entry) {
-    return !Alive(entry.card.id) || std::ranges::any_of(suspects_, [&](const auto& suspect) {
-      const wire::ViewEntry* const other = EntryOf(suspect.first);
-      return other && other->card.replica == entry.card.replica;
-    });
+// Every replica that is left lacks a suspect, or somebody of `silent`: if these are lost the job
+// ends, and nobody waits for that.
+bool CoordinatorMachine::NoneWhole(const std::vector<MemberId>& silent) const {
+  if (!current_ || FTAR_MUTANT(kEndsInHaste)) return false;
+  std::set<int32_t> lacking;
+  const auto add = [&](MemberId id) {
+    if (const wire::ViewEntry* const entry = EntryOf(id)) lacking.insert(entry->card.replica);
+  };
+  for (const auto& [id, suspicion] : suspects_) add(id);
+  std::ranges::for_each(silent, add);
+  return std::ranges::all_of(current_->entries, [&](const wire::ViewEntry& entry) {
+    return !Alive(entry.card.id) || lacking.contains(entry.card.replica);
   });
 }
 
@@ -194,8 +198,8 @@ void CoordinatorMachine::JudgeSuspects() {
   // have time to come back, and so have those without whom the job ends. While nobody at all can
   // reach it, there is also nobody who would wait for a decision.
   const size_t closed = away + newcomers, all = members + newcomers;
-  const bool most = 2 * closed > all || (NoneWhole() && !FTAR_MUTANT(kEndsInHaste));
-  const bool self_suspect = most && !FTAR_MUTANT(kTrustsItself);
+  const bool ends = NoneWhole({});
+  const bool self_suspect = (2 * closed > all || ends) && !FTAR_MUTANT(kTrustsItself);
   alone = alone && members > 1;
   bool told = false;
   for (MemberId id : due) {
@@ -204,7 +208,7 @@ void CoordinatorMachine::JudgeSuspects() {
     Suspicion& suspicion = found->second;
     const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
     if (self_suspect && (!suspicion.extended || patient)) {
-      suspicion.act_at = now_ + timeout_ns_ / (members > 1 ? 2 : 4);
+      suspicion.act_at = now_ + timeout_ns_ / (members == 1 ? 4 : ends ? 1 : 2);
       suspicion.extended = !patient;  // once somebody is back the others get their time, too
       if (std::exchange(suspicion.said, true) || std::exchange(told, true)) continue;
       Tell(LogLevel::kWarn, std::to_string(closed) + " of " + std::to_string(all) +
@@ -433,19 +437,55 @@ void CoordinatorMachine::OnHeartbeat(Peer& from, const wire::Heartbeat& message)
   });
 }
 
+// Silence of those without whom the job ends may be the network's: they have as long again.
+void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
+  std::vector<MemberId> silent;
+  for (const Finding& finding : findings) {
+    if (finding.kind == Finding::Kind::kSilent && Alive(finding.member))
+      silent.push_back(finding.member);
+  }
+  if (silent.empty()) return;
+  const bool ends = NoneWhole(silent);
+  for (const MemberId id : silent) {
+    const TimeNs age = AgeOf(id);
+    const std::string text =
+        "no heartbeat for " + FormatDuration(age / kMillisecond * kMillisecond);
+    if (!ends) {
+      Lose(id, Code::kPeer, kSilenceStage, text, age);
+      continue;
+    }
+    const bool fresh = suspects_
+                           .insert({id,
+                                    {now_,
+                                     now_ + timeout_ns_,
+                                     {{}, -1, -1, {}, Code::kPeer, kSilenceStage, 0, text},
+                                     /*extended=*/true}})
+                           .second;
+    if (!fresh) continue;  // it has its time already
+    Tell(LogLevel::kWarn, Describe(EntryOf(id)->card) + ": " + text +
+                              "; waiting whether it is heard, the job ends without it");
+  }
+}
+
+// It was silent and its connection holds: nothing speaks against it any more.
+void CoordinatorMachine::HearAgain(MemberId id) {
+  detector_.Heard(id);
+  const auto found = suspects_.find(id);
+  if (found != suspects_.end() && found->second.loss.stage == kSilenceStage) suspects_.erase(found);
+}
+
 void CoordinatorMachine::RunDetector() {
   if (!current_ || now_ < detector_.NextCheck()) return;
-  for (const Finding& finding : detector_.Check()) {
+  const std::vector<Finding> findings = detector_.Check();
+  LoseSilent(findings);
+  for (const Finding& finding : findings) {
     if (!Alive(finding.member)) continue;
     const std::string since = FormatDuration(finding.for_ns / kMillisecond * kMillisecond);
     const std::string where = "operation " + std::to_string(finding.seq);
     // While a change stops everybody, standing still says nothing; silence does.
     const bool stopped = change_ || !lost_.empty();
     switch (finding.kind) {
-      case Finding::Kind::kSilent:
-        Lose(finding.member, Code::kPeer, kSilenceStage, "no heartbeat for " + since,
-             finding.for_ns);
-        break;
+      case Finding::Kind::kSilent: break;  // LoseSilent
       case Finding::Kind::kStuck:
         if (stopped) break;
         // It may wait for somebody who is away and has time to come back.

@@ -188,7 +188,7 @@ void CoordinatorMachine::On(const Received& event) {
   if (found == conns_.end()) return;  // closed here already
   Peer* peer = Find(found->second);
   if (!peer) return;
-  detector_.Heard(peer->card.id);
+  HearAgain(peer->card.id);
   // Silent, but no Prepare without it has gone out for want of a quorum: as in Reconnect.
   if (const auto lost = lost_.find(peer->card.id);
       lost != lost_.end() && !change_ && lost->second.stage == kSilenceStage)

@@ -222,13 +222,15 @@ class CoordinatorMachine {
   void OnLost(Peer& peer, const std::string& text);
   TimeNs PatienceWith(const Peer& peer) const;
   bool CutOff(const Peer& peer) const;
-  bool NoneWhole() const;
+  bool NoneWhole(const std::vector<MemberId>& silent) const;
   void HastenSuspicion(MemberId id);
   void JudgeLinks();
   void JudgeDeadlines();
   void JudgeSuspects();
   void ForgetClosedNewcomers();
   size_t NewcomersClosed(TimeNs since);
+  void LoseSilent(const std::vector<Finding>& findings);
+  void HearAgain(MemberId id);
   void RunDetector();
   bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0);
   void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);

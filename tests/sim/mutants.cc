@@ -94,6 +94,9 @@ constexpr Where kWhere[] = {
     {Mutant::kEndsInHaste,
      "replicas=1,shards=2,blackouts=3,coordinator_restarts=2,record=1,hosted=0,leaves=0,joins=0,"
      "kills=0,stops=0,cuts=0"},
+    {Mutant::kLinkBackUntold,
+     "hosted=1,replicas=4,shards=1,partitions=3,joins=3,leaves=0,kills=0,stops=0,"
+     "coordinator_restarts=0"},
     {Mutant::kLedAsleep,
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,stops=3,coordinator_restarts=2,joins=2,"
      "leaves=0,cuts=0,ambushes=3,min_replicas=1"},
