@@ -48,8 +48,8 @@ constexpr Knob kKnobs[] = {
     {K::kRack, "rack", S, "", "", 0, 0, kOwn, kShown,
      "Name of this host's rack, for the topology."},
     {K::kCoordinator, "coordinator", S, "", "", 0, 0, kOwn, kShown,
-     "HOST:PORT of the coordinator; empty: from the launcher's variables. With coordinator_kind "
-     "hosted HOST:PORT,HOST:PORT...: where the first members listen."},
+     "HOST:PORT of the coordinator; empty: from the launcher's variables. Several, with commas: of "
+     "relays, this process's own first; with coordinator_kind hosted of the first members."},
     {K::kCoordinatorKind, "coordinator_kind", E, "fixed", "fixed|hosted", 0, 0, kAgreed, kShown,
      "fixed: a process of its own coordinates; hosted: a member does, and when it dies another one "
      "takes over."},

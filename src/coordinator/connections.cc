@@ -1,6 +1,7 @@
 #include "coordinator/connections.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,8 +18,9 @@ namespace {
 
 using State = MessageStream::State;
 
-// epoll's data: listeners are told from connections by the top bit.
+// epoll's data: listeners and wake-ups are told from connections by the top bits.
 constexpr uint64_t kListenerMark = uint64_t{1} << 63;
+constexpr uint64_t kWakeMark = uint64_t{1} << 62;
 constexpr TimeNs kLingerNs = 1 * kSecond;  // for last messages to somebody who is turned away
 
 }  // namespace
@@ -64,7 +66,13 @@ Status Connections::ListenAt(const std::string& address) {
 Status Connections::Open() {
   epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
   spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!epoll_.valid()) return Status::System("epoll", errno);
+  wake_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_.valid() || !wake_.valid()) return Status::System("epoll", errno);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWakeMark;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+  empty_since_ns_ = MonotonicNow();
   const Expected<std::vector<std::string>> addresses = ResolveHost(settings_.host, settings_.port);
   if (!addresses.ok()) return Status(Code::kConfig, "listen", addresses.status().text());
   Status last;
@@ -76,6 +84,13 @@ Status Connections::Open() {
   }
   return listeners_.empty() ? last : Status::Ok();
 }
+
+Connections::Connection* Connections::Find(ConnId id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : &found->second;
+}
+
+// ---- accepting
 
 void Connections::Accept(int listener, TimeNs now) {
   for (int i = 0; i < 64; ++i) {
@@ -134,7 +149,7 @@ void Connections::Drop(ConnId id, TimeNs now, const std::string& why) {
   const bool introduced = found->second.introduced;
   connections_.erase(found);
   if (!introduced) return;
-  --introduced_;
+  if (--introduced_ == 0) empty_since_ns_ = now;
   user_->OnGone(id, why, now);
 }
 
@@ -226,6 +241,7 @@ void Connections::LetGo(ConnId id, TimeNs now) {
 
 void Connections::LetGoAll(TimeNs now) {
   introduced_ = 0;
+  empty_since_ns_ = now;
   for (auto& [id, connection] : connections_) {
     if (std::exchange(connection.introduced, false)) LetGo(connection, now);
   }
@@ -234,7 +250,7 @@ void Connections::LetGoAll(TimeNs now) {
 void Connections::CloseInForkedChild() {
   for (auto& [id, connection] : connections_) connection.stream->CloseInForkedChild();
   for (transport::UniqueFd& listener : listeners_) listener.Reset();
-  for (transport::UniqueFd* fd : {&epoll_, &spare_}) fd->Reset();
+  for (transport::UniqueFd* fd : {&epoll_, &wake_, &spare_}) fd->Reset();
 }
 
 // ---- the loop
@@ -255,7 +271,7 @@ void Connections::Expire(TimeNs now) {
 }
 
 TimeNs Connections::NextDeadline() const {
-  TimeNs first = kNever;
+  TimeNs first = DesertedAt();
   if (!unauthenticated_.empty()) {
     const auto oldest = connections_.find(unauthenticated_.front());
     first = std::min(first, oldest->second.stream->created_ns() + settings_.handshake_timeout_ns);
@@ -272,11 +288,24 @@ void Connections::Turn(TimeNs now) {
     const uint64_t mark = events_[i].data.u64;
     if ((mark & kListenerMark) != 0) {
       Accept(static_cast<int>(mark & ~kListenerMark), now);
+    } else if (mark == kWakeMark) {
+      uint64_t times = 0;
+      [[maybe_unused]] const ssize_t done = read(wake_.get(), &times, sizeof times);
     } else {
       Serve(mark, now);
     }
   }
   Expire(now);
+}
+
+void Connections::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t done = write(wake_.get(), &one, sizeof one);
+}
+
+TimeNs Connections::DesertedAt() const {
+  const bool counts = introduced_ == 0 && settings_.exit_when_empty_ns != kNever;
+  return counts ? empty_since_ns_ + settings_.exit_when_empty_ns : kNever;
 }
 
 TimeNs MonotonicNow() {

@@ -6,7 +6,7 @@
 // connections never lock members out.
 //
 // Nonblocking, one thread at a time, owns its descriptors. The user is told out of Turn alone, and
-// may send and let go from there.
+// may send and let go from there. Wake may be called from any thread or signal handler.
 #ifndef FTAR_COORDINATOR_CONNECTIONS_H_
 #define FTAR_COORDINATOR_CONNECTIONS_H_
 
@@ -36,6 +36,7 @@ class Connections {
     TimeNs handshake_timeout_ns = 5 * kSecond;
     size_t unauthenticated_max = 256;
     size_t connections_max = 65536;
+    TimeNs exit_when_empty_ns = kNever;  // deserted after so long without anybody who said Hello
   };
   // Of each connection in this order; who was let go is not heard any more, but for OnGone.
   class User {
@@ -60,12 +61,13 @@ class Connections {
   int fd() const { return epoll_.get(); }  // readable: there is something to do
   void Turn(TimeNs now);                   // what has come, and what is overdue
   TimeNs NextDeadline() const;
+  void Wake();  // makes fd() readable once
+  bool Deserted(TimeNs now) const { return now >= DesertedAt(); }
 
   void Send(ConnId id, const wire::Message& message);
   void Send(const std::vector<membership::Outgoing>& messages);
   void LetGo(ConnId id, TimeNs now);  // when it has been told the last
   void LetGoAll(TimeNs now);          // who has said Hello
-  size_t introduced() const { return introduced_; }
   void CloseInForkedChild();
 
  private:
@@ -91,6 +93,7 @@ class Connections {
   void Drop(ConnId id, TimeNs now, const std::string& why);
   void ArmWrite(Connection& connection);
   void Expire(TimeNs now);
+  TimeNs DesertedAt() const;
   Connection* Find(ConnId id);
 
   const Settings settings_;
@@ -98,7 +101,7 @@ class Connections {
   User* const user_;
   const Logger* const log_;
   std::string address_;
-  transport::UniqueFd epoll_, spare_;
+  transport::UniqueFd epoll_, wake_, spare_;
   std::vector<transport::UniqueFd> listeners_;
   std::unordered_map<ConnId, Connection> connections_;
   std::list<ConnId> unauthenticated_;    // oldest first
@@ -106,6 +109,7 @@ class Connections {
   std::vector<ConnId> broken_;           // found while sending
   ConnId next_id_ = 1;
   size_t introduced_ = 0;
+  TimeNs empty_since_ns_ = 0;
   epoll_event events_[128];
 };
 

@@ -16,12 +16,26 @@ constexpr TimeNs kEagerPauseMax = 50 * kMillisecond;
 
 }  // namespace
 
+void ControlConnection::Settings::SetPatience(TimeNs timeout_ns) {
+  silence_ns = timeout_ns;
+  pause_max_ns = std::min(pause_max_ns, timeout_ns / 8);
+  // One of several that is gone makes way for the next before anybody is missed.
+  const TimeNs handshake_ns = timeout_ns / (names.size() > 1 ? 8 : 2);
+  handshake_timeout_ns = std::min(handshake_timeout_ns, handshake_ns);
+}
+
 ControlConnection::ControlConnection(Settings settings, const Logger* log)
-    : settings_(std::move(settings)),
-      log_(log),
-      shown_(settings_.shown_address),
-      name_(settings_.name) {
+    : settings_(std::move(settings)), log_(log) {
+  UseName(0);
   if (settings_.hosted) patience_ns_ = settings_.handshake_timeout_ns;
+}
+
+void ControlConnection::UseName(size_t index) {
+  next_name_ = index % settings_.names.size();
+  name_ = settings_.names[next_name_];
+  shown_ = ShownAddress(name_);
+  addresses_.clear();
+  next_address_ = 0;
 }
 
 bool ControlConnection::wants_addresses(TimeNs now) const {
@@ -76,9 +90,9 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   const bool refused = why.code() == Code::kAuth || why.code() == Code::kVersion;
   if (refused && !ever_up_) {
     hopeless_ = true;
-    log_->Error("runtime", "coordinator " + shown_ + ": " + why.text());
+    log_->Error(settings_.log_name, "coordinator " + shown_ + ": " + why.text());
   } else if (was_up) {
-    log_->Warn("runtime", "coordinator " + shown_ + " is gone: " + why.text());
+    log_->Warn(settings_.log_name, "coordinator " + shown_ + " is gone: " + why.text());
   }
   last_error_ = std::move(why);
   if (settings_.hosted) return EndAttempt(now);
@@ -88,10 +102,9 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   pause_ns_ = was_up ? kPauseMin : std::clamp(pause_ns_ * 2, kPauseMin, pause_max);
   next_try_ns_ = now + pause_ns_;
   // A name may lead elsewhere by now: ask again once all addresses have been tried.
-  if (!addresses_.empty() && next_address_ >= addresses_.size()) {
-    addresses_.clear();
-    next_address_ = 0;
-  }
+  const bool several = settings_.names.size() > 1;
+  if (was_up && several) return UseName(0);
+  if (next_address_ >= addresses_.size()) UseName(next_name_ + 1);
 }
 
 // A name may stand for several addresses; each is tried once.
@@ -149,7 +162,7 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
       pause_ns_ = 0;
       patience_ns_ = std::min(settings_.handshake_timeout_ns, kHandshakeMax);
       result->went_up = true;
-      log_->Info("runtime", "coordinator " + shown_ + " is there");
+      log_->Info(settings_.log_name, "coordinator " + shown_ + " is there");
     }
     const bool was_up = up_;
     Expire(now);

@@ -1,5 +1,6 @@
-// A member's connection to the coordinator: dialled again for ever, with growing pauses, until it
-// is told to stop.
+// A member's or a relay's connection to the coordinator, or to a relay: dialled again for ever,
+// with growing pauses, until it is told to stop. Of several names, which relays have, the next one
+// is tried when one does not answer, and the first one again after each loss.
 //
 // Where any member may coordinate (hosted) it dials what it is told, once, and says how that ended:
 // it is up when whoever is there says that it coordinates. Whom to dial is Hosting's to say.
@@ -27,8 +28,8 @@ class ControlConnection {
  public:
   static constexpr TimeNs kHandshakeMax = 5 * kSecond;
   struct Settings {
-    std::string shown_address;  // "host:port", for people
-    HostPort name;
+    std::vector<HostPort> names;  // not empty
+    std::string log_name = "runtime";
     std::string token;
     MemberId self;
     // Between two attempts, and for the first one after a loss; the next ones get more time. A
@@ -37,6 +38,8 @@ class ControlConnection {
     TimeNs handshake_timeout_ns = 5 * kSecond;
     TimeNs silence_ns = 10 * kSecond;  // a coordinator that says nothing for so long counts as gone
     bool hosted = false;
+    // What is given up, and when, in a job with this knob.
+    void SetPatience(TimeNs timeout_ns);
   };
   ControlConnection(Settings settings, const Logger* log);
 
@@ -80,6 +83,7 @@ class ControlConnection {
   void Lose(TimeNs now, Status why);
   void EndAttempt(TimeNs now);
   void BeginAttempt(TimeNs now);
+  void UseName(size_t index);
   void HearGreeting(TimeNs now, Result* result);
   void Expire(TimeNs now);
 
@@ -88,6 +92,7 @@ class ControlConnection {
   std::optional<MessageStream> stream_;
   std::string shown_;
   HostPort name_;
+  size_t next_name_ = 0;
   std::vector<std::string> addresses_;
   size_t next_address_ = 0;
   bool up_ = false, ever_up_ = false, hopeless_ = false, closed_ = false;

@@ -1,5 +1,6 @@
 #include "coordinator/host_port.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace ftar::coordinator {
@@ -26,6 +27,19 @@ Expected<HostPort> ParseHostPort(const std::string& text, const std::string& arg
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, out.port);
   if (error != std::errc() || stop != end || out.host.empty()) return bad();
+  return out;
+}
+
+Expected<std::vector<HostPort>> ParseHostPorts(const std::string& text,
+                                               const std::string& argument) {
+  std::vector<HostPort> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const Expected<HostPort> parsed = ParseHostPort(text.substr(at, end - at), argument);
+    if (!parsed.ok()) return parsed.status();
+    out.push_back(*parsed);
+    at = end + 1;
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -12,10 +13,14 @@ namespace ftar::coordinator {
 struct HostPort {
   std::string host;
   uint16_t port = 0;
+  bool operator==(const HostPort&) const = default;
 };
 // "host:port", "[v6]:port".
 std::string ShownAddress(const HostPort& address);
 Expected<HostPort> ParseHostPort(const std::string& text, const std::string& argument);
+// One or more, with commas between. No text: none.
+Expected<std::vector<HostPort>> ParseHostPorts(const std::string& text,
+                                               const std::string& argument);
 
 }  // namespace ftar::coordinator
 

@@ -1,11 +1,8 @@
 #include "coordinator/server.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 
 #include "coordinator/state_file.h"
@@ -28,12 +25,12 @@ Server::~Server() = default;
 
 Expected<std::unique_ptr<Server>> Server::Open(const ServerSettings& settings, Logger log) {
   std::unique_ptr<Server> server(new Server(settings, std::move(log)));
-  FTAR_RETURN_IF_ERROR(server->Open());
+  FTAR_RETURN_IF_ERROR(server->connections_.Open());
   FTAR_RETURN_IF_ERROR(server->Restore());
   return server;
 }
 
-// Behind Open: whoever served the address before writes no more by then.
+// Behind that: whoever served the address before writes no more by then.
 Status Server::Restore() {
   if (settings_.hosted) return Status::Ok();
   membership::CoordinatorConfig config = settings_.machine;
@@ -55,20 +52,9 @@ Status Server::Restore() {
   return Status::Ok();
 }
 
-Status Server::Open() {
-  stop_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stop_.valid()) return Status::System("eventfd", errno);
-  return connections_.Open();
-}
-
 void Server::Stop() {
   stop_asked_.store(true, std::memory_order_release);
-  Wake();
-}
-
-void Server::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t done = write(stop_.get(), &one, sizeof one);
+  connections_.Wake();
 }
 
 // ---- connections
@@ -93,7 +79,6 @@ void Server::OnMessage(ConnId id, wire::Message message, TimeNs now) {
 }
 
 void Server::OnGone(ConnId id, const std::string& why, TimeNs now) {
-  if (connections_.introduced() == 0) empty_since_ns_ = now;
   StepMachine(now, membership::Disconnected{id, why});
 }
 
@@ -130,7 +115,7 @@ void Server::Host(membership::CoordinatorConfig config) {
   machine_.emplace(std::move(config), membership::CoordinatorRecord{});
   coordinating_.store(true, std::memory_order_release);
   StepMachine(MonotonicNow(), membership::Timer{});
-  Wake();
+  connections_.Wake();
 }
 
 void Server::Know(wire::Redirect redirect) {
@@ -141,7 +126,7 @@ void Server::Know(wire::Redirect redirect) {
 void Server::Retire() {
   const std::lock_guard<std::mutex> lock(mutex_);
   StepMachine(MonotonicNow(), membership::Retire{});
-  Wake();
+  connections_.Wake();
 }
 
 bool Server::WaitDormant(TimeNs timeout_ns) {
@@ -152,7 +137,6 @@ bool Server::WaitDormant(TimeNs timeout_ns) {
 
 void Server::CloseInForkedChild() {
   connections_.CloseInForkedChild();
-  stop_.Reset();
   mutex_.unlock();
 }
 
@@ -168,47 +152,34 @@ bool Server::Record(const membership::CoordinatorRecord& record) {
     if (last.ok())
       log_.Error("coordinator", status.text() + "; nobody is told anything until then");
     last = std::move(status);
-    pollfd stop{stop_.get(), POLLIN, 0};
-    stopping_ = poll(&stop, 1, kRecordAgainMs) > 0;
+    poll(nullptr, 0, kRecordAgainMs);
+    stopping_ = stop_asked_.load(std::memory_order_acquire);
   }
   return false;
 }
 
-void Server::Expire(TimeNs now) {
-  if (now >= machine_deadline_ns_) StepMachine(now, membership::Timer{});
-  if (now < EmptyDeadline()) return;
-  log_.Info("coordinator", "no members for a while: done");
-  stopping_ = true;
-}
-
-TimeNs Server::EmptyDeadline() const {
-  const bool counts = connections_.introduced() == 0 && settings_.exit_when_empty_ns != kNever;
-  return counts ? empty_since_ns_ + settings_.exit_when_empty_ns : kNever;
-}
-
 void Server::Sleep(std::unique_lock<std::mutex>* lock) {
-  const TimeNs deadline =
-      std::min({machine_deadline_ns_, EmptyDeadline(), connections_.NextDeadline()});
-  pollfd fds[] = {{connections_.fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+  const TimeNs deadline = std::min(machine_deadline_ns_, connections_.NextDeadline());
+  pollfd fd{connections_.fd(), POLLIN, 0};
   const int timeout_ms = PollTimeout(deadline, MonotonicNow());
   lock->unlock();
-  poll(fds, 2, timeout_ms);
+  poll(&fd, 1, timeout_ms);
   lock->lock();
-  if (fds[1].revents == 0) return;
-  uint64_t times = 0;
-  [[maybe_unused]] const ssize_t done = read(stop_.get(), &times, sizeof times);
-  stopping_ = stopping_ || stop_asked_.load(std::memory_order_acquire);
 }
 
 void Server::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
-  empty_since_ns_ = MonotonicNow();
-  StepMachine(empty_since_ns_, membership::Timer{});
+  StepMachine(MonotonicNow(), membership::Timer{});
   while (!stopping_) {
     Sleep(&lock);
     const TimeNs now = MonotonicNow();
     connections_.Turn(now);
-    Expire(now);
+    if (now >= machine_deadline_ns_) StepMachine(now, membership::Timer{});
+    if (connections_.Deserted(now)) {
+      log_.Info("coordinator", "no members for a while: done");
+      return;
+    }
+    stopping_ = stopping_ || stop_asked_.load(std::memory_order_acquire);
   }
 }
 

@@ -23,15 +23,13 @@
 #include "base/log.h"
 #include "coordinator/connections.h"
 #include "membership/coordinator_machine.h"
-#include "transport/fd.h"
 
 namespace ftar::coordinator {
 
 struct ServerSettings : Connections::Settings {
   std::string state;  // file for membership::CoordinatorRecord; empty: none is kept
   membership::CoordinatorConfig machine;
-  TimeNs exit_when_empty_ns = kNever;  // Run returns after so long without any member
-  bool hosted = false;                 // dormant at first; `machine` and `state` are not used
+  bool hosted = false;  // dormant at first; `machine` and `state` are not used
 };
 
 class Server : private Connections::User {
@@ -43,7 +41,7 @@ class Server : private Connections::User {
   Server& operator=(const Server&) = delete;
 
   std::string address() const { return connections_.address(); }
-  void Run();
+  void Run();  // until Stop, or until it is deserted
   void Stop();
 
   // Hosted. Begins to coordinate, where it does not yet.
@@ -69,13 +67,10 @@ class Server : private Connections::User {
   void OnMessage(membership::ConnId id, wire::Message message, TimeNs now) override;
   void OnGone(membership::ConnId id, const std::string& why, TimeNs now) override;
   void GoDormant(TimeNs now);
-  void Wake();
   void Sleep(std::unique_lock<std::mutex>* lock);
   void StepMachine(TimeNs now, const membership::CoordinatorEvent& event);
   void Carry(TimeNs now);
   bool Record(const membership::CoordinatorRecord& record);
-  void Expire(TimeNs now);
-  TimeNs EmptyDeadline() const;
 
   const ServerSettings settings_;
   const Logger log_;
@@ -84,9 +79,7 @@ class Server : private Connections::User {
   std::atomic<bool> coordinating_{false}, stop_asked_{false};
   wire::Redirect known_;
   std::optional<membership::CoordinatorMachine> machine_;
-  transport::UniqueFd stop_;
   Connections connections_;
-  TimeNs empty_since_ns_ = 0;
   TimeNs machine_deadline_ns_ = kNever;
   bool stopping_ = false;
 };

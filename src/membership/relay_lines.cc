@@ -55,7 +55,8 @@ void RelayLines::StepLine(LineId id, const RelayEvent& event) {
   ready_.close.insert(ready_.close.end(), ready.close.begin(), ready.close.end());
   std::move(ready.notes.begin(), ready.notes.end(), std::back_inserter(ready_.notes));
   deadlines_[id] = ready.next_deadline;
-  if (line.machine.complete() && !std::exchange(line.open, true)) ready_.open.push_back(id);
+  if (line.machine.complete() && !std::exchange(line.open, true))
+    ready_.open.push_back({id, line.machine.unit(), line.machine.timeout_ns()});
   if (!line.machine.complete() && std::exchange(line.open, false)) ready_.hang_up.push_back(id);
   if (!line.machine.over()) return;
   deadlines_.erase(id);

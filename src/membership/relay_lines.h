@@ -33,8 +33,13 @@ struct FromLine {
 using RelayLinesEvent =
     std::variant<Connected, Disconnected, Received, Timer, LineUp, LineDown, FromLine>;
 
+struct OpenLine {
+  LineId line = 0;
+  MemberId unit;          // who says Hello on it
+  TimeNs timeout_ns = 0;  // the job's
+};
 struct RelayLinesReady {
-  std::vector<LineId> open;
+  std::vector<OpenLine> open;
   std::vector<std::pair<LineId, wire::Message>> up;
   std::vector<Outgoing> down;
   std::vector<ConnId> close;    // after the messages

@@ -78,6 +78,7 @@ class RelayMachine {
   bool complete() const { return complete_ && !over_; }
   bool over() const { return over_; }
   MemberId unit() const { return unit_; }
+  TimeNs timeout_ns() const { return timeout_ns_; }
 
  private:
   struct Child {

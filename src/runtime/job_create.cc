@@ -194,13 +194,10 @@ engine::Config Job::Impl::MakeEngineConfig(const Devices& devices) {
 
 Status Job::Impl::OpenControl(const Devices& devices) {
   ControlConnection::Settings settings;
-  settings.name = place_.meeting.front();
-  settings.shown_address = ShownAddress(settings.name);
+  settings.names = place_.meeting;
   settings.token = token_;
   settings.self = self_;
-  settings.silence_ns = timeout_ns_;
-  settings.pause_max_ns = std::min(settings.pause_max_ns, timeout_ns_ / 8);
-  settings.handshake_timeout_ns = std::min(settings.handshake_timeout_ns, timeout_ns_ / 2);
+  settings.SetPatience(timeout_ns_);
   settings.hosted = config_.text(KnobId::kCoordinatorKind) == "hosted";
   if (settings.hosted) {
     settings.handshake_timeout_ns = Hosting::DialTimeOf(timeout_ns_);

@@ -180,13 +180,9 @@ Status FillCoordinator(const Config& config, const Launcher& launcher, bool have
                        Place* out) {
   const bool hosted = config.text(KnobId::kCoordinatorKind) == "hosted";
   const std::string& named = config.text(KnobId::kCoordinator);
-  for (size_t at = 0; at < named.size();) {
-    const size_t end = hosted ? std::min(named.find(',', at), named.size()) : named.size();
-    const Expected<HostPort> parsed = ParseHostPort(named.substr(at, end - at), "coordinator");
-    if (!parsed.ok()) return parsed.status();
-    out->meeting.push_back(*parsed);
-    at = end + 1;
-  }
+  Expected<std::vector<HostPort>> meeting = coordinator::ParseHostPorts(named, "coordinator");
+  if (!meeting.ok()) return meeting.status();
+  out->meeting = std::move(*meeting);
   if (!named.empty()) return Status::Ok();
   if (out->replicas == 1 && out->shards == 1 && out->replica == 0) return Status::Ok();
   if (launcher.master_host.empty()) {

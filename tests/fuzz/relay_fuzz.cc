@@ -110,7 +110,7 @@ class Job {
       for (const ConnId conn : outgoing.to) Require(conn > 0 && conn <= last_);
     }
     for (const auto& [line, message] : ready.up) Require(!ftar::wire::Encode(message).empty());
-    for (const LineId line : ready.open) relay_.Step(now_, LineUp{line});
+    for (const OpenLine& open : ready.open) relay_.Step(now_, LineUp{open.line});
     for (const ConnId conn : ready.close) {
       if (connected_.erase(conn) > 0) relay_.Step(now_, Disconnected{conn, ""});
     }

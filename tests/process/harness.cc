@@ -214,7 +214,7 @@ Coordinator::Coordinator(const Variables& variables, const std::string& address,
   std::vector<std::string> arguments = {"--listen", address};
   arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
   process_ = std::make_unique<Process>(CoordinatorPath(), arguments, all);
-  if (process_->WaitLine("ftar-coordinator listening on ", 10)) {
+  if (process_->WaitLine("ftar-coordinator ", 10)) {
     const std::string& line = process_->lines().back();
     address_ = line.substr(line.rfind(' ') + 1);
   }

@@ -58,7 +58,7 @@ class Process {
 // "name=value" fields of a line; `text=` takes the rest.
 std::string Field(const std::string& line, const std::string& name);
 
-// ftar-coordinator on a port of 127.0.0.1.
+// ftar-coordinator on a port of 127.0.0.1; with --relay-to among its arguments a relay.
 class Coordinator {
  public:
   explicit Coordinator(const Variables& variables = {}, const std::string& address = "127.0.0.1:0",

@@ -75,7 +75,7 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
     if (trace_) Trace("relay: " + note.text);
     if (note.level == LogLevel::kError) Fail("relay: " + note.text);
   }
-  for (const membership::LineId line : ready.open) {
+  for (const auto& [line, unit, timeout_ns] : ready.open) {
     relay.wanted.insert(line);
     After(Delay(0, 0), [this, &relay, line, life = relay.life] { OpenLine(relay, line, life); });
   }

@@ -1,6 +1,7 @@
 // ftar-coordinator: orders the views of one job. A process of its own, so that no member's death
 // takes it along; it may be killed and started again at any time, at the same address and with the
-// same --state.
+// same --state. With --relay-to it is a relay: it speaks for some shards of a replica to the
+// coordinator of a large job (docs/scale.md).
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,20 +11,24 @@
 
 #include "base/config_os.h"
 #include "coordinator/host_port.h"
+#include "coordinator/relay.h"
 #include "coordinator/server.h"
 #include "runtime/host.h"
 #include "runtime/logger.h"
 
 namespace {
 
-ftar::coordinator::Server* running = nullptr;
+ftar::coordinator::Server* server = nullptr;
+ftar::coordinator::Relay* relay = nullptr;
 
 void OnSignal(int) {
-  if (running != nullptr) running->Stop();
+  if (server != nullptr) server->Stop();
+  if (relay != nullptr) relay->Stop();
 }
 
 struct Options {
-  std::string listen, token_file, job, state;
+  std::string listen, token_file, job, state, relay_to;
+  int32_t members = 0;
   double exit_when_empty_s = -1;
 };
 
@@ -45,33 +50,53 @@ ftar::Status Configure(const Options& options, ftar::Config* config) {
   return ftar::Status::Ok();
 }
 
-ftar::Expected<ftar::coordinator::ServerSettings> MakeSettings(const Options& options,
-                                                               const ftar::Config& config) {
-  using ftar::Config;
+ftar::Status SetBelow(const Options& options, const ftar::Config& config,
+                      ftar::coordinator::Connections::Settings* below) {
   using ftar::KnobId;
-  ftar::coordinator::ServerSettings settings;
   const ftar::Expected<ftar::coordinator::HostPort> address =
       ftar::coordinator::ParseHostPort(config.text(KnobId::kCoordinator), "listen");
   if (!address.ok()) return address.status();
-  settings.host = address->host;
-  settings.port = address->port;
+  below->host = address->host;
+  below->port = address->port;
   ftar::Expected<std::string> token = ftar::ReadToken(config);
   if (!token.ok()) return token.status();
-  settings.token = *token;
+  below->token = *token;
+  below->allow_wildcard = config.on(KnobId::kAllowWildcard);
+  if (options.exit_when_empty_s >= 0)
+    below->exit_when_empty_ns = static_cast<ftar::TimeNs>(options.exit_when_empty_s * 1e9);
+  return ftar::Status::Ok();
+}
+
+// The members' knob, unless this process was given its own.
+ftar::TimeNs TimeoutOf(const ftar::Config& config) {
+  const bool own = config.Origin(ftar::KnobId::kTimeout) != "default";
+  return own ? config.duration_ns(ftar::KnobId::kTimeout) : 0;
+}
+
+ftar::Expected<ftar::coordinator::ServerSettings> MakeServer(const Options& options,
+                                                             const ftar::Config& config) {
+  using ftar::KnobId;
+  ftar::coordinator::ServerSettings settings;
+  FTAR_RETURN_IF_ERROR(SetBelow(options, config, &settings));
   settings.state = options.state;
-  settings.allow_wildcard = config.on(KnobId::kAllowWildcard);
-  // The members' knobs, unless this process was given its own.
   settings.machine.job = config.text(KnobId::kJob);
-  if (config.Origin(KnobId::kTimeout) != "default") {
-    settings.machine.timeout_ns = config.duration_ns(KnobId::kTimeout);
-  }
+  settings.machine.timeout_ns = TimeoutOf(config);
   settings.machine.place_wait_ns = config.duration_ns(KnobId::kJoinTimeout);
   const ftar::Expected<ftar::MemberId> random = ftar::runtime::RandomMemberId();
   if (!random.ok()) return random.status();
   settings.machine.incarnation = static_cast<uint16_t>(random->lo);
-  if (options.exit_when_empty_s >= 0) {
-    settings.exit_when_empty_ns = static_cast<ftar::TimeNs>(options.exit_when_empty_s * 1e9);
-  }
+  return settings;
+}
+
+ftar::Expected<ftar::coordinator::RelaySettings> MakeRelay(const Options& options,
+                                                           const ftar::Config& config) {
+  ftar::coordinator::RelaySettings settings;
+  FTAR_RETURN_IF_ERROR(SetBelow(options, config, &settings));
+  const auto above = ftar::coordinator::ParseHostPorts(options.relay_to, "relay-to");
+  if (!above.ok()) return above.status();
+  settings.above = *above;
+  settings.machine.members = options.members;
+  settings.machine.timeout_ns = TimeoutOf(config);
   return settings;
 }
 
@@ -80,33 +105,64 @@ int Fail(const ftar::Status& status) {
   return 1;
 }
 
+void Announce(const char* what, const std::string& address) {
+  signal(SIGTERM, OnSignal);
+  signal(SIGINT, OnSignal);
+  signal(SIGPIPE, SIG_IGN);
+  printf("ftar-coordinator %s on %s\n", what, address.c_str());
+  fflush(stdout);
+}
+
+int Coordinate(const Options& options, const ftar::Config& config) {
+  const auto settings = MakeServer(options, config);
+  if (!settings.ok()) return Fail(settings.status());
+  const auto opened =
+      ftar::coordinator::Server::Open(*settings, ftar::runtime::MakeLogger(config, "coordinator"));
+  if (!opened.ok()) return Fail(opened.status());
+  server = opened->get();
+  Announce("listening", server->address());
+  server->Run();
+  return 0;
+}
+
+int RunRelay(const Options& options, const ftar::Config& config) {
+  const auto settings = MakeRelay(options, config);
+  if (!settings.ok()) return Fail(settings.status());
+  const auto opened =
+      ftar::coordinator::Relay::Open(*settings, ftar::runtime::MakeLogger(config, "relay"));
+  if (!opened.ok()) return Fail(opened.status());
+  relay = opened->get();
+  Announce("relaying", relay->address());
+  const ftar::Status status = relay->Run();
+  return status.ok() ? 0 : Fail(status);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Orders the views of one libftar job."};
+  CLI::App app{"Orders the views of one libftar job, or relays for some of its members."};
   app.add_option("--listen", options.listen, "HOST:PORT to listen on; else FTAR_COORDINATOR");
   app.add_option("--token-file", options.token_file, "file whose first line is the job's token");
   app.add_option("--job", options.job, "name of the job; else FTAR_JOB, else the first member's");
-  app.add_option("--state", options.state,
-                 "file that keeps the last view for the next start; without it a restarted "
-                 "coordinator believes whoever is back");
+  CLI::Option* const state =
+      app.add_option("--state", options.state,
+                     "file that keeps the last view for the next start; without it a restarted "
+                     "coordinator believes whoever is back");
   app.add_option("--exit-when-empty", options.exit_when_empty_s,
                  "end after this many seconds without a member");
+  CLI::Option* const above =
+      app.add_option("--relay-to", options.relay_to,
+                     "HOST:PORT of the coordinator, or of relays above, with commas: be a relay");
+  CLI::Option* const members =
+      app.add_option("--members", options.members,
+                     "of a relay: how many shards of a replica it speaks for; the same at all "
+                     "relays of a job")
+          ->check(CLI::Range(1, 4096));
+  above->needs(members)->excludes(state);
+  members->needs(above);
   CLI11_PARSE(app, argc, argv);
   ftar::Config config;
   if (ftar::Status status = Configure(options, &config); !status.ok()) return Fail(status);
-  const auto settings = MakeSettings(options, config);
-  if (!settings.ok()) return Fail(settings.status());
-  auto server =
-      ftar::coordinator::Server::Open(*settings, ftar::runtime::MakeLogger(config, "coordinator"));
-  if (!server.ok()) return Fail(server.status());
-  running = server->get();
-  signal(SIGTERM, OnSignal);
-  signal(SIGINT, OnSignal);
-  signal(SIGPIPE, SIG_IGN);
-  printf("ftar-coordinator listening on %s\n", running->address().c_str());
-  fflush(stdout);
-  running->Run();
-  return 0;
+  return options.relay_to.empty() ? Coordinate(options, config) : RunRelay(options, config);
 }

@@ -342,7 +342,7 @@ void ScaleJob::FeedRelay(Relay& relay, const membership::RelayLinesEvent& event)
   relay.lines->Step(now_, event);
   membership::RelayLinesReady ready = relay.lines->TakeReady();
   const auto self = static_cast<int64_t>(&relay - &relays_[0]);
-  for (const membership::LineId line : ready.open) Next(Dial{-1, self, line});
+  for (const membership::OpenLine& open : ready.open) Next(Dial{-1, self, open.line});
   const bool counted = relay.block == 0;
   for (auto& [line, message] : ready.up) {
     if (const auto conn = relay.conns.find(line); conn != relay.conns.end())
