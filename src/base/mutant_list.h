@@ -72,8 +72,8 @@
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kCutOffIsDeath, "Q7", "takes for lost whose connection ends because itself was cut off") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
+  X(kTroubleIsOver, "Q7", "takes for dead who comes back early and is cut off once more") \
   X(kEndsInHaste, "Q7", "ends the job at once when all replicas lack somebody") \
-  X(kMembersAloneCount, "Q7", "counts no newcomers' connections among those that close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kMuteConnectionsCount, "Q7", "takes connections that nothing comes on for some that are up") \
   X(kOldReportsStand, "Q7", "believes what was said of links on a connection that has ended") \
@@ -81,6 +81,7 @@
   X(kAwayLinkKept, "Q7", "keeps a lost link as up if its other end is away") \
   X(kFreshEdgeCounts, "Q7", "evicts for a link that has just failed, beside one that has long") \
   X(kEntersUnheard, "Q7", "beats from its first view on, not when others may hold one") \
+  X(kRelayNewcomersStay, "Q7", "lets newcomers wait at a relay that their mates have not found") \
   X(kRelayLossIsDeath, "Q7", "takes a relay's loss for the loss of all behind it") \
   X(kRelayDecidesWithoutLast, "Q7", "speaks for all behind a relay when the last is missing") \
   X(kRelayOldWordCounts, "Q7", "counts a decision of an older change behind a relay") \
@@ -122,6 +123,8 @@
   X(kEndUnheard, "J5", "goes on behind the end of a leaver that may not know of it") \
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
   X(kEndForgotten, "J5", "forgets where the step begins that a leaver has to pass") \
+  X(kMarksAheadForgotten, "J5", "forgets where steps begin that only a lost root had begun") \
+  X(kUntoldStepIsFirst, "J5", "lets a leaver wait for calls of steps before one that is not told") \
   X(kEarlyLeaverLost, "J5", "takes for lost who leaves before all columns know of its end") \
   X(kGoneLeaverLost, "J5", "takes a leaver for lost that had gone when the coordinator restarted") \
   X(kGoneLeaverAwaited, "J5", "leaves a leaver in the view that did not come to its successor") \

@@ -136,8 +136,12 @@ void ControlConnection::Expire(TimeNs now) {
   if (stream_->state() == State::kClosed) {
     Lose(now, stream_->status());
   } else if (!up_ && now - stream_->created_ns() > patience_ns_) {
-    // Where any member may coordinate, another one is looked for meanwhile.
-    if (!settings_.hosted) patience_ns_ = std::min(2 * patience_ns_, kHandshakeMax);
+    // A slow one gets more time. What was sent into nothing comes again after pauses that double,
+    // and somebody may be there long before: begin anew. Where any member may coordinate, another
+    // one is looked for meanwhile.
+    const bool nothing = stream_->state() == State::kConnecting;
+    const TimeNs most = nothing ? std::min(settings_.silence_ns, kHandshakeMax) : kHandshakeMax;
+    if (!settings_.hosted) patience_ns_ = std::min(2 * patience_ns_, most);
     Lose(now, Status(Code::kCoordinator, "no answer"));
   } else if (up_ && now - stream_->heard_ns() > settings_.silence_ns) {
     Lose(now, Status(Code::kCoordinator, "silent"));

@@ -10,7 +10,7 @@
 namespace ftar::engine {
 
 namespace {
-constexpr size_t kMarksKept = 4;
+constexpr size_t kMarksKept = 4;  // of steps that all have begun
 // Of a root that this member does not know for one yet; who leaves is not waited for meanwhile.
 constexpr size_t kMarksHeld = 1024;
 }  // namespace
@@ -20,14 +20,18 @@ void Engine::Impl::On(const BeginStep& event) {
   TryBeginStep();
 }
 
+// Where the step begins in this group; if nobody has told yet, where the last one before it did:
+// it begins no earlier.
 Seq Engine::Impl::FirstStepSeq(GroupKey group, uint64_t step) const {
+  Seq first = 0;
   for (const wire::StepMark& mark : marks_) {
-    if (mark.step != step) continue;
+    if (mark.step > step) break;
+    if (mark.step < step && FTAR_MUTANT(kUntoldStepIsFirst)) continue;
     for (const wire::SeqBound& start : mark.starts) {
-      if (start.group == group) return start.seq;
+      if (start.group == group) first = start.seq;
     }
   }
-  return 0;
+  return first;
 }
 
 // A newcomer's first operation is the first one of the step it enters at, which may have begun
@@ -109,7 +113,10 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
                                [&](const wire::StepMark& m) { return m.step >= mark.step; });
   if (at != marks_.end() && at->step == mark.step) return;
   marks_.insert(at, mark);
-  if (marks_.size() <= kMarksKept) return;
+  // A change may make a boundary of any step that only a lost root had begun: one for each
+  // operation of the window, if they are short.
+  const size_t ahead = FTAR_MUTANT(kMarksAheadForgotten) ? 0 : config_.group.window;
+  if (marks_.size() <= kMarksKept + ahead) return;
   // A leaver needs the one at its end until it is there, however far the others go meanwhile, and a
   // newcomer that where it begins; all keep them, since a change may make these ask again.
   size_t spare = 0;

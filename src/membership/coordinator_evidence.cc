@@ -112,7 +112,7 @@ void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
   loss.cause = Code::kPeer;
   loss.stage = "control connection";
   loss.text = With("its connection to the coordinator closed", text);
-  suspects_[id] = {now_, now_ + PatienceWith(peer), std::move(loss), false};
+  suspects_[id] = {now_, now_ + PatienceWith(peer), std::move(loss)};
 }
 
 // Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
@@ -125,24 +125,40 @@ TimeNs CoordinatorMachine::PatienceWith(const Peer& peer) const {
   return std::max({grace, away ? timeout_ns_ / 4 : 0, config_.cluster_ns});
 }
 
-// All of its column who are here say that they have no link to it. What it says itself shows that
-// it lived.
-bool CoordinatorMachine::CutOff(const Peer& peer) const {
-  size_t others = 0;
+// Of its column, who are here: how many there are, and how many say that they have no link to it.
+// What it says itself shows that it lived.
+std::pair<size_t, size_t> CoordinatorMachine::LinksLostTo(const Peer& peer) const {
+  size_t here = 0, lost = 0;
   for (const auto& [id, other] : peers_) {
     if (other.state != State::kMember || other.card.shard != peer.card.shard || other.conn == 0 ||
         id == peer.card.id || !Alive(id))
       continue;
-    ++others;
-    if (!edges_.Reported(id, peer.card.id)) return false;
+    ++here;
+    if (edges_.Reported(id, peer.card.id)) ++lost;
   }
-  return others > 0;
+  return {here, lost};
+}
+
+bool CoordinatorMachine::CutOff(const Peer& peer) const {
+  const auto [here, lost] = LinksLostTo(peer);
+  return here > 0 && lost == here;
+}
+
+// Who holds a link lives, as far as the others can say.
+bool CoordinatorMachine::HoldsLinks(MemberId id) const {
+  const Peer* const peer = Find(id);
+  if (!peer) return false;
+  const auto [here, lost] = LinksLostTo(*peer);
+  return lost < here;
 }
 
 void CoordinatorMachine::HastenSuspicion(MemberId id) {
   const auto found = suspects_.find(id);
   const Peer* peer = Find(id);
-  if (found == suspects_.end() || !peer || peer->roster.empty() || !CutOff(*peer)) return;
+  if (!peer || found == suspects_.end()) return;
+  const bool put_off =
+      !peer->roster.empty() || (now_ < trouble_until_ && found->second.extended == 0);
+  if (!put_off || !CutOff(*peer)) return;
   found->second.act_at = std::min(found->second.act_at, now_ + config_.cluster_ns);
 }
 
@@ -152,7 +168,6 @@ void CoordinatorMachine::ForgetClosedNewcomers() {
 
 // Newcomers' connections that have closed at the same time as, or after, one that did `since`.
 size_t CoordinatorMachine::NewcomersClosed(TimeNs since) {
-  if (FTAR_MUTANT(kMembersAloneCount)) return 0;
   ForgetClosedNewcomers();
   return static_cast<size_t>(std::ranges::count_if(
       newcomers_closed_, [&](TimeNs at) { return at + config_.cluster_ns >= since; }));
@@ -200,19 +215,28 @@ void CoordinatorMachine::JudgeSuspects() {
   const size_t closed = away + newcomers, all = members + newcomers;
   const bool ends = NoneWhole({});
   const bool self_suspect = (2 * closed > all || ends) && !FTAR_MUTANT(kTrustsItself);
-  alone = alone && members > 1;
+  const bool deaf = detector_.Deaf() && !FTAR_MUTANT(kCutOffIsDeath);
+  alone = (alone || deaf) && members > 1;
+  // Who is back first may be cut off once more before the others are here.
+  if (self_suspect && !FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;
   bool told = false;
   for (MemberId id : due) {
     const auto found = suspects_.find(id);
     if (found == suspects_.end()) continue;  // lost with its replica meanwhile
     Suspicion& suspicion = found->second;
     const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
-    if (self_suspect && (!suspicion.extended || patient)) {
+    const int times = HoldsLinks(id) ? 2 : 1;
+    if (self_suspect && (suspicion.extended < times || patient)) {
       suspicion.act_at = now_ + timeout_ns_ / (members == 1 ? 4 : ends ? 1 : 2);
-      suspicion.extended = !patient;  // once somebody is back the others get their time, too
+      // Once somebody is back the others get their time, too.
+      suspicion.extended = patient ? 0 : suspicion.extended + 1;
       if (std::exchange(suspicion.said, true) || std::exchange(told, true)) continue;
       Tell(LogLevel::kWarn, std::to_string(closed) + " of " + std::to_string(all) +
                                 " connections closed at once; waiting whether they come back");
+      continue;
+    }
+    if (now_ < trouble_until_ && suspicion.extended == 0 && Find(id) && !CutOff(*Find(id))) {
+      suspicion.act_at = trouble_until_;
       continue;
     }
     const wire::Loss loss = suspicion.loss;
@@ -323,7 +347,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
                           {now_,
                            now_ + timeout_ns_ / 4,
                            {{}, -1, -1, {}, Code::kPeer, "process watch", 0, text},
-                           true}});
+                           /*extended=*/2}});
         return;
       }
       Lose(subject, Code::kPeer, "process watch", text, message.last_progress_ns);
@@ -441,7 +465,9 @@ void CoordinatorMachine::OnHeartbeat(Peer& from, const wire::Heartbeat& message)
 void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
   std::vector<MemberId> silent;
   for (const Finding& finding : findings) {
-    if (finding.kind == Finding::Kind::kSilent && Alive(finding.member))
+    // Whose connection has closed has its time already.
+    const bool awaited = suspects_.contains(finding.member);
+    if (finding.kind == Finding::Kind::kSilent && Alive(finding.member) && !awaited)
       silent.push_back(finding.member);
   }
   if (silent.empty()) return;
@@ -454,14 +480,11 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
       Lose(id, Code::kPeer, kSilenceStage, text, age);
       continue;
     }
-    const bool fresh = suspects_
-                           .insert({id,
-                                    {now_,
-                                     now_ + timeout_ns_,
-                                     {{}, -1, -1, {}, Code::kPeer, kSilenceStage, 0, text},
-                                     /*extended=*/true}})
-                           .second;
-    if (!fresh) continue;  // it has its time already
+    suspects_.insert({id,
+                      {now_,
+                       now_ + timeout_ns_,
+                       {{}, -1, -1, {}, Code::kPeer, kSilenceStage, 0, text},
+                       /*extended=*/2}});
     Tell(LogLevel::kWarn, Describe(EntryOf(id)->card) + ": " + text +
                               "; waiting whether it is heard, the job ends without it");
   }

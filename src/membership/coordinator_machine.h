@@ -170,7 +170,8 @@ class CoordinatorMachine {
   struct Suspicion {  // evidence that waits for a better one
     TimeNs since = 0, act_at = 0;
     wire::Loss loss;
-    bool extended = false, said = false;
+    int extended = 0;  // how often it got more time
+    bool said = false;
   };
   // coordinator_machine.cc
   void On(const Connected& event);
@@ -221,7 +222,9 @@ class CoordinatorMachine {
   void Depart(Peer& peer);
   void OnLost(Peer& peer, const std::string& text);
   TimeNs PatienceWith(const Peer& peer) const;
+  std::pair<size_t, size_t> LinksLostTo(const Peer& peer) const;
   bool CutOff(const Peer& peer) const;
+  bool HoldsLinks(MemberId id) const;
   bool NoneWhole(const std::vector<MemberId>& silent) const;
   void HastenSuspicion(MemberId id);
   void JudgeLinks();
@@ -338,6 +341,7 @@ class CoordinatorMachine {
   FailureDetector detector_;
   LinkEdges edges_;
   std::map<MemberId, Suspicion> suspects_;
+  TimeNs trouble_until_ = 0;              // connections had to be made anew not long before (Q7)
   std::vector<TimeNs> newcomers_closed_;  // the latest: their connections' ends (Q7)
   std::map<std::pair<MemberId, MemberId>, wire::Evidence> overdue_;  // (reporter, subject)
   std::map<MemberId, wire::Loss> lost_;       // out of current_, not yet installed away

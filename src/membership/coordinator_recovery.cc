@@ -124,6 +124,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   const std::map<MemberId, Epoch> left_out = LeftOut(base);
   if (config_.hosted) electorates_ = ReportedElectorates();
   made_ = MakeEpoch(counter_, UINT16_MAX);  // whatever was heard so far is taken into account
+  if (!FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;  // all have just come
   bool settled = true;  // everybody holds the base and has promised nothing above it
   for (auto& [id, peer] : peers_) {
     if (!base.Find(id)) continue;

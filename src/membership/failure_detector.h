@@ -63,6 +63,7 @@ class FailureDetector {
   // that lasted, and a timeout at least, counted from the first who is heard again. 0: it was not
   // so.
   TimeNs Grace() const;
+  bool Deaf() const;            // it hears nobody, and not for so long that they must be dead
   void Heard(MemberId member);  // any message
   void Beat(MemberId member, const wire::Heartbeat& beat);
 
@@ -99,7 +100,6 @@ class FailureDetector {
     bool late_too_long_told = false;
   };
   TimeNs tick_ns() const { return std::max<TimeNs>(timeout_ns_ / 10, 1); }
-  bool Deaf() const;
   void FindLate();
   void CheckOne(MemberId id, Watched& watched, std::vector<Finding>* found);
   void CheckLate(MemberId id, Watched& watched, std::vector<Finding>* found);

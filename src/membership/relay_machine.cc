@@ -98,30 +98,34 @@ void RelayMachine::TakeIn(Child& child, const Connected& event) {
   child.lost_at = kNever;
   conns_[event.conn] = IndexOf(child);
   detector_.Heard(child.card.id);
-  if (child.installed != 0) {
-    detector_.Watch(now_, child.card.id);
-    AwaitMates();
+  if (child.installed != 0) detector_.Watch(now_, child.card.id);
+  if (!complete_) {
+    AwaitMates(child);
+    return CompleteIfAll();
   }
-  if (!complete_) return CompleteIfAll();
   if (back) CatchUp(child);
 }
 
-// Members of a lost relay: their mates have as long to come as they would have to be heard. They
-// may have found another relay; so all are sent to look again from time to time, their own one
-// first.
-void RelayMachine::AwaitMates() {
-  if (complete_ || gather_until_ != kNever) return;
-  gather_until_ = now_ + timeout_ns_;
-  scatter_at_ = now_ + timeout_ns_ / 10;
+// Its mates may have found another relay, since this one or that one was away; so all are sent to
+// look again from time to time, their own one first. Members of a lost relay have as long to come
+// as they would have to be heard; newcomers, who may be started at any time, have no end.
+void RelayMachine::AwaitMates(const Child& child) {
+  if (child.installed != 0 && gather_until_ == kNever) {
+    gather_until_ = now_ + timeout_ns_;
+    scatter_at_ = now_ + timeout_ns_ / 10;
+  }
+  if (scatter_at_ == kNever && !FTAR_MUTANT(kRelayNewcomersStay)) scatter_at_ = now_ + timeout_ns_;
 }
 
 void RelayMachine::Scatter() {
-  scatter_at_ = now_ + timeout_ns_ / 10;
+  scatter_at_ = now_ + (gather_until_ == kNever ? timeout_ns_ : timeout_ns_ / 10);
   for (Child& child : children_) {
     if (child.conn == 0) continue;
     ready_.close.push_back(child.conn);
     conns_.erase(std::exchange(child.conn, 0));
+    if (child.installed == 0) child = {};
   }
+  over_ = std::ranges::none_of(children_, &Child::here);
 }
 
 // What it may have missed; all of it may come twice (V10).
@@ -231,6 +235,9 @@ void RelayMachine::GatherAgain(size_t index) {
       conns_.erase(child.conn);
     }
     child = {};
+  }
+  for (const Child& child : children_) {
+    if (child.here) AwaitMates(child);
   }
   units_.clear();
   links_told_.clear();

@@ -117,7 +117,7 @@ class RelayMachine {
   void TakeIn(Child& child, const Connected& event);
   void CatchUp(Child& child);
   void CompleteIfAll();
-  void AwaitMates();
+  void AwaitMates(const Child& child);
   void Scatter();
   void GiveUpGathering();
   void Introduce();

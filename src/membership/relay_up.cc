@@ -187,7 +187,7 @@ Epoch RelayMachine::LeastInstalled() const {
 void RelayMachine::Hear(Child& child, const wire::Installed& message) {
   if (message.epoch <= child.installed) return;
   child.installed = message.epoch;
-  AwaitMates();
+  if (!complete_) AwaitMates(child);
   detector_.Watch(now_, child.card.id);
   if (pending_ && pending_->view.epoch == message.epoch &&
       (!installed_ || installed_->epoch < message.epoch)) {

@@ -29,9 +29,9 @@ class Relays : public process::TeamTest {
  protected:
   void Open(const std::string& timeout, int ops, int pause_ms, bool two_levels = false) {
     ops_ = ops;
-    const std::string state = testing::TempDir() + "relay_test_state." + std::to_string(getpid());
-    unlink(state.c_str());
-    coordinator_arguments_ = {"--state", state};
+    state_ = testing::TempDir() + "relay_test_state." + std::to_string(getpid());
+    unlink(state_.c_str());
+    coordinator_arguments_ = {"--state", state_};
     coordinator_ =
         std::make_unique<Coordinator>(Variables{}, "127.0.0.1:0", coordinator_arguments_);
     ASSERT_NE(coordinator_->address(), "");
@@ -51,6 +51,7 @@ class Relays : public process::TeamTest {
 
   void TearDown() override {
     TeamTest::TearDown();
+    if (!state_.empty()) unlink(state_.c_str());
     for (const auto& relay : relays_) {
       if (HasFailure()) fprintf(stderr, "relay:\n%s", relay->process().Output().c_str());
     }
@@ -125,6 +126,7 @@ class Relays : public process::TeamTest {
   }
 
   int ops_ = 0;
+  std::string state_;
   std::vector<std::string> coordinator_arguments_;
   std::vector<std::unique_ptr<Coordinator>> relays_;  // the last one stands by
   std::vector<std::unique_ptr<Coordinator>> upper_;   // a replica each, if any

@@ -92,7 +92,13 @@ constexpr Where kWhere[] = {
      "replicas=5,crashes=1,late_installs=3,kills=2,skew=1,hosted=0,leaves=0,joins=0,cuts=0,"
      "aborts=0,mismatch=0"},
     {Mutant::kEndsInHaste,
-     "replicas=1,shards=2,blackouts=3,coordinator_restarts=2,record=1,hosted=0,leaves=0,joins=0,"
+     "replicas=1,shards=3,cutoffs=1,hosted=0,leaves=0,joins=0,kills=0,stops=0,cuts=0"},
+    {Mutant::kMarksAheadForgotten,
+     "eager=1,leaves=2,hosted=0,ops_per_step=1,window=5,kills=3,joins=2,partitions=3"},
+    {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
+    {Mutant::kRelayNewcomersStay, "relays=2,shards=2,relay_losses=2,joins=2"},
+    {Mutant::kTroubleIsOver,
+     "replicas=2,shards=2,blackouts=3,coordinator_restarts=2,record=1,hosted=0,leaves=0,joins=0,"
      "kills=0,stops=0,cuts=0"},
     {Mutant::kLinkBackUntold,
      "hosted=1,replicas=4,shards=1,partitions=3,joins=3,leaves=0,kills=0,stops=0,"
@@ -152,9 +158,6 @@ constexpr Where kWhere[] = {
      "plan_strikes=6,partitions=0,hiccups=0,flaps=0"},
     {Mutant::kSegmentlessUntold, "eager=1,leaves=2,joins=2,hosted=0,weights=1"},
     {Mutant::kGoesUnheard, "shards=2,leaves=2,blackouts=3,hosted=0"},
-    {Mutant::kMembersAloneCount,
-     "hosted=0,leaves=0,kills=0,replicas=2,shards=2,joins=2,blackouts=2,coordinator_restarts=2,"
-     "ambushes=4,flaps=0,aborts=0,strandings=0"},
     {Mutant::kMuteConnectionsCount, "cutoffs=1,blackouts=2,hosted=0,leaves=0"},
     {Mutant::kOldReportsStand, "blackouts=4,flaps=8,coordinator_restarts=3,hosted=0,leaves=0"},
     {Mutant::kWaitersUncalled,
