@@ -263,9 +263,12 @@ class Life {
 
   bool Batch(std::deque<Lane>* lanes) {
     for (Lane& lane : *lanes) {
-      uint64_t seq = lane.group.Info().next_seq;
+      ftarGroupInfo info = FTAR_GROUP_INFO_INIT;
+      const ftarResult_t known = ftarGroupGetInfo(lane.group.get(), &info);
+      if (known != FTAR_OK) return record_->Failure("info", known, ftarResultString(known)), false;
+      uint64_t seq = info.next_seq;
       record_->Line("S\t" + std::to_string(NowNs()) + "\t" + lane.name +
-                    std::to_string(lane.group.Info().shard) + "\t" + std::to_string(seq) + "\t" +
+                    std::to_string(info.shard) + "\t" + std::to_string(seq) + "\t" +
                     std::to_string(lane.slots.size()));
       for (Operation& slot : lane.slots) slot.Start(lane.group, seq++);
     }
