@@ -58,7 +58,7 @@ void CoordinatorMachine::Admit(Peer& peer) {
   if (holder.valid()) {
     Tell(LogLevel::kWarn,
          Describe(peer.card) + " waits: its place is held by " + Describe(Find(holder)->card));
-    return;
+    return ReplaceSuspect(holder);
   }
   peer.state = State::kNewcomer;
   Tell(LogLevel::kInfo, Describe(peer.card) + " wants to join");

@@ -188,6 +188,14 @@ bool CoordinatorMachine::NoneWhole(const std::vector<MemberId>& silent) const {
   });
 }
 
+// Somebody has been started in its place, so it is waited for no longer than any other would be.
+void CoordinatorMachine::ReplaceSuspect(MemberId id) {
+  const auto found = suspects_.find(id);
+  if (found == suspects_.end()) return;
+  found->second.act_at = std::min(found->second.act_at, found->second.since + timeout_ns_ / 2);
+  found->second.extended = 2;
+}
+
 void CoordinatorMachine::JudgeSuspects() {
   std::vector<MemberId> due;
   for (const auto& [id, suspicion] : suspects_) {
@@ -198,7 +206,7 @@ void CoordinatorMachine::JudgeSuspects() {
   for (const MemberId id : due) since = std::min(since, suspects_[id].since);
   const size_t newcomers = NewcomersClosed(since);
   size_t members = 0, away = 0;
-  bool alone = true;
+  bool alone = true, expects_words = false;
   for (const auto& [id, peer] : peers_) {
     // Cut off from it, this side sees a connection that nothing comes on.
     const bool mute =
@@ -208,6 +216,7 @@ void CoordinatorMachine::JudgeSuspects() {
     if (peer.state != State::kMember || !Alive(id)) continue;
     ++members;
     if (!here) ++away;
+    expects_words = expects_words || peer.conn != 0;
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first: they
   // have time to come back, and so have those without whom the job ends. While nobody at all can
@@ -215,7 +224,8 @@ void CoordinatorMachine::JudgeSuspects() {
   const size_t closed = away + newcomers, all = members + newcomers;
   const bool ends = NoneWhole({});
   const bool self_suspect = (2 * closed > all || ends) && !FTAR_MUTANT(kTrustsItself);
-  const bool deaf = detector_.Deaf() && !FTAR_MUTANT(kCutOffIsDeath);
+  // Newcomers say nothing while they wait.
+  const bool deaf = expects_words && detector_.Deaf() && !FTAR_MUTANT(kCutOffIsDeath);
   alone = (alone || deaf) && members > 1;
   // Who is back first may be cut off once more before the others are here.
   if (self_suspect && !FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;

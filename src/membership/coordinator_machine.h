@@ -226,6 +226,7 @@ class CoordinatorMachine {
   bool CutOff(const Peer& peer) const;
   bool HoldsLinks(MemberId id) const;
   bool NoneWhole(const std::vector<MemberId>& silent) const;
+  void ReplaceSuspect(MemberId id);
   void HastenSuspicion(MemberId id);
   void JudgeLinks();
   void JudgeDeadlines();

@@ -219,8 +219,8 @@ TEST(FindPlace, WhatIsWrongIsNamed) {
       {"which shard", {"FTAR_SHARDS=2", "FTAR_COORDINATOR=a:1"}, "shard"},
       {"where to meet", {"FTAR_REPLICAS=2", "FTAR_REPLICA=0"}, "coordinator"},
       {"no port", {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=host"}, "coordinator"},
-      {"one too many",
-       {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=a:1,b:2"},
+      {"a relay without a port",
+       {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=a:1,b"},
        "coordinator"},
       {"a hole",
        {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR_KIND=hosted",
@@ -234,6 +234,12 @@ TEST(FindPlace, WhatIsWrongIsNamed) {
     EXPECT_EQ(place.status().argument(), bad.argument) << bad.why;
     EXPECT_NE(place.status().text(), "") << bad.why;
   }
+}
+
+TEST(FindPlace, RelaysAreTriedInTheirOrder) {
+  const auto place = Find({"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=a:1,[::1]:2"});
+  ASSERT_TRUE(place.ok());
+  EXPECT_EQ(place->meeting, (std::vector<HostPort>{{"a", 1}, {"::1", 2}}));
 }
 
 TEST(ParseHostPort, TakesNamesAndAddresses) {
