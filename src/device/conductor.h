@@ -114,8 +114,14 @@ class Conductor {
       // Left before Done, so that what it did before it left is seen with it.
       const bool left = boxes_->Left(b);
       const bool up = boxes_->Up(b);
-      Acknowledge(b, boxes_->Done(b));
-      if (boxes_->Refused(b)) broken_ = true;
+      const uint64_t done = boxes_->Done(b);
+      // What it has refused it counts as done, so that is looked at behind Done, and nothing of it
+      // believed.
+      if (boxes_->Refused(b)) {
+        broken_ = true;
+      } else {
+        Acknowledge(b, done);
+      }
       schedule_.SeeBlock(b, up, left);
       motion = std::rotl(motion, 7) ^ boxes_->Moved(b) ^ boxes_->Done(b) ^ (up ? 1u : 0u);
     }
