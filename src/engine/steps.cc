@@ -115,7 +115,8 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   marks_.insert(at, mark);
   // A change may make a boundary of any step that only a lost root had begun: one for each
   // operation of the window, if they are short.
-  const size_t ahead = FTAR_MUTANT(kMarksAheadForgotten) ? 0 : config_.group.window;
+  const bool few = FTAR_MUTANT(kMarksAheadForgotten) || FTAR_MUTANT(kBeginningForgotten);
+  const size_t ahead = few ? 0 : config_.group.window;
   if (marks_.size() <= kMarksKept + ahead) return;
   // A leaver needs the one at its end until it is there, however far the others go meanwhile, and a
   // newcomer that where it begins; all keep them, since a change may make these ask again.

@@ -107,8 +107,8 @@ constexpr Where kWhere[] = {
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,stops=3,coordinator_restarts=2,joins=2,"
      "leaves=0,cuts=0,ambushes=3,min_replicas=1"},
     {Mutant::kEndedCallsLast,
-     "replicas=2,shards=1,ops_per_step=4,window=1,kills=1,joins=3,leaves=2,hiccups=2,"
-     "coordinator_restarts=1,ambushes=2,hosted=0,min_replicas=1,record=1"},
+     "replicas=2,shards=1,ops_per_step=4,window=2,kills=1,joins=3,leaves=2,hiccups=2,"
+     "coordinator_restarts=1,ambushes=2,hosted=0,min_replicas=1,record=1,cuts=0"},
     {Mutant::kFramesBesideLane,
      "lanes=1,hosted=0,stops=3,shards=2,replicas=2,work_delay_max_us=500,delay_max_us=100,"
      "leaves=0,joins=0,kills=0,skew=1"},
@@ -124,8 +124,8 @@ constexpr Where kWhere[] = {
      "delay_max_us=5000,joins=0,min_replicas=1"},
     {Mutant::kAnyProofCounts, "hosted=1"},
     {Mutant::kAnyHostCounts,
-     "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,leaves=0,"
-     "cuts=0"},
+     "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,"
+     "leaves=0,cuts=0,stops=0,flaps=0,delay_max_us=5000"},
     {Mutant::kInstallsUnheard,
      "hosted=1,replicas=2,shards=1,hiccups=5,kills=2,cuts=2,partitions=0,coordinator_restarts=2,"
      "ambushes=0,leaves=0,joins=0,stops=0,blackouts=0,aborts=0,window=1,min_replicas=1"},
@@ -185,8 +185,8 @@ constexpr Where kWhere[] = {
     {Mutant::kGoneLeaverLost,
      "shards=2,leaves=2,kills=3,ambushes=4,coordinator_restarts=2,hosted=0,joins=0,replicas=4"},
     {Mutant::kReportForgotten,
-     "record=0,strandings=0,hosted=0,hiccups=2,coordinator_restarts=3,kills=3,leaves=0,joins=0,"
-     "replicas=4,ambushes=6,cores=0,lanes=0"},
+     "record=0,strandings=0,hosted=0,hiccups=2,coordinator_restarts=3,kills=3,leaves=0,"
+     "joins=0,replicas=5,ambushes=6,cores=0,lanes=0"},
     {Mutant::kEndUnheard,
      "replicas=2,leaves=2,joins=3,skew=1,ops_per_step=0,hosted=0,delay_max_us=500,window=1,"
      "kills=1,stops=1,cuts=2,ambushes=4,clogs=8,lanes=0,shards=1"},
