@@ -281,7 +281,7 @@ typedef struct {
   int32_t shards;          /* columns; the same on all members */
   int32_t min_replicas;    /* with fewer the group decides nothing; -1: the knob, 1 by default */
   const char* name;        /* of the job */
-  const char* coordinator; /* HOST:PORT */
+  const char* coordinator; /* HOST:PORT; relays: several, with commas, own first */
   const char *host, *rack; /* names for people and for planning */
   ftarConfig_t config;     /* may be NULL; copied */
   /* The knob `timeout`: a member that is silent or stands still for longer has failed; 0: knob. */
