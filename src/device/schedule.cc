@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "base/mutant.h"
 
@@ -74,6 +75,9 @@ void Schedule::Abort() {
 }
 
 void Schedule::Tick(TimeNs now, uint64_t motion) {
+  // Nobody looked for long: this process was stopped, and its launches with it. That counts little.
+  const TimeNs unseen = now - std::exchange(ticked_at_, now);
+  moved_at_ += std::max<TimeNs>(unseen - options_.stuck_ns / 4, 0);
   if (motion != motion_ || was_idle_) moved_at_ = now;
   motion_ = motion;
   was_idle_ = window_.empty();

@@ -142,7 +142,7 @@ class Schedule {
   bool held_ = false;
   uint32_t generation_ = 0;
 
-  TimeNs moved_at_ = 0;
+  TimeNs moved_at_ = 0, ticked_at_ = 0;
   uint64_t motion_ = 0;
   bool was_idle_ = true;
   bool stuck_ = false;

@@ -198,13 +198,24 @@ TEST_F(ScheduleTest, IsStuckWhenNothingMovesThoughThereIsWork) {
   schedule_->Tick(5000, 0);
   EXPECT_FALSE(schedule_->stuck());  // nothing to do
   schedule_->Submit(Copy(0x1000, 0x2000, 64), false);
-  schedule_->Tick(6000, 0);
-  schedule_->Tick(6100, 0);
+  for (TimeNs now = 6000; now <= 6100; now += 20) schedule_->Tick(now, 0);
   EXPECT_FALSE(schedule_->stuck());
-  schedule_->Tick(6101, 7);  // it moves
-  schedule_->Tick(6201, 7);
+  for (TimeNs now = 6101; now <= 6201; now += 20) schedule_->Tick(now, 7);  // it moves
   EXPECT_FALSE(schedule_->stuck());
   schedule_->Tick(6202, 7);
+  EXPECT_TRUE(schedule_->stuck());
+}
+
+TEST_F(ScheduleTest, IsNotStuckBecauseNobodyLooked) {
+  Open({.blocks = 0, .launches = 4, .stuck_ns = 100});
+  schedule_->Tick(1000, 0);
+  schedule_->Submit(Copy(0x1000, 0x2000, 64), false);
+  schedule_->Tick(1010, 0);
+  schedule_->Tick(9000, 0);  // the process was stopped
+  EXPECT_FALSE(schedule_->stuck());
+  for (TimeNs now = 9010; now <= 9060; now += 10) schedule_->Tick(now, 0);
+  EXPECT_FALSE(schedule_->stuck());
+  for (TimeNs now = 9070; now <= 9120; now += 10) schedule_->Tick(now, 0);
   EXPECT_TRUE(schedule_->stuck());
 }
 
