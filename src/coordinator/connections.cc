@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "coordinator/clock.h"
 #include "transport/tcp/socket.h"
 #include "wire/codec.h"
 
@@ -72,7 +72,7 @@ Status Connections::Open() {
   event.events = EPOLLIN;
   event.data.u64 = kWakeMark;
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
-  empty_since_ns_ = MonotonicNow();
+  empty_since_ns_ = Now();
   const Expected<std::vector<std::string>> addresses = ResolveHost(settings_.host, settings_.port);
   if (!addresses.ok()) return Status(Code::kConfig, "listen", addresses.status().text());
   Status last;
@@ -306,18 +306,6 @@ void Connections::Wake() {
 TimeNs Connections::DesertedAt() const {
   const bool counts = introduced_ == 0 && settings_.exit_when_empty_ns != kNever;
   return counts ? empty_since_ns_ + settings_.exit_when_empty_ns : kNever;
-}
-
-TimeNs MonotonicNow() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
-}
-
-int PollTimeout(TimeNs deadline, TimeNs now) {
-  if (deadline == kNever) return -1;
-  const TimeNs left = std::max<TimeNs>(0, deadline - now);
-  return static_cast<int>(std::min<TimeNs>((left + kMillisecond - 1) / kMillisecond, 60'000));
 }
 
 }  // namespace ftar::coordinator

@@ -113,10 +113,6 @@ class Connections {
   epoll_event events_[128];
 };
 
-// For the loop around it.
-TimeNs MonotonicNow();
-int PollTimeout(TimeNs deadline, TimeNs now);  // in milliseconds, as poll takes it
-
 }  // namespace ftar::coordinator
 
 #endif  // FTAR_COORDINATOR_CONNECTIONS_H_

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "coordinator/clock.h"
+
 namespace ftar::coordinator {
 namespace {
 
@@ -153,20 +155,20 @@ void Relay::Sleep() {
   };
   for (const auto& [id, line] : lines_) {
     add(*line);
-    const bool resolves = resolving_.valid() && line->wants_addresses(MonotonicNow());
+    const bool resolves = resolving_.valid() && line->wants_addresses(Now());
     if (!resolves) deadline = std::min(deadline, line->next_deadline());
   }
   for (const LastWords& last : last_words_) {
     add(*last.line);
     deadline = std::min(deadline, last.until_ns);
   }
-  poll(fds.data(), fds.size(), PollTimeout(deadline, MonotonicNow()));
+  poll(fds.data(), fds.size(), PollTimeout(deadline, Now()));
 }
 
 Status Relay::Run() {
   while (!stop_asked_.load(std::memory_order_acquire) && failure_.ok()) {
     Sleep();
-    const TimeNs now = MonotonicNow();
+    const TimeNs now = Now();
     connections_.Turn(now);
     PumpLines(now);
     if (now >= machine_deadline_ns_) Step(now, membership::Timer{});

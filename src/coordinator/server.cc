@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "coordinator/clock.h"
 #include "coordinator/state_file.h"
 
 namespace ftar::coordinator {
@@ -114,7 +115,7 @@ void Server::Host(membership::CoordinatorConfig config) {
   if (machine_) return;
   machine_.emplace(std::move(config), membership::CoordinatorRecord{});
   coordinating_.store(true, std::memory_order_release);
-  StepMachine(MonotonicNow(), membership::Timer{});
+  StepMachine(Now(), membership::Timer{});
   connections_.Wake();
 }
 
@@ -125,7 +126,7 @@ void Server::Know(wire::Redirect redirect) {
 
 void Server::Retire() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  StepMachine(MonotonicNow(), membership::Retire{});
+  StepMachine(Now(), membership::Retire{});
   connections_.Wake();
 }
 
@@ -161,7 +162,7 @@ bool Server::Record(const membership::CoordinatorRecord& record) {
 void Server::Sleep(std::unique_lock<std::mutex>* lock) {
   const TimeNs deadline = std::min(machine_deadline_ns_, connections_.NextDeadline());
   pollfd fd{connections_.fd(), POLLIN, 0};
-  const int timeout_ms = PollTimeout(deadline, MonotonicNow());
+  const int timeout_ms = PollTimeout(deadline, Now());
   lock->unlock();
   poll(&fd, 1, timeout_ms);
   lock->lock();
@@ -169,10 +170,10 @@ void Server::Sleep(std::unique_lock<std::mutex>* lock) {
 
 void Server::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
-  StepMachine(MonotonicNow(), membership::Timer{});
+  StepMachine(Now(), membership::Timer{});
   while (!stopping_) {
     Sleep(&lock);
-    const TimeNs now = MonotonicNow();
+    const TimeNs now = Now();
     connections_.Turn(now);
     if (now >= machine_deadline_ns_) StepMachine(now, membership::Timer{});
     if (connections_.Deserted(now)) {

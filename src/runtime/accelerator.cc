@@ -1,7 +1,5 @@
 #include "runtime/accelerator.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "device/aside.h"
 #include "device/load.h"
 #include "kernels/plan.h"
+#include "runtime/clock.h"
 
 namespace ftar::runtime {
 namespace {
@@ -21,12 +20,6 @@ constexpr size_t kPieceBytes = 2 << 20;
 constexpr size_t kWarmBlockBytes = 1 << 20;
 constexpr int kWarmBlocks = 16;
 constexpr TimeNs kPatience = 5 * kSecond;
-
-TimeNs Clock() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
-}
 
 }  // namespace
 
@@ -168,8 +161,8 @@ bool Accelerator::Poll(TimeNs now) {
 }
 
 bool Accelerator::Drain(TimeNs limit_ns) {
-  const TimeNs deadline = Clock() + limit_ns;
-  for (TimeNs now = Clock();; now = Clock()) {
+  const TimeNs deadline = Now() + limit_ns;
+  for (TimeNs now = Now();; now = Now()) {
     Poll(now);
     if (idle()) return true;
     if (now >= deadline || !executor_->status().ok()) return false;

@@ -2,11 +2,11 @@
 #ifndef FTAR_RUNTIME_CLOCK_H_
 #define FTAR_RUNTIME_CLOCK_H_
 
-#include "base/ids.h"
+#include "coordinator/clock.h"
 
 namespace ftar::runtime {
 
-TimeNs Now();  // CLOCK_MONOTONIC: a wall clock that steps does not matter
+using coordinator::Now;
 
 }  // namespace ftar::runtime
 

@@ -38,12 +38,6 @@ std::chrono::steady_clock::time_point ToTimePoint(TimeNs time) {
 
 }  // namespace
 
-TimeNs Now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<TimeNs>(now.tv_sec) * kSecond + now.tv_nsec;
-}
-
 void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
