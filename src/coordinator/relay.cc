@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "coordinator/clock.h"
@@ -15,6 +16,7 @@ using membership::ConnId;
 
 constexpr char kName[] = "relay";
 constexpr TimeNs kLastWordsNs = 1 * kSecond;
+constexpr TimeNs kLookNs = 10 * kMillisecond;  // whether a name is resolved
 
 }  // namespace
 
@@ -138,10 +140,10 @@ void Relay::Resolve(TimeNs now) {
   resolving_name_ = wants->second->name();
   std::promise<Expected<std::vector<std::string>>> answer;
   resolving_ = answer.get_future();
-  resolver_ = std::jthread([this, name = resolving_name_, answer = std::move(answer)]() mutable {
+  // Nobody waits for it, also not to end: a name may take the system many seconds.
+  std::thread([name = resolving_name_, answer = std::move(answer)]() mutable {
     answer.set_value(ResolveHost(name.host, name.port));
-    connections_.Wake();
-  });
+  }).detach();
 }
 
 // ---- the loop
@@ -153,16 +155,18 @@ void Relay::Sleep() {
     const short events = line.wants_write() ? POLLIN | POLLOUT : POLLIN;
     if (line.fd() >= 0) fds.push_back({line.fd(), events, 0});
   };
+  const TimeNs now = Now();
+  if (resolving_.valid()) deadline = std::min(deadline, now + kLookNs);
   for (const auto& [id, line] : lines_) {
     add(*line);
-    const bool resolves = resolving_.valid() && line->wants_addresses(Now());
-    if (!resolves) deadline = std::min(deadline, line->next_deadline());
+    const bool waits = resolving_.valid() && line->wants_addresses(now);
+    if (!waits) deadline = std::min(deadline, line->next_deadline());
   }
   for (const LastWords& last : last_words_) {
     add(*last.line);
     deadline = std::min(deadline, last.until_ns);
   }
-  poll(fds.data(), fds.size(), PollTimeout(deadline, Now()));
+  poll(fds.data(), fds.size(), PollTimeout(deadline, now));
 }
 
 Status Relay::Run() {

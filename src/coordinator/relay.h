@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/log.h"
@@ -76,7 +75,6 @@ class Relay : private Connections::User {
   ControlConnection::Result heard_;  // scratch
   HostPort resolving_name_;
   std::future<Expected<std::vector<std::string>>> resolving_;
-  std::jthread resolver_;  // since that blocks
   std::atomic<bool> stop_asked_{false};
   Status failure_;
 };
