@@ -74,6 +74,7 @@
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kTroubleIsOver, "Q7", "takes for dead who comes back early and is cut off once more") \
   X(kEndsInHaste, "Q7", "ends the job at once when all replicas lack somebody") \
+  X(kMembersAloneCount, "Q7", "counts no newcomers' connections among those that close at once") \
   X(kRestoredLinkCounts, "Q7", "evicts for a link that is up again") \
   X(kMuteConnectionsCount, "Q7", "takes connections that nothing comes on for some that are up") \
   X(kOldReportsStand, "Q7", "believes what was said of links on a connection that has ended") \

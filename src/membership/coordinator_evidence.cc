@@ -168,6 +168,7 @@ void CoordinatorMachine::ForgetClosedNewcomers() {
 
 // Newcomers' connections that have closed at the same time as, or after, one that did `since`.
 size_t CoordinatorMachine::NewcomersClosed(TimeNs since) {
+  if (FTAR_MUTANT(kMembersAloneCount)) return 0;
   ForgetClosedNewcomers();
   return static_cast<size_t>(std::ranges::count_if(
       newcomers_closed_, [&](TimeNs at) { return at + config_.cluster_ns >= since; }));
@@ -193,7 +194,7 @@ void CoordinatorMachine::ReplaceSuspect(MemberId id) {
   const auto found = suspects_.find(id);
   if (found == suspects_.end()) return;
   found->second.act_at = std::min(found->second.act_at, found->second.since + timeout_ns_ / 2);
-  found->second.extended = 2;
+  found->second.extended = Suspicion::kExtendedMost;
 }
 
 void CoordinatorMachine::JudgeSuspects() {
@@ -235,7 +236,7 @@ void CoordinatorMachine::JudgeSuspects() {
     if (found == suspects_.end()) continue;  // lost with its replica meanwhile
     Suspicion& suspicion = found->second;
     const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
-    const int times = HoldsLinks(id) ? 2 : 1;
+    const int times = HoldsLinks(id) ? Suspicion::kExtendedMost : 1;
     if (self_suspect && (suspicion.extended < times || patient)) {
       suspicion.act_at = now_ + timeout_ns_ / (members == 1 ? 4 : ends ? 1 : 2);
       // Once somebody is back the others get their time, too.
@@ -357,7 +358,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
                           {now_,
                            now_ + timeout_ns_ / 4,
                            {{}, -1, -1, {}, Code::kPeer, "process watch", 0, text},
-                           /*extended=*/2}});
+                           Suspicion::kExtendedMost}});
         return;
       }
       Lose(subject, Code::kPeer, "process watch", text, message.last_progress_ns);
@@ -494,7 +495,7 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
                       {now_,
                        now_ + timeout_ns_,
                        {{}, -1, -1, {}, Code::kPeer, kSilenceStage, 0, text},
-                       /*extended=*/2}});
+                       Suspicion::kExtendedMost}});
     Tell(LogLevel::kWarn, Describe(EntryOf(id)->card) + ": " + text +
                               "; waiting whether it is heard, the job ends without it");
   }

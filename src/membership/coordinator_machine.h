@@ -170,6 +170,7 @@ class CoordinatorMachine {
   struct Suspicion {  // evidence that waits for a better one
     TimeNs since = 0, act_at = 0;
     wire::Loss loss;
+    static constexpr int kExtendedMost = 2;
     int extended = 0;  // how often it got more time
     bool said = false;
   };
