@@ -159,6 +159,20 @@ TEST_P(ExecutorTest, ABrokenContextIsReported) {
   EXPECT_EQ(gpu_.pinned(), 1u);
 }
 
+TEST_P(ExecutorTest, WhatIsRefusedIsNotDone) {
+  if (GetParam() == ExecutorKind::kBounded) return;  // its kernels have nobody to refuse
+  auto executor = Open(1);
+  Arena arena(1);
+  gpu_.Refuse();
+  void* to = arena.base() + 4096;
+  const Plan copy = kernels::PlanCopy(arena.base(), {&to, 1}, 1024, {}, {}).value();
+  EXPECT_EQ(executor->Submit(copy), 1u);
+  const TimeNs deadline = Now() + 20 * kSecond;
+  while (executor->status().ok() && Now() < deadline) EXPECT_EQ(executor->Poll(Now()), 0u);
+  EXPECT_EQ(executor->status().code(), Code::kDevice);
+  EXPECT_EQ(executor->Poll(Now()), 0u);
+}
+
 TEST_P(ExecutorTest, IsStuckWhenTheDeviceDoesNotMove) {
   options_.stuck_ns = 200 * kMillisecond;
   auto executor = Open();

@@ -79,7 +79,8 @@ Status HostGpu::LaunchResident(void* control, int blocks) {
   if (fail_launches_) return Status(Code::kDevice, "the launch fails, as the test asked");
   ++resident_launches_;
   resident_.emplace_back([this, control, blocks] {
-    kernels::RunResidentOnHost(control, blocks - missing_, [](kernels::Job*) { return true; });
+    kernels::RunResidentOnHost(control, blocks - missing_,
+                               [this](kernels::Job*) { return !refuses_; });
   });
   return Status::Ok();
 }

@@ -26,6 +26,8 @@ class HostGpu final : public Gpu {
   void Hold(bool held);
   void FailLaunches(bool fail) { fail_launches_ = fail; }
   void Break() { broken_ = true; }
+  // From now on the resident kernel refuses all work, as one that cannot reach its memory.
+  void Refuse() { refuses_ = true; }
   // The resident kernel comes with so many blocks fewer.
   void MissBlocks(int blocks) { missing_ = blocks; }
   int resident_launches() const { return resident_launches_; }
@@ -59,6 +61,7 @@ class HostGpu final : public Gpu {
   Facts facts_;
   std::atomic<bool> fail_launches_{false};
   std::atomic<bool> broken_{false};
+  std::atomic<bool> refuses_{false};
   std::atomic<int> missing_{0};
   std::atomic<int> resident_launches_{0};
 

@@ -1,0 +1,148 @@
+// Goal: the way to the coordinator is tried again soon enough, wherever what was sent got lost, and
+// of several names each in its turn. Time is an argument; connections go nowhere or are refused.
+#include "coordinator/control_connection.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/message_stream.h"
+#include "transport/fd.h"
+
+namespace ftar::coordinator {
+namespace {
+
+using transport::UniqueFd;
+
+sockaddr_in Loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  return address;
+}
+
+UniqueFd Dial(uint16_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_in to = Loopback(port);
+  connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  return fd;
+}
+
+// A listening socket of loopback. With a full queue whoever dials hears nothing, as of a host that
+// is cut off.
+class Listener {
+ public:
+  explicit Listener(bool full) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(fd_.get(), full ? 0 : 8), 0);
+    getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    for (int i = 0; full && i < 4; ++i) queued_.push_back(Dial(port_));
+  }
+  HostPort name() const { return {"127.0.0.1", port_}; }
+  UniqueFd Accept() const {
+    return UniqueFd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  }
+
+ private:
+  UniqueFd fd_;
+  std::vector<UniqueFd> queued_;
+  uint16_t port_ = 0;
+};
+
+constexpr TimeNs kTimeout = 400 * kMillisecond;
+
+class ControlConnectionTest : public testing::Test {
+ protected:
+  void Open(const std::vector<HostPort>& names) {
+    ControlConnection::Settings settings;
+    settings.names = names;
+    settings.self = {1, 2};
+    settings.SetPatience(kTimeout);
+    connection_.emplace(settings, &log_);
+  }
+  void Turn() {
+    now_ += kMillisecond;
+    if (connection_->wants_addresses(now_)) {
+      const HostPort& at = moved_to_ ? *moved_to_ : connection_->name();
+      connection_->SetAddresses(now_, std::vector<std::string>{ShownAddress(at)});
+    }
+    ControlConnection::Result result;
+    connection_->Poll(now_, &result);
+  }
+  // There once, and gone: from then on it is to be found again.
+  void ComeUpAndLose(const Listener& at) {
+    Turn();
+    Turn();
+    MessageStream acceptor(at.Accept(), transport::Authenticator::Role::kAcceptor, "", MemberId{},
+                           now_);
+    std::vector<wire::Message> messages;
+    for (int i = 0; i < 1000 && !connection_->up(); ++i) {
+      acceptor.Poll(now_, &messages);
+      Turn();
+    }
+    ASSERT_TRUE(connection_->up());
+    acceptor.Close(Status(Code::kPeer, "gone"));
+    for (int i = 0; i < 1000 && connection_->up(); ++i) Turn();
+    ASSERT_FALSE(connection_->up());
+  }
+  // How long the next attempts were kept up, and to whom they went.
+  std::vector<std::pair<TimeNs, HostPort>> Attempts(size_t count) {
+    std::vector<std::pair<TimeNs, HostPort>> out;
+    TimeNs began = -1;
+    HostPort to;
+    for (int i = 0; out.size() < count && i < 100'000; ++i) {
+      const HostPort name = connection_->name();
+      Turn();
+      if (began < 0 && connection_->fd() >= 0) {
+        began = now_;
+        to = name;
+      } else if (began >= 0 && connection_->fd() < 0) {
+        out.emplace_back(now_ - std::exchange(began, -1), to);
+      }
+    }
+    return out;
+  }
+
+  const Logger log_;
+  std::optional<ControlConnection> connection_;
+  std::optional<HostPort> moved_to_;  // where all names lead by now
+  TimeNs now_ = 0;
+};
+
+TEST_F(ControlConnectionTest, WhatIsSentIntoNothingIsSentAnewWithinTheTimeout) {
+  const Listener there(false), nowhere(true);
+  Open({there.name()});
+  ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there));
+  moved_to_ = nowhere.name();
+  const auto attempts = Attempts(6);
+  ASSERT_EQ(attempts.size(), 6u);
+  for (const auto& [lasted, to] : attempts) EXPECT_LE(lasted, kTimeout + 2 * kMillisecond);
+  EXPECT_GE(attempts.back().first, kTimeout / 2);  // and not in haste
+}
+
+TEST_F(ControlConnectionTest, NamesAreTriedInTurn) {
+  const Listener own(false), other(true), nowhere(true);
+  Open({own.name(), other.name()});
+  ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(own));
+  moved_to_ = nowhere.name();
+  const auto attempts = Attempts(4);
+  ASSERT_EQ(attempts.size(), 4u);
+  for (size_t i = 0; i < attempts.size(); ++i)
+    EXPECT_EQ(attempts[i].second.port, (i % 2 == 0 ? own : other).name().port) << i;
+  // One that is gone makes way for the next before anybody is missed.
+  EXPECT_LE(attempts.front().first, kTimeout / 8 + 2 * kMillisecond);
+}
+
+}  // namespace
+}  // namespace ftar::coordinator
