@@ -185,8 +185,8 @@ def no_memory(run):
 
 def no_space(run):
     """A newcomer finds no space for its shared memory, at the first, second ... attempt to get some."""
-    replica = run.victim()
-    if replica is None or not run.weather:
+    replica = run.victim() if run.weather else None
+    if replica is None:
         return None
     members = run.replica(replica)
     struck = run.dice.choice(members)
