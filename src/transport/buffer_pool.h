@@ -1,6 +1,6 @@
 // Memory for received and copied payload, by size class (powers of two), kept for reuse up to a
 // bound: a busy link asks for the same sizes again and again, and fresh memory would cost a page
-// fault for every 4 KiB.
+// fault for every 4 KiB. What a burst needed is given back some time after it.
 //
 // One thread at a time. Buffers keep the pool's store alive, so their order of destruction does not
 // matter.
@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <memory>
 #include <vector>
+
+#include "base/ids.h"
 
 namespace ftar::transport {
 
@@ -42,6 +44,10 @@ class BufferPool {
   // At least `bytes` bytes, aligned to 64; an empty buffer if there is no memory. 0 bytes give a
   // small buffer.
   Buffer Get(size_t bytes);
+  // Frees what nobody has needed for a while (half a minute to a minute), if it is time for that.
+  void Trim(TimeNs now);
+  TimeNs next_trim() const;
+  size_t kept_bytes() const;
 
  private:
   std::shared_ptr<Store> store_;

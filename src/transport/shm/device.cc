@@ -397,6 +397,7 @@ void ShmDevice::RunTimers(TimeNs now) {
       Dial(link.get(), now);
     }
   }
+  pool_.Trim(now);
 }
 
 }  // namespace ftar::transport::shm

@@ -192,7 +192,7 @@ bool TcpDevice::PrepareSleep() {
 TimeNs TcpDevice::next_deadline() const { return events_.empty() ? deadline_ : 0; }
 
 TimeNs TcpDevice::ComputeDeadline() const {
-  TimeNs deadline = kNever;
+  TimeNs deadline = pool_.next_trim();
   for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());
   for (const auto& [id, handshake] : handshakes_)
     deadline = std::min(deadline, handshake->deadline);
@@ -387,6 +387,7 @@ void TcpDevice::RunTimers(TimeNs now) {
     FinishHandshake(id, now);
   }
   for (const auto& [peer, link] : links_) link->OnTimer(now);
+  pool_.Trim(now);
 }
 
 }  // namespace ftar::transport::tcp

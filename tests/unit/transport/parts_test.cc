@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <vector>
 
 #include "transport/addresses.h"
 #include "transport/buffer_pool.h"
@@ -42,6 +43,26 @@ TEST(BufferPool, ReusesAndOutlivesItself) {
     EXPECT_FALSE(pool.Get(0).empty());
   }
   std::memset(kept.data(), 2, 90'000);
+}
+
+TEST(BufferPool, GivesBackWhatABurstNeeded) {
+  BufferPool pool;
+  constexpr size_t kBytes = 1 << 16;
+  {
+    std::vector<BufferPool::Buffer> burst;
+    for (int i = 0; i < 8; ++i) burst.push_back(pool.Get(kBytes));
+  }
+  TimeNs now = 100 * kSecond;
+  pool.Trim(now);  // until now all of them may have been needed
+  EXPECT_EQ(pool.kept_bytes(), 8 * kBytes);
+  { const BufferPool::Buffer one = pool.Get(kBytes), other = pool.Get(kBytes); }
+  pool.Trim(now += 10 * kSecond);  // not long enough
+  EXPECT_EQ(pool.kept_bytes(), 8 * kBytes);
+  pool.Trim(now += 25 * kSecond);
+  EXPECT_EQ(pool.kept_bytes(), 2 * kBytes);
+  pool.Trim(now += 35 * kSecond);
+  EXPECT_EQ(pool.kept_bytes(), 0u);
+  EXPECT_FALSE(pool.Get(kBytes).empty());
 }
 
 TEST(SealedMemory, NobodyElseWritesOrResizes) {
