@@ -66,6 +66,10 @@
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
   X(kOvertakenGoesOn, "Q5", "coordinates on when another one has numbered views above its own") \
   X(kHandsOverUnheld, "Q5", "hands over before all hold the view without it") \
+  X(kGoodbyesUnawaited, "Q5", "hands over while another that leaves has not said goodbye yet") \
+  X(kPromisedElsewhere, "Q5", "leaves a member to wait for a change that another had asked for") \
+  X(kPromisedBefore, "Q3", "takes a promise of when it coordinated before for its own") \
+  X(kMeetingForgotten, "Q5", "looks for nobody but those whom it knows, for ever") \
   X(kLeavesUnreplaced, "Q5", "stands down when its own member leaves, without a view without it") \
   X(kLossIsConsent, "Q4", "takes who is lost for one who consents") \
   X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \

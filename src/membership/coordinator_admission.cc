@@ -125,6 +125,10 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   } else if (current_ && ((!current_->planned && peer.report.installed != current_->epoch) ||
                           (relay && !peer.report.installed_view))) {
     Send(peer, wire::Install{*current_, last_lost_});  // V10: idempotent
+  } else if (current_ && peer.report.promised > peer.report.installed) {
+    // It has promised another coordinator a change that came to nothing, and does not obey an
+    // announcement (J1): only a change of our own has it go on.
+    change_due_ = change_due_ || !FTAR_MUTANT(kPromisedElsewhere);
   }
 }
 

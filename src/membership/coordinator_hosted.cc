@@ -13,6 +13,8 @@ namespace {
 
 // Without a quorum: in timeouts, until it makes room for one who may be heard by more.
 constexpr int kPatience = 2;
+// A process that leaves waits some seconds at most for its coordinator to be replaced.
+constexpr TimeNs kGoodbyesMax = 1 * kSecond;
 
 void Merge(wire::Electorate electorate, std::vector<wire::Electorate>* into) {
   const auto place = std::find_if(
@@ -173,9 +175,15 @@ void CoordinatorMachine::Consent(MemberId id) {
   for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
 }
 
+void CoordinatorMachine::On(const Retire&) {
+  if (std::exchange(retiring_, true)) return;
+  goodbyes_until_ = now_ + std::min(timeout_ns_ / 2, kGoodbyesMax);
+}
+
 // Members that have gone would count as away for whoever takes over, and of two one would be left
 // without a majority. So this one still makes the view without them, sees that all hold it, tells
-// them that, and only then gives way.
+// them that, and only then gives way. Whose end is as near as its own had been it waits for: a
+// goodbye that is under way meanwhile would be heard by nobody.
 void CoordinatorMachine::TryHandOver() {
   if ((!current_ && !recovering_) || FTAR_MUTANT(kLeavesUnreplaced))
     return StandDown("its own member has gone");
@@ -186,12 +194,15 @@ void CoordinatorMachine::TryHandOver() {
   change_due_ = std::any_of(view.entries.begin(), view.entries.end(),
                             [this](const auto& entry) { return !Alive(entry.card.id); });
   if (change_due_ || (!Formed() && !FTAR_MUTANT(kHandsOverUnheld))) return;
+  const bool leaves = std::ranges::any_of(view.entries, [](const wire::ViewEntry& entry) {
+    return entry.last.kind != wire::Bound::Kind::kNone;
+  });
+  if (leaves && now_ < goodbyes_until_ && !FTAR_MUTANT(kGoodbyesUnawaited)) return;
   Beat();
   const auto stays = std::ranges::find_if(view.entries, [](const wire::ViewEntry& entry) {
     return entry.last.kind == wire::Bound::Kind::kNone;
   });
-  const wire::MemberCard& next =
-      (stays == view.entries.end() ? view.entries.front() : *stays).card;
+  const wire::MemberCard& next = (stays == view.entries.end() ? view.entries.front() : *stays).card;
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) all.push_back(id);
   Multicast(all, wire::Redirect{view.epoch, next.id, next.addresses, false, true});

@@ -87,6 +87,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
   if (plan_) next = std::min(next, plan_->deadline_ns);
   if (recovering_) next = std::min(next, recover_at_);
   next = std::min(next, stand_down_at_);
+  if (now_ < goodbyes_until_) next = std::min(next, goodbyes_until_);
   if (settling_ && !current_ && !peers_.empty()) next = std::min(next, settled_at_);
   return next;
 }
@@ -175,9 +176,7 @@ void CoordinatorMachine::On(const Disconnected& event) {
       peers_.erase(id);
       return;
     case State::kWaiting:
-    case State::kNewcomer:
-      ForgetClosedNewcomers();
-      newcomers_closed_.push_back(now_);
+    case State::kNewcomer: ForgetClosedNewcomers(); newcomers_closed_.push_back(now_);
   }
   Tell(LogLevel::kInfo, Describe(peer->card) + " gave up joining");
   ForgetNewcomer(id);
@@ -263,6 +262,7 @@ void CoordinatorMachine::HearEpoch(Epoch epoch) {
 // Q1: above everything made here or heard of, and distinct from what any other incarnation makes.
 Epoch CoordinatorMachine::NextEpoch() {
   made_ = MakeEpoch(++counter_, config_.incarnation);
+  if (made_first_ == 0) made_first_ = made_;
   return made_;
 }
 

@@ -179,7 +179,7 @@ class CoordinatorMachine {
   void On(const Disconnected& event);
   void On(const Received& event);
   void On(const Timer&) {}
-  void On(const Retire&) { retiring_ = true; }
+  void On(const Retire&);
   void RunTimers();
   void Settle();
   TimeNs NextDeadline() const;
@@ -372,12 +372,14 @@ class CoordinatorMachine {
   // highest epoch that was made here or taken into account. Whatever is above it is another's.
   std::vector<wire::Electorate> electorates_;
   Epoch made_ = 0;
+  Epoch made_first_ = 0;  // here; what this process made when it coordinated before, it made before
   std::set<MemberId> consents_;    // who had reported, and has left as planned since
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs unheard_until_ = 0;       // before that no view without those who were lost last
   TimeNs stand_down_at_ = kNever;  // while there is no quorum
   bool stood_down_ = false;
   bool retiring_ = false, handed_over_ = false;
+  TimeNs goodbyes_until_ = 0;  // of others that leave, it does not hand over before
 
   CoordinatorReady ready_;
 };

@@ -250,8 +250,11 @@ bool CoordinatorMachine::OutByRecord(const wire::Hello& hello) const {
 // to it for good.
 bool CoordinatorMachine::MayBeRevoked(const wire::Report& report) const {
   const bool newcomer = report.promised != 0 && report.installed == 0;
-  return newcomer && current_ && report.promised < current_->epoch &&
-         EpochIncarnation(report.promised) != config_.incarnation && !FTAR_MUTANT(kRevokedMayJoin);
+  const bool since = made_first_ != 0 && report.promised >= made_first_;
+  const bool own = (since || FTAR_MUTANT(kPromisedBefore)) &&
+                   EpochIncarnation(report.promised) == config_.incarnation;
+  return newcomer && current_ && report.promised < current_->epoch && !own &&
+         !FTAR_MUTANT(kRevokedMayJoin);
 }
 
 // Who has come before it was known which view goes on.

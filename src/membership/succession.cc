@@ -38,6 +38,7 @@ void Succession::On(const CoordinatorGone&) {
   if (!following_) return;
   following_ = false;
   lost_at_ = dial_at_ = now_;
+  tried_ = 0;
   if (!hosting_) gone_at_ = now_;
   // It may be back at once: the connection was lost, not the coordinator.
   const auto place = std::find(successors_.begin(), successors_.end(), host_);
@@ -48,10 +49,7 @@ void Succession::On(const DialFailed& event) {
   dialling_ = false;
   begun_ = begun_ || event.begun;
   ++looked_;
-  const auto others = std::count_if(successors_.begin(), successors_.end(), [this](MemberId id) {
-    return id != config_.self && !Exited(id);
-  });
-  const bool round_over = ++tried_ >= others;
+  const bool round_over = ++tried_ >= Others() + (LooksFurther() ? 1 : 0);
   if (round_over) tried_ = 0;
   dial_at_ = now_ + (round_over ? config_.retry_ns : 0);
 }
@@ -63,6 +61,7 @@ void Succession::On(const StoodDown&) {
   ++times_sat_down_;
   lost_at_ = dial_at_ = now_;
   cursor_ = 0;
+  tried_ = 0;
 }
 
 // Those on the list before this one may come first; and the coordinator itself, if it was only the
@@ -84,8 +83,24 @@ TimeNs Succession::TakeOverAt() const {
   return lost_at_ + before * config_.step_ns;
 }
 
-// Invalid if there is nobody else to look for.
+int64_t Succession::Others() const {
+  return std::count_if(successors_.begin(), successors_.end(), [this](MemberId id) {
+    return id != config_.self && !Exited(id);
+  });
+}
+
+// Once each of the list has had its turn, or nobody has listened to this one, the job may be with
+// those who came later. They are known where it meets.
+bool Succession::LooksFurther() const {
+  if (successors_.empty()) return true;
+  if (FTAR_MUTANT(kMeetingForgotten)) return false;
+  const auto turns = static_cast<int64_t>(successors_.size()) + 1;
+  return sat_down_ || now_ - lost_at_ > turns * config_.step_ns;
+}
+
+// Invalid once all on the list have been tried in this round.
 MemberId Succession::NextToDial() {
+  if (tried_ >= Others()) return {};
   for (size_t tried = 0; tried < successors_.size(); ++tried) {
     const MemberId next = successors_[cursor_++ % successors_.size()];
     if (next != config_.self && !Exited(next)) return next;
@@ -103,10 +118,11 @@ SuccessionReady Succession::TakeReady() {
   }
   if (!dialling_ && now_ >= dial_at_) {
     const MemberId next = hosting_ ? config_.self : NextToDial();
-    if (next.valid() || successors_.empty()) {
+    if (next.valid() || LooksFurther()) {
       dialling_ = true;
       ready.dial = next;
     } else {
+      tried_ = 0;
       dial_at_ = now_ + config_.retry_ns;
     }
   }

@@ -6,6 +6,9 @@
 // later. Two may end up at desks of their own: neither gives a sign before most of the choir looks
 // at it (rule Q4), and who is not looked at sits down again.
 //
+// Who finds nobody along the list, when all have had their turn, looks where the choir meets: others
+// may have come, and all whom it knows may have gone.
+//
 // Pure. Driver's contract: answer every `dial` by CoordinatorFound or DialFailed; on `take_over`
 // start a hosted CoordinatorMachine, and drop a dial that is under way. A coordinator that says
 // nothing for `timeout` is gone: the connection's business. Single-threaded.
@@ -93,6 +96,8 @@ class Succession {
 
   bool Exited(MemberId id) const { return exited_.contains(id); }
   TimeNs TakeOverAt() const;
+  int64_t Others() const;
+  bool LooksFurther() const;
   MemberId NextToDial();
 
   const SuccessionConfig config_;

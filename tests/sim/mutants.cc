@@ -85,6 +85,14 @@ constexpr Where kWhere[] = {
      "partitions=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0,"
      "skew=1,delay_max_us=5000,lanes=0,window=1"},
     {Mutant::kLeavesUnreplaced, kHandOvers},
+    {Mutant::kGoodbyesUnawaited,
+     "shards=2,replicas=2,hosted=1,leaves=2,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
+     "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0"},
+    {Mutant::kPromisedBefore, "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
+    {Mutant::kPromisedElsewhere,
+     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
+    {Mutant::kMeetingForgotten,
+     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
     {Mutant::kCutOffIsDeath,
      "cutoffs=1,hosted=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,"
      "leaves=0,joins=0"},

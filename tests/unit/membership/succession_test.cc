@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace ftar::membership {
 namespace {
 
@@ -172,6 +175,54 @@ TEST(Succession, WhoIsNoSuccessorNeverTakesOver) {
 
 // Rule Q4: a death that is proven long after the connection was lost does not tell what the dead
 // one has numbered meanwhile.
+// Whom it dials from a moment on, when nobody answers, in a while.
+std::vector<MemberId> Dials(Succession* succession, TimeNs from, TimeNs while_ns) {
+  std::vector<MemberId> dials;
+  for (TimeNs now = from; now < from + while_ns;) {
+    const SuccessionReady ready = succession->TakeReady();
+    if (ready.dial) {
+      dials.push_back(*ready.dial);
+      succession->Step(now, DialFailed{});
+    } else {
+      now = std::max(now + 1, std::min(ready.next_deadline, from + while_ns));
+      succession->Step(now, SuccessionTick{});
+    }
+  }
+  return dials;
+}
+
+// All whom it knows may have gone, and others have come since.
+TEST(Succession, WhoFindsNobodyInTimeLooksAtTheMeetingPoint) {
+  SuccessionConfig config;
+  config.self = Member(7);  // no successor: it never takes over
+  config.step_ns = kStep;
+  config.retry_ns = kRetry;
+  for (const bool exited : {false, true}) {
+    Succession succession(config);
+    succession.Step(0, SuccessorsKnown{{Member(0), Member(1)}});
+    succession.Step(0, CoordinatorFound{Member(0)});
+    succession.Step(1000, CoordinatorGone{});
+    for (uint64_t i = 0; exited && i < 2; ++i) succession.Step(1000, HostExited{Member(i), false});
+    for (const MemberId id : Dials(&succession, 1000, 3 * kStep)) EXPECT_TRUE(id.valid());
+    std::vector<MemberId> round = Dials(&succession, 1000 + 3 * kStep + 1, kStep);
+    EXPECT_EQ(std::ranges::count(round, MemberId{}) > 3, true);
+    EXPECT_EQ(std::ranges::count(round, Member(1)) > 3, !exited);
+    // Found there, and lost: the list comes first again.
+    succession.Step(2000, CoordinatorFound{Member(5)});
+    succession.Step(2001, CoordinatorGone{});
+    for (const MemberId id : Dials(&succession, 2001, kStep)) EXPECT_TRUE(id.valid());
+  }
+}
+
+TEST(Succession, WhoSatDownLooksAtTheMeetingPointAtOnce) {
+  Succession succession = Follower(1);
+  succession.Step(1000, CoordinatorGone{});
+  ASSERT_NE(TakesOverAt(&succession, 1000), kNever);
+  succession.Step(2000, StoodDown{});
+  const std::vector<MemberId> round = Dials(&succession, 2000, kRetry);
+  EXPECT_EQ(round, (std::vector<MemberId>{Member(0), Member(2), Member(3), MemberId{}}));
+}
+
 TEST(Succession, OnlyWhatWasSeenInTimeIsWitnessed) {
   Succession succession = Follower(1);
   succession.Step(900, HostExited{Member(2), /*led=*/true});
