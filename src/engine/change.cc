@@ -274,6 +274,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   credit_sent_.clear();
   credits_.clear();
   leave_ready_.clear();
+  leavers_called_.clear();
   leave_ready_sent_ = 0;
   release_sent_ = false;
   asked_.clear();

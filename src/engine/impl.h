@@ -162,6 +162,7 @@ class Engine::Impl {
   bool MayPropose() const;
   void AwaitEnds();
   void TellEndKnown();
+  bool HasCalledAll(MemberId leaver, GroupKey key, Seq delivered_end) const;
   void SkipWhatNobodyCalls();
   void TendLeaving();
   void TellLeaveReady();
@@ -211,6 +212,7 @@ class Engine::Impl {
   uint64_t reserved_step_ = 0;                   // root: the boundary it has promised to keep
   std::optional<wire::View> confirmed_;          // newcomer: confirmed, not announced
   std::set<MemberId> leave_ready_, ends_unheard_;
+  std::map<MemberId, std::vector<wire::SeqBound>> leavers_called_;  // by each that has said so
   Epoch leave_ready_sent_ = 0;
   bool leave_requested_ = false, released_ = false, release_sent_ = false;
   bool leave_ready_told_ = false;  // to the coordinator

@@ -143,6 +143,7 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
   for (const wire::ViewEntry& entry : view.entries) promised_members_.push_back(entry.card.id);
   confirmed_.reset();
   leave_ready_.clear();
+  leavers_called_.clear();
   leave_ready_sent_ = 0;
   release_sent_ = false;
   if (era_ != view_->era) {  // a newcomer enters the era that is running
@@ -206,8 +207,12 @@ void Engine::Impl::AwaitEnds() {
 void Engine::Impl::TellEndKnown() {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (!self || self->last.kind == wire::Bound::Kind::kNone) return;
+  wire::LeaveReady known{view_->epoch, {}};
+  for (const auto& [key, group] : groups_) {
+    if (group->knows_first()) known.called.push_back({key, group->next_seq()});
+  }
   for (const MemberId id : ColumnOf(view_->entries)) {
-    if (id != config_.self.id) SendPeer(id, wire::LeaveReady{view_->epoch});
+    if (id != config_.self.id) SendPeer(id, known);
   }
 }
 
@@ -235,6 +240,15 @@ bool Engine::Impl::PassedBound(const wire::Bound& bound) const {
   });
 }
 
+// This leaver calls nothing beyond what is delivered here.
+bool Engine::Impl::HasCalledAll(MemberId leaver, GroupKey key, Seq delivered_end) const {
+  const auto known = leavers_called_.find(leaver);
+  if (known == leavers_called_.end() || FTAR_MUTANT(kLeaversCallsAwaited)) return false;
+  return std::ranges::any_of(known->second, [&](const wire::SeqBound& called) {
+    return called.group == key && called.seq <= delivered_end;
+  });
+}
+
 // Whoever else had called what lies before the others' first operation is lost, and nobody calls it
 // any more: a leaver, which calls nothing of its own, does not wait for that.
 void Engine::Impl::SkipWhatNobodyCalls() {
@@ -242,6 +256,7 @@ void Engine::Impl::SkipWhatNobodyCalls() {
     Seq first = kNoSeq;
     for (const wire::ViewEntry& entry : view_->entries) {
       if (entry.card.shard != config_.self.shard || entry.card.id == config_.self.id) continue;
+      if (HasCalledAll(entry.card.id, key, group->delivered_end())) continue;
       const bool by_step = entry.first.kind == wire::Bound::Kind::kStep;
       first = std::min(first, by_step ? FirstStepSeq(key, entry.first.step) : 0);
     }
@@ -341,6 +356,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::LeaveReady& message) {
   if (!view_ || message.epoch > view_->epoch) return held_.push_back({from, message});
   if (message.epoch != view_->epoch) return;
   leave_ready_.insert(from);
+  leavers_called_[from] = message.called;
   if (ends_unheard_.erase(from) == 0) return;
   for (auto& [key, group] : groups_) group->HearEnd(now_, from);
 }

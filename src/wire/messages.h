@@ -312,6 +312,7 @@ struct Release {  // rule J5: all know the leaver's last operation stable and ho
 struct LeaveReady {  // member to root: delivered everything before the leaver's bound and installed
                      // the view; leaver to all of its column: installed it (rule J5)
   Epoch epoch = 0;
+  std::vector<SeqBound> called;  // leaver: behind its last call; without a group, it may call more
 };
 
 // ---- about those behind a relay (membership/relay_machine.h)

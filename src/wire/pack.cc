@@ -260,7 +260,7 @@ Offset<fb::CallNotice> Pack(Builder& b, const CallNotice& m) {
 }
 Offset<fb::Release> Pack(Builder& b, const Release& m) { return fb::CreateRelease(b, m.epoch); }
 Offset<fb::LeaveReady> Pack(Builder& b, const LeaveReady& m) {
-  return fb::CreateLeaveReady(b, m.epoch);
+  return fb::CreateLeaveReady(b, m.epoch, PackSeqs(b, m.called));
 }
 
 // ---- about those behind a relay

@@ -274,7 +274,10 @@ class Reader {
     Ids(in.layout_members(), out.layout_members);
   }
   void Get(const fb::Release& in, Release& out) { out.epoch = in.epoch(); }
-  void Get(const fb::LeaveReady& in, LeaveReady& out) { out.epoch = in.epoch(); }
+  void Get(const fb::LeaveReady& in, LeaveReady& out) {
+    out.epoch = in.epoch();
+    Seqs(in.called(), out.called);
+  }
 
   // ---- about those behind a relay
   void Get(const fb::Roster& in, Roster& out) {

@@ -192,6 +192,10 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
     Refuse(command);
   } else if (command.name == "idle" || command.name == "busy") {
     idle_ = command.name == "idle";
+  } else if (command.name == "promised") {  // what another coordinator has asked it for
+    const auto by = static_cast<uint16_t>(command.Number("by", 1));
+    for (Puppet* puppet : Named(command))
+      puppet->promised = MakeEpoch(command.Number("epoch", 1), by);
   } else if (command.name == "leave") {
     for (Puppet* puppet : Named(command)) Say(*puppet, wire::LeaveRequest{});
   } else if (command.name == "ready") {
@@ -520,8 +524,9 @@ void CoordinatorEnvironment::HearAnnounce(Puppet& root, const wire::Announce& an
   Say(root, wire::Announced{announce.view.epoch, root.hello.card.shard});
   for (const wire::ViewEntry& entry : announce.view.entries) {
     if (entry.card.shard != root.hello.card.shard) continue;
-    if (Puppet* puppet = ById(entry.card.id); puppet && !puppet->dead && !puppet->stopped)
-      Put(*puppet, announce.view);
+    Puppet* puppet = ById(entry.card.id);
+    if (!puppet || puppet->dead || puppet->stopped) continue;
+    if (puppet->promised <= puppet->installed) Put(*puppet, announce.view);  // else J1: not obeyed
   }
 }
 

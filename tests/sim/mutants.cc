@@ -103,6 +103,7 @@ constexpr Where kWhere[] = {
      "replicas=1,shards=3,cutoffs=1,hosted=0,leaves=0,joins=0,kills=0,stops=0,cuts=0"},
     {Mutant::kMarksAheadForgotten,
      "eager=1,leaves=2,hosted=0,ops_per_step=1,window=5,kills=3,joins=2,partitions=3"},
+    {Mutant::kLeaversCallsAwaited, "eager=1,leaves=2,hosted=0"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
     {Mutant::kRelayNewcomersStay, "relays=2,shards=2,relay_losses=2,joins=2"},
     {Mutant::kTroubleIsOver,

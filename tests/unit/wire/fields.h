@@ -76,7 +76,7 @@ FTAR_FIELDS(StepMark, 3);
 FTAR_FIELDS(Want, 5);
 FTAR_FIELDS(CallNotice, 5);
 FTAR_FIELDS(Release, 1);
-FTAR_FIELDS(LeaveReady, 1);
+FTAR_FIELDS(LeaveReady, 2);
 FTAR_FIELDS(Roster, 2);
 FTAR_FIELDS(Behind, 2);
 FTAR_FIELDS(Redirect, 5);
