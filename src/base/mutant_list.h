@@ -94,6 +94,11 @@
   X(kRelayLinkedByOne, "Q7", "calls units linked when one of their columns is") \
   X(kRelayLinkBackByOne, "Q7", "calls the link of units restored with the first of its columns") \
   X(kRelayInstalledByOne, "Q7", "reports a view as installed when one behind the relay holds it") \
+  X(kRelayMissesHolders, "Q7", "a relay misses nobody who has not said that it holds the view") \
+  X(kRelayHidesTheLast, "Q2", "reports what one behind the relay holds as held by all") \
+  X(kRelayMixesLives, "Q7", "lets a newcomer stand behind a relay for one that was in") \
+  X(kRelayPreparedUntold, "Q7", "names newcomers to a relay that has not heard who they are") \
+  X(kLateInstallUnasked, "Q2", "leaves a newcomer alone that has installed an older view since") \
   X(kRelayBrokenKept, "Q7", "recovers with newcomers whose relay says that one of them is lost") \
   X(kRelayReservesFirst, "J4", "reserves the boundary of a relay's first column, not the latest") \
   X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \

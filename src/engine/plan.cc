@@ -307,7 +307,7 @@ void Engine::Impl::TendLeaving() {
     if (keeper == config_.self.id) {
       leave_ready_.insert(keeper);
     } else {
-      SendPeer(keeper, wire::LeaveReady{view_->epoch});
+      SendPeer(keeper, wire::LeaveReady{view_->epoch, {}});
     }
   }
   if (keeper != config_.self.id || release_sent_) return;
@@ -331,7 +331,7 @@ void Engine::Impl::TellLeaveReady() {
   });
   if (!idle) return;
   leave_ready_told_ = true;
-  SendCoordinator(wire::LeaveReady{view_->epoch});
+  SendCoordinator(wire::LeaveReady{view_->epoch, {}});
 }
 
 void Engine::Impl::On(const wire::Release&) {

@@ -99,7 +99,7 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
                     Describe(peer.card) + " came back without the view that it had reported");
   peer.conn = event.conn;
   peer.report = event.hello.report;
-  peer.installed = std::max(peer.installed, peer.report.installed);
+  peer.installed = std::max(peer.installed, peer.report.installed_by_all());
   conns_[event.conn] = id;
   suspects_.erase(id);
   detector_.Heard(id);
@@ -122,10 +122,11 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   if (lost_.contains(id) && !change_) TakeBack(peer.card.replica);
   if (change_) {
     Send(peer, change_->prepare);
-  } else if (current_ && ((!current_->planned && peer.report.installed != current_->epoch) ||
-                          (relay && !peer.report.installed_view))) {
+  } else if (current_ &&
+             ((!current_->planned && peer.report.installed_by_all() != current_->epoch) ||
+              (relay && !peer.report.installed_view))) {
     Send(peer, wire::Install{*current_, last_lost_});  // V10: idempotent
-  } else if (current_ && peer.report.promised > peer.report.installed) {
+  } else if (current_ && peer.report.promised > peer.report.installed_by_all()) {
     // It has promised another coordinator a change that came to nothing, and does not obey an
     // announcement (J1): only a change of our own has it go on.
     change_due_ = change_due_ || !FTAR_MUTANT(kPromisedElsewhere);
@@ -279,9 +280,11 @@ void CoordinatorMachine::TellRosters(const std::vector<Peer*>& fresh) {
 }
 
 void CoordinatorMachine::SendRosters(const Peer& to) {
+  const bool changes =
+      change_ && prepare_newcomers_.contains(to.card.id) && !FTAR_MUTANT(kRelayPreparedUntold);
   for (const auto& [id, other] : peers_) {
     const bool column = other.card.shard == to.card.shard && id != to.card.id;
-    const bool later = to.state == State::kNewcomer && other.serial > to.serial;
+    const bool later = to.state == State::kNewcomer && other.serial > to.serial && !changes;
     if (column && !later && KnowsRosters(other)) Send(to, wire::Roster{id, other.roster});
   }
 }

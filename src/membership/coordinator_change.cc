@@ -419,6 +419,16 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
 }
 
 void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message) {
+  const bool newcomer = from.state == State::kWaiting || from.state == State::kNewcomer;
+  if (newcomer && !MadeHere(message.epoch) && !FTAR_MUTANT(kLateInstallUnasked)) {
+    // What the one before had told it came to its end only now: it comes again, and reports that.
+    const MemberId id = from.card.id;
+    Tell(LogLevel::kInfo, Describe(from.card) + " has installed view " +
+                              std::to_string(EpochCounter(message.epoch)) +
+                              " since it came; it is to report that");
+    Close(from);
+    return ForgetNewcomer(id);
+  }
   from.installed = std::max(from.installed, message.epoch);
   if (FTAR_MUTANT(kRecordAfterSend) && current_ && message.epoch == current_->epoch)
     Record(current_->epoch, &*current_);

@@ -303,6 +303,7 @@ class CoordinatorMachine {
   void ForgetBroken(const wire::View& base);
   void Record(Epoch epoch, const wire::View* view);
   bool OutByRecord(const wire::Hello& hello) const;
+  bool MadeHere(Epoch epoch) const;
   bool MayBeRevoked(const wire::Report& report) const;
   void TurnRevokedAway();
   void EndRecorded();

@@ -128,7 +128,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   bool settled = true;  // everybody holds the base and has promised nothing above it
   for (auto& [id, peer] : peers_) {
     if (!base.Find(id)) continue;
-    peer.installed = peer.report.installed;
+    peer.installed = peer.report.installed_by_all();
     settled = settled && peer.installed == base.epoch && peer.report.promised <= base.epoch;
   }
   EvictStrangers(base);
@@ -245,15 +245,18 @@ bool CoordinatorMachine::OutByRecord(const wire::Hello& hello) const {
          !(record_.view && record_.view->Find(hello.card.id));
 }
 
+// Not by another coordinator, and not by this process when it coordinated before.
+bool CoordinatorMachine::MadeHere(Epoch epoch) const {
+  const bool since = made_first_ != 0 && epoch >= made_first_;
+  return (since || FTAR_MUTANT(kPromisedBefore)) && EpochIncarnation(epoch) == config_.incarnation;
+}
+
 // Q3: a newcomer that has promised what another coordinator sent, and never heard the end of it.
 // The others may have formed that view, and gone on without it: then they have closed their links
 // to it for good.
 bool CoordinatorMachine::MayBeRevoked(const wire::Report& report) const {
   const bool newcomer = report.promised != 0 && report.installed == 0;
-  const bool since = made_first_ != 0 && report.promised >= made_first_;
-  const bool own = (since || FTAR_MUTANT(kPromisedBefore)) &&
-                   EpochIncarnation(report.promised) == config_.incarnation;
-  return newcomer && current_ && report.promised < current_->epoch && !own &&
+  return newcomer && current_ && report.promised < current_->epoch && !MadeHere(report.promised) &&
          !FTAR_MUTANT(kRevokedMayJoin);
 }
 

@@ -184,9 +184,19 @@ void RelayMachine::Tell(const wire::Prepare& message) {
   if (again) TellDecided();
 }
 
+// The others may be in a view with all of them by now, so each is missed from here on, whether it
+// says that it holds that view or not.
+void RelayMachine::WatchAll() {
+  if (FTAR_MUTANT(kRelayMissesHolders)) return;
+  for (const Child& child : children_) {
+    if (!child.gone) detector_.Watch(now_, child.card.id);
+  }
+}
+
 void RelayMachine::Tell(const wire::Install& message) {
   if (!KnowsAll(message.view.entries)) return;
   pending_ = message;
+  WatchAll();
   const wire::View own = Own(message.view);
   const std::vector<wire::Loss> lost = Own(message.lost);
   for (size_t i = 0; i < children_.size(); ++i) {
@@ -220,6 +230,7 @@ void RelayMachine::Tell(const wire::Announce& message) {
   announcing_ = message.view.epoch;
   announced_.clear();
   pending_ = wire::Install{message.view, {}};
+  WatchAll();
   const wire::View own = Own(message.view);
   for (size_t i = 0; i < children_.size(); ++i) {
     Send(children_[i], wire::Announce{ViewFor(i, own)});

@@ -48,7 +48,17 @@ bool RelayMachine::Takes(const wire::Hello& hello) const {
   const size_t index = static_cast<size_t>(hello.card.shard % config_.members);
   if (index >= children_.size()) return false;
   const Child& child = children_[index];
-  return child.here ? child.card.id == hello.card.id : !complete_;
+  return child.here ? child.card.id == hello.card.id : !complete_ && MayBeMates(hello.report);
+}
+
+// Who was in, and who has only been started: the latter has taken the place of one who is dead, and
+// nothing becomes of the others of that life.
+bool RelayMachine::MayBeMates(const wire::Report& report) const {
+  const auto fresh = [](const wire::Report& one) { return one.promised == 0; };
+  return FTAR_MUTANT(kRelayMixesLives) || std::ranges::none_of(children_, [&](const Child& child) {
+           return child.here && ((fresh(report) && child.installed != 0) ||
+                                 (report.installed != 0 && fresh(child.report)));
+         });
 }
 
 // ---- who is here ----
@@ -107,18 +117,18 @@ void RelayMachine::TakeIn(Child& child, const Connected& event) {
 }
 
 // Its mates may have found another relay, since this one or that one was away; so all are sent to
-// look again from time to time, their own one first. Members of a lost relay have as long to come
-// as they would have to be heard; newcomers, who may be started at any time, have no end.
+// look again from time to time, their own one first. Whoever comes has a while to be found before
+// that. Members of a lost relay have as long to come as they would have to be heard; newcomers, who
+// may be started at any time, have no end.
 void RelayMachine::AwaitMates(const Child& child) {
-  if (child.installed != 0 && gather_until_ == kNever) {
-    gather_until_ = now_ + timeout_ns_;
-    scatter_at_ = now_ + timeout_ns_ / 10;
-  }
-  if (scatter_at_ == kNever && !FTAR_MUTANT(kRelayNewcomersStay)) scatter_at_ = now_ + timeout_ns_;
+  if (child.installed != 0 && gather_until_ == kNever) gather_until_ = now_ + timeout_ns_;
+  const bool gathers = gather_until_ != kNever;
+  if (!gathers && FTAR_MUTANT(kRelayNewcomersStay)) return;
+  scatter_at_ = now_ + (gathers ? timeout_ns_ / 10 : timeout_ns_);
 }
 
 void RelayMachine::Scatter() {
-  scatter_at_ = now_ + (gather_until_ == kNever ? timeout_ns_ : timeout_ns_ / 10);
+  scatter_at_ = kNever;
   for (Child& child : children_) {
     if (child.conn == 0) continue;
     ready_.close.push_back(child.conn);
@@ -321,6 +331,11 @@ wire::Report RelayMachine::MakeReport() const {
     report.installed = std::max(report.installed, child.installed);
   }
   if (installed_ && installed_->epoch == report.installed) report.installed_view = installed_;
+  const bool below = std::ranges::any_of(children_, [](const Child& child) {
+    return child.report.in_part && child.installed == child.report.installed;
+  });
+  report.in_part =
+      (below || LeastInstalled() != report.installed) && !FTAR_MUTANT(kRelayHidesTheLast);
   return report;
 }
 
@@ -352,7 +367,7 @@ void RelayMachine::Introduce() {
   }
   for (const wire::AskPrepare& asked : asked_) ready_.up.push_back(asked);
   if (All(&Child::leave_requested)) ready_.up.push_back(wire::LeaveRequest{});
-  if (All(&Child::leave_ready)) ready_.up.push_back(wire::LeaveReady{LeastInstalled()});
+  if (All(&Child::leave_ready)) ready_.up.push_back(wire::LeaveReady{LeastInstalled(), {}});
 }
 
 // ---- time ----

@@ -117,6 +117,7 @@ class RelayMachine {
   void TakeIn(Child& child, const Connected& event);
   void CatchUp(Child& child);
   void CompleteIfAll();
+  bool MayBeMates(const wire::Report& report) const;
   void AwaitMates(const Child& child);
   void Scatter();
   void GiveUpGathering();
@@ -161,6 +162,7 @@ class RelayMachine {
   void Tell(const wire::Welcome& message);
   void Tell(const wire::Connect& message);
   void Tell(const wire::Prepare& message);
+  void WatchAll();
   void Tell(const wire::Install& message);
   void Tell(const wire::Propose& message);
   void Tell(const wire::Confirm& message);

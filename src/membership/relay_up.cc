@@ -255,7 +255,7 @@ void RelayMachine::Hear(Child& child, const wire::LeaveReady&) {
   const bool before = All(&Child::leave_ready);
   child.leave_ready = true;
   if (!before && All(&Child::leave_ready) && above_)
-    ready_.up.push_back(wire::LeaveReady{LeastInstalled()});
+    ready_.up.push_back(wire::LeaveReady{LeastInstalled(), {}});
 }
 
 void RelayMachine::Hear(Child& child, const wire::Goodbye& message) {

@@ -28,6 +28,10 @@ struct Report {
   Epoch installed = 0;
   std::optional<View> installed_view;
   Epoch formed = 0;  // the highest view that it knows all members of which have installed (rule Q4)
+  bool in_part = false;  // a relay's: not all behind it have installed that
+
+  // By all of whom this is the report.
+  Epoch installed_by_all() const { return in_part ? 0 : installed; }
 };
 
 // Why a member is out. `culprit_text` is written for the user: member, host, link, stage, last

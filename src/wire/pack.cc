@@ -89,7 +89,7 @@ Offset<fb::Told> Pack(Builder& b, const Report& report) {
   Offset<fb::List> view;
   if (report.installed_view) view = Pack(b, *report.installed_view);
   return fb::CreateTold(b, report.promised, PackIds(b, report.promised_members), report.installed,
-                        view, report.formed);
+                        view, report.formed, report.in_part);
 }
 
 Offset<fb::Lost> Pack(Builder& b, const Loss& loss) {

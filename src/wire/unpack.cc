@@ -65,6 +65,7 @@ class Reader {
     out.installed = in.installed();
     if (in.installed_view() != nullptr) Get(*in.installed_view(), out.installed_view.emplace());
     out.formed = in.formed();
+    out.in_part = in.in_part();
   }
   void Get(const fb::Lost& in, Loss& out) {
     out.member = Id(in.member());

@@ -199,7 +199,7 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
   } else if (command.name == "leave") {
     for (Puppet* puppet : Named(command)) Say(*puppet, wire::LeaveRequest{});
   } else if (command.name == "ready") {
-    for (Puppet* puppet : Named(command)) Say(*puppet, wire::LeaveReady{puppet->installed});
+    for (Puppet* puppet : Named(command)) Say(*puppet, wire::LeaveReady{puppet->installed, {}});
   } else if (command.name == "goodbye") {
     const Code code = command.Has("left")      ? Code::kLeft
                       : command.Has("timeout") ? Code::kTimeout

@@ -88,6 +88,11 @@ constexpr Where kWhere[] = {
     {Mutant::kGoodbyesUnawaited,
      "shards=2,replicas=2,hosted=1,leaves=2,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
      "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0"},
+    {Mutant::kRelayHidesTheLast, "relays=2,shards=2,relay_losses=2,coordinator_restarts=1"},
+    {Mutant::kRelayMissesHolders, "relays=2,shards=2,hangs=1,hosted=0"},
+    {Mutant::kRelayPreparedUntold, "relays=1,shards=1,relay_losses=3,hosted=0"},
+    {Mutant::kLateInstallUnasked, "relays=1,shards=2,relay_losses=2,coordinator_restarts=1"},
+    {Mutant::kRelayMixesLives, "relays=2,shards=2,relay_losses=2"},
     {Mutant::kPromisedBefore, "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
     {Mutant::kPromisedElsewhere,
      "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},

@@ -347,6 +347,23 @@ TEST_F(RelayTest, ASilentMemberIsFoundHere) {
   EXPECT_NE(Up<wire::Goodbye>()->text.find("shard 2"), std::string::npos);
 }
 
+// The others may be in the view with it by now.
+TEST_F(RelayTest, WhoHangsBeforeItHoldsTheViewIsMissed) {
+  Introduce();
+  Feed(FromAbove{MakePrepare(10)});
+  wire::Install install;
+  install.view.epoch = install.view.era = 10;
+  install.view.entries = MakePrepare(10).members;
+  Feed(FromAbove{install});
+  Say(3, wire::Installed{10});
+  for (int i = 0; i < 12 && !Up<wire::Goodbye>(); ++i) {
+    Pass(100 * kMillisecond);
+    if (!Up<wire::Goodbye>()) Say(3, wire::Heartbeat{10, {}});
+  }
+  ASSERT_NE(Up<wire::Goodbye>(), nullptr);
+  EXPECT_NE(Up<wire::Goodbye>()->text.find("shard 2"), std::string::npos);
+}
+
 TEST_F(RelayTest, ANewcomersMateWaitsForAnotherOne) {
   Introduce();
   Feed(Disconnected{2, ""});
@@ -404,6 +421,37 @@ TEST_F(RelayTest, TakesOverFromALostRelay) {
   EXPECT_EQ(hello.card.id, machine_.unit());
   EXPECT_EQ(hello.report.installed, 10u);
   EXPECT_EQ(hello.report.promised, 10u);
+}
+
+// Q2: of a unit that takes over only one has installed what all have promised.
+TEST_F(RelayTest, WhatOneHoldsIsNotReportedAsHeldByAll) {
+  wire::Hello holds = HelloOf(0, 2), lacks = HelloOf(0, 3);
+  holds.report.promised = holds.report.installed = lacks.report.promised = 10;
+  holds.report.installed_view.emplace();
+  Feed(Connected{2, holds});
+  Feed(Connected{3, lacks});
+  Feed(AboveUp{});
+  ASSERT_NE(Up<wire::Hello>(), nullptr);
+  EXPECT_EQ(Up<wire::Hello>()->report.installed, 10u);
+  EXPECT_EQ(Up<wire::Hello>()->report.installed_by_all(), 0u);
+  Say(3, wire::Installed{10});
+  Feed(AboveDown{});
+  Feed(AboveUp{});
+  ASSERT_NE(Up<wire::Hello>(), nullptr);
+  EXPECT_EQ(Up<wire::Hello>()->report.installed_by_all(), 10u);
+}
+
+TEST_F(RelayTest, ANewcomerDoesNotStandForOneWhoWasIn) {
+  wire::Hello member = HelloOf(0, 2), mate = HelloOf(0, 3);
+  member.report.promised = member.report.installed = mate.report.promised = 10;
+  member.report.installed_view.emplace();
+  Feed(Connected{2, member});
+  EXPECT_FALSE(machine_.Takes(HelloOf(0, 3)));
+  EXPECT_TRUE(machine_.Takes(mate));
+  RelayMachine of_newcomers({kMembers, 0, 2 * kMillisecond});
+  of_newcomers.Step(now_, Connected{3, HelloOf(0, 3)});
+  EXPECT_FALSE(of_newcomers.Takes(member));
+  EXPECT_TRUE(of_newcomers.Takes(HelloOf(0, 2)));
 }
 
 TEST_F(RelayTest, MatesThatDoNotComeBackTakeTheOthersAlong) {
@@ -497,6 +545,7 @@ class UnitsTest : public ::testing::Test {
     machine_.Step(now_, event);
     CoordinatorReady ready = machine_.TakeReady();
     for (Outgoing& out : ready.messages) said_.push_back(std::move(out));
+    closed_.insert(closed_.end(), ready.close.begin(), ready.close.end());
   }
   static MemberId Unit(int replica) { return {static_cast<uint64_t>(replica) + 1, 5}; }
   static wire::Hello Hello(int replica) {
@@ -540,6 +589,7 @@ class UnitsTest : public ::testing::Test {
   CoordinatorMachine machine_;
   TimeNs now_ = kSecond;
   std::vector<Outgoing> said_;
+  std::vector<ConnId> closed_;
 };
 
 TEST_F(UnitsTest, RostersGoToAllOfTheColumn) {
@@ -554,6 +604,31 @@ TEST_F(UnitsTest, RostersGoToAllOfTheColumn) {
     }
   }
   EXPECT_EQ(told.size(), 6u);  // each of three hears of two
+}
+
+// A newcomer's relay is lost in the first change, and the next one knows nobody yet.
+TEST_F(UnitsTest, AChangeNamesNobodyWhoseRosterHasNotCome) {
+  for (int replica = 0; replica < 3; ++replica) Feed(Connected{Conn(replica), Hello(replica)});
+  for (int replica = 1; replica < 3; ++replica)
+    Feed(Received{Conn(replica), wire::LinksUp{{Unit(0), Unit(1)}}});
+  ASSERT_NE(Said<wire::Prepare>(), nullptr);
+  said_.clear();
+  constexpr ConnId kNext = 9;
+  Feed(Connected{kNext, Hello(0)});
+  size_t rosters = 0;
+  for (const Outgoing& out : said_) {
+    if (std::find(out.to.begin(), out.to.end(), kNext) == out.to.end()) continue;
+    if (std::holds_alternative<wire::Roster>(out.message)) ++rosters;
+    if (std::holds_alternative<wire::Prepare>(out.message)) break;
+  }
+  EXPECT_EQ(rosters, 2u);
+}
+
+// Q2: an order of the coordinator before came to its end behind the newcomer's Hello.
+TEST_F(UnitsTest, WhoInstallsAnOlderViewIsToReportIt) {
+  Feed(Connected{Conn(0), Hello(0)});
+  Feed(Received{Conn(0), wire::Installed{MakeEpoch(3, 9)}});
+  EXPECT_EQ(closed_, std::vector<ConnId>{Conn(0)});
 }
 
 TEST_F(UnitsTest, ARelaysLossIsNotItsMembersLoss) {

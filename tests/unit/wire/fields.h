@@ -32,7 +32,7 @@ FTAR_FIELDS(Bound, 4);
 FTAR_FIELDS(ViewEntry, 4);
 FTAR_FIELDS(Electorate, 2);
 FTAR_FIELDS(View, 7);
-FTAR_FIELDS(Report, 5);
+FTAR_FIELDS(Report, 6);
 FTAR_FIELDS(Loss, 8);
 FTAR_FIELDS(Signature, 12);
 FTAR_FIELDS(Hello, 9);
