@@ -58,13 +58,11 @@
   X(kDeadVote, "Q4", "counts the proven dead among those who have promised") \
   X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
   X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
-  X(kGoneBeforeCounts, "Q8", "counts who left while a successor was waiting for a quorum") \
   X(kAnyHostCounts, "Q4", "counts a death that it saw beside a coordinator without a quorum") \
   X(kLedAsleep, "Q4", "counts a death that it heard of after it had been stopped itself") \
   X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
-  X(kOvertakenGoesOn, "Q5", "coordinates on when another one has numbered views above its own") \
   X(kHandsOverUnheld, "Q5", "hands over before all hold the view without it") \
   X(kGoodbyesUnawaited, "Q5", "hands over while another that leaves has not said goodbye yet") \
   X(kPromisedElsewhere, "Q5", "leaves a member to wait for a change that another had asked for") \

@@ -164,7 +164,6 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   const bool member = current_ && Alive(from);
   const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
   if (!config_.hosted || recovering_ || !current_ || heard <= made_) return false;
-  if (FTAR_MUTANT(kOvertakenGoesOn)) return false;
   StandDown("another has numbered epoch " + std::to_string(EpochCounter(heard)));
   return true;
 }

@@ -107,7 +107,7 @@ constexpr Where kWhere[] = {
     {Mutant::kEndsInHaste,
      "replicas=1,shards=3,cutoffs=1,hosted=0,leaves=0,joins=0,kills=0,stops=0,cuts=0"},
     {Mutant::kMarksAheadForgotten,
-     "eager=1,leaves=2,hosted=0,ops_per_step=1,window=5,kills=3,joins=2,partitions=3"},
+     "eager=1,leaves=2,hosted=0,ops_per_step=1,window=5,kills=3,joins=3,partitions=3"},
     {Mutant::kLeaversCallsAwaited, "eager=1,leaves=2,hosted=0"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
     {Mutant::kRelayNewcomersStay, "relays=2,shards=2,relay_losses=2,joins=2"},
@@ -132,10 +132,6 @@ constexpr Where kWhere[] = {
     {Mutant::kNewcomerAmongFailures,
      "mismatch=2,joins=3,laggards=4,leaves=0,kills=3,window=2,ops_per_step=0,hosted=0,"
      "failure_deaths=2,cuts=0,shards=1,in_place=1,work_delay_max_us=20000"},
-    {Mutant::kGoneBeforeCounts,
-     "hosted=1,shards=2,leaves=2,replicas=3,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
-     "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0,window=1,"
-     "delay_max_us=5000,joins=0,min_replicas=1"},
     {Mutant::kAnyProofCounts, "hosted=1"},
     {Mutant::kAnyHostCounts,
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,"
@@ -150,7 +146,6 @@ constexpr Where kWhere[] = {
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
     {Mutant::kOthersFailureUntold, kFades},
-    {Mutant::kOvertakenGoesOn, "hosted=1"},
     {Mutant::kReportsNotAwaited, "hosted=1"},
     {Mutant::kLatestSurvives, "replicas=1,joins=3,kills=3,ambushes=4,hosted=0,leaves=0,eager=0"},
     {Mutant::kOldEraRead,
