@@ -62,6 +62,7 @@
   X(kLedAsleep, "Q4", "counts a death that it heard of after it had been stopped itself") \
   X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
+  X(kDeadTakenBack, "Q4", "takes a replica back of which one is proven dead") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
   X(kHandsOverUnheld, "Q5", "hands over before all hold the view without it") \
   X(kGoodbyesUnawaited, "Q5", "hands over while another that leaves has not said goodbye yet") \
@@ -173,6 +174,7 @@
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \
   X(kLentPieceKept, "F5", "keeps pieces for the retry that lie in the memory of who lent them") \
   X(kOwnInputFirst, "F6", "adds its own input first, the others in list order") \
+  X(kAnnouncedMoved, "F6", "puts newcomers before others who were announced") \
   X(kNewcomersFirst, "F6", "puts newcomers in front of those who are in") \
   X(kLayoutOfToday, "F7", "lays segments out by today's members, not by the epoch named") \
   X(kGoneSegmentsKept, "F7", "leaves the segments of members that are gone as they were") \

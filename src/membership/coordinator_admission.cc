@@ -133,7 +133,14 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   }
 }
 
+// Unless one of it is out for good: dead, or by its own word, an operator's, or a Prepare that
+// others have promised.
 void CoordinatorMachine::TakeBack(int32_t replica) {
+  for (const auto& [id, loss] : lost_) {
+    const bool final =
+        loss.cause == Code::kEvicted || loss.stage == kProofStage || loss.stage == kSelfReportStage;
+    if (loss.replica == replica && final && !FTAR_MUTANT(kDeadTakenBack)) return;
+  }
   std::erase_if(lost_, [replica](const auto& entry) { return entry.second.replica == replica; });
   for (auto& [id, peer] : peers_) {
     if (peer.card.replica == replica && peer.state == State::kNewcomer)

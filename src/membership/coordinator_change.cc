@@ -1,6 +1,7 @@
 // A change by Prepare and Install: failures, the first view, and joins or leaves while nothing runs
 // (rules V5, V10, Q3, Q4, J1).
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/mutant.h"
@@ -45,9 +46,12 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
     const Peer* peer = Find(id);
     if (peer && !there && !lost_.contains(id)) newcomers.push_back(peer);
   }
-  std::sort(newcomers.begin(), newcomers.end(), [](const Peer* a, const Peer* b) {
-    return std::pair(a->card.replica, a->card.shard) < std::pair(b->card.replica, b->card.shard);
-  });
+  // Somebody may be in a view with those who were announced: their ranks stand (F6).
+  const auto place = [](const Peer* peer) {
+    const bool later = !peer->announced && !FTAR_MUTANT(kAnnouncedMoved);
+    return std::tuple(later, peer->card.replica, peer->card.shard);
+  };
+  std::ranges::sort(newcomers, {}, place);
   for (const Peer* peer : newcomers) {
     wire::ViewEntry entry;
     entry.card = peer->card;
@@ -100,8 +104,6 @@ bool CoordinatorMachine::HasQuorum(const wire::Prepare& prepare) {
     TellNoQuorum(answer.text);
     return false;
   }
-  no_quorum_told_ = false;
-  stand_down_at_ = kNever;
   return true;
 }
 
@@ -141,6 +143,8 @@ void CoordinatorMachine::StartChange() {
 }
 
 void CoordinatorMachine::SendPrepare(wire::Prepare prepare) {
+  no_quorum_told_ = false;  // also when those that were lost are back
+  stand_down_at_ = kNever;
   Change change;
   change.wait_ns = change_ ? change_->wait_ns : change_wait_ns();
   change.timeouts = change_ ? change_->timeouts : 0;

@@ -37,6 +37,11 @@ bool CoordinatorMachine::Entering(MemberId id) const {
          ((plan_ && plan_->newcomers.contains(id)) || prepare_newcomers_.contains(id));
 }
 
+// Also who is lost while a quorum is lacking: it may be taken back, and its links are not.
+bool CoordinatorMachine::MayLackLinks(MemberId id) const {
+  return Alive(id) || Entering(id) || (EntryOf(id) && lost_.contains(id));
+}
+
 bool CoordinatorMachine::Leaving(MemberId id) const {
   const wire::ViewEntry* entry = EntryOf(id);
   // A column may have been told of its end, and have released it, before the others have.
@@ -286,7 +291,7 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   }
   // Q8: a member that ends otherwise than by verdict has left.
   Consent(id);
-  Lose(id, message.code, "self-report", With("it gave up", message.text));
+  Lose(id, message.code, kSelfReportStage, With("it gave up", message.text));
 }
 
 void CoordinatorMachine::Depart(Peer& peer) {
@@ -347,6 +352,13 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     return;
   }
   if (config_.hosted && message.kind == wire::EvidenceKind::kProcessExited) Witness(subject);
+  if (message.kind == wire::EvidenceKind::kLinkLost) {
+    const wire::ViewEntry *a = EntryOf(reporter), *b = EntryOf(subject);
+    if (a && b && a->card.replica != b->card.replica && MayLackLinks(reporter) &&
+        MayLackLinks(subject))
+      edges_.Add(now_, reporter, subject, message.text);
+    return HastenSuspicion(subject);
+  }
   if (!Alive(subject)) return;
   const std::string as_seen = ", as " + Describe(from.card) + " says";
   switch (message.kind) {
@@ -357,21 +369,16 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
         suspects_.insert({subject,
                           {now_,
                            now_ + timeout_ns_ / 4,
-                           {{}, -1, -1, {}, Code::kPeer, "process watch", 0, text},
+                           {{}, -1, -1, {}, Code::kPeer, kProofStage, 0, text},
                            Suspicion::kExtendedMost}});
         return;
       }
-      Lose(subject, Code::kPeer, "process watch", text, message.last_progress_ns);
+      Lose(subject, Code::kPeer, kProofStage, text, message.last_progress_ns);
       return;
     }
-    case wire::EvidenceKind::kLinkLost:
-      if (from.state == State::kMember && Alive(reporter) &&
-          EntryOf(reporter)->card.replica != EntryOf(subject)->card.replica)
-        edges_.Add(now_, reporter, subject, message.text);
-      return HastenSuspicion(subject);
     case wire::EvidenceKind::kSelfReport:
       if (subject == reporter)
-        Lose(subject, message.code, "self-report", With("it reported itself", message.text));
+        Lose(subject, message.code, kSelfReportStage, With("it reported itself", message.text));
       return;
     case wire::EvidenceKind::kOperator:
       Lose(subject, Code::kEvicted, "operator", With("evicted", message.text) + as_seen,
@@ -380,6 +387,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
     case wire::EvidenceKind::kDeadline:
       if (Alive(reporter)) overdue_[{reporter, subject}] = message;
       return;
+    case wire::EvidenceKind::kLinkLost:
     case wire::EvidenceKind::kLinkRestored: return;
   }
 }
@@ -394,7 +402,7 @@ void CoordinatorMachine::JudgeLinks() {
   std::set<std::pair<int32_t, int32_t>> broken;
   for (const LinkEdges::Edge& edge : edges_.edges()) {
     if (!Alive(edge.reporter) || !Alive(edge.subject)) {
-      if (!Entering(edge.reporter) && !Entering(edge.subject))
+      if (!MayLackLinks(edge.reporter) || !MayLackLinks(edge.subject))
         edges_.Remove(edge.reporter, edge.subject);
       continue;
     }

@@ -154,8 +154,9 @@ void CoordinatorMachine::Witness(MemberId dead) {
 bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) const {
   const Peer* peer = Find(lost);
   const bool heard = suspects_.contains(lost) || (peer && peer->conn != 0);
-  return config_.hosted && heard && !proven_dead_.contains(lost) && loss.stage != "self-report" &&
-         loss.stage != "replica" && !FTAR_MUTANT(kInstallsUnheard);
+  return config_.hosted && heard && !proven_dead_.contains(lost) &&
+         loss.stage != kSelfReportStage && loss.stage != "replica" &&
+         !FTAR_MUTANT(kInstallsUnheard);
 }
 
 // Somebody has installed, or a member has promised, what another coordinator has made: that one

@@ -102,7 +102,9 @@ struct CoordinatorReady {
   TimeNs next_deadline = kNever;
 };
 
-// Loss.stage of who was not heard in time.
+// Loss.stage of who is dead, of who gave up, and of who was not heard in time.
+inline constexpr char kProofStage[] = "process watch";
+inline constexpr char kSelfReportStage[] = "self-report";
 inline constexpr char kSilenceStage[] = "silence";
 
 class CoordinatorMachine {
@@ -240,6 +242,7 @@ class CoordinatorMachine {
   bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0);
   void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);
   bool Alive(MemberId id) const;  // in the current view, neither lost nor departed
+  bool MayLackLinks(MemberId id) const;
   bool Leaving(MemberId id) const;
   bool AnybodyIn() const;
   bool Entering(MemberId id) const;

@@ -158,28 +158,38 @@ void CoordinatorMachine::FinishRecovery(wire::View base) {
   roster_changed_ = true;
 }
 
+// First those who are out for good, then those who may come yet if a quorum is lacking: a replica
+// is lost for the reason that is heard first.
 void CoordinatorMachine::LoseAbsent(const wire::View& base,
                                     const std::map<MemberId, Epoch>& left_out) {
+  const auto goes_as_planned = [this](const wire::ViewEntry& entry) {
+    return !Find(entry.card.id) && entry.last.kind != wire::Bound::Kind::kNone;
+  };
   for (const wire::ViewEntry& entry : base.entries) {
     const MemberId id = entry.card.id;
     const auto proof = proven_dead_.find(id);
     const auto out = left_out.find(id);
-    // Had been given its end, and has very likely gone as planned. If not, others wait for it: so
-    // all are asked to go on without it.
-    const bool gone = !Find(id) && entry.last.kind != wire::Bound::Kind::kNone;
     if (proof != proven_dead_.end()) {
-      Lose(id, Code::kPeer, "process watch", proof->second);
-    } else if (out != left_out.end() && (!gone || FTAR_MUTANT(kGoneLeaverLost))) {
+      Lose(id, Code::kPeer, kProofStage, proof->second);
+    } else if (out != left_out.end() && (!goes_as_planned(entry) || FTAR_MUTANT(kGoneLeaverLost))) {
       Lose(id, Code::kEvicted, "earlier change",
            "was left out of epoch " + std::to_string(EpochCounter(out->second)) +
                ", which others have promised");
-    } else if (gone) {
-      Peer& peer = peers_[id];
-      peer.card = entry.card;
-      peer.state = State::kMember;
+    }
+  }
+  for (const wire::ViewEntry& entry : base.entries) {
+    const MemberId id = entry.card.id;
+    const bool gone = goes_as_planned(entry);
+    if (Find(id) || proven_dead_.contains(id) || (left_out.contains(id) && !gone)) continue;
+    Peer& peer = peers_[id];  // missed also when only its mates come back
+    peer.card = entry.card;
+    peer.state = State::kMember;
+    // Had been given its end, and has very likely gone as planned. If not, others wait for it: so
+    // all are asked to go on without it.
+    if (gone) {
       peer.departed = true;
       if (!FTAR_MUTANT(kGoneLeaverAwaited)) change_due_ = true;
-    } else if (!Find(id)) {
+    } else {
       Lose(id, Code::kPeer, "control connection",
            "it did not come back to the restarted coordinator");
     }

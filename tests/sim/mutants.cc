@@ -110,6 +110,11 @@ constexpr Where kWhere[] = {
      "eager=1,leaves=2,hosted=0,ops_per_step=1,window=5,kills=3,joins=3,partitions=3"},
     {Mutant::kLeaversCallsAwaited, "eager=1,leaves=2,hosted=0"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
+    {Mutant::kDeadTakenBack,
+     "record=1,replicas=2,shards=2,min_replicas=2,coordinator_restarts=2,kills=1"},
+    {Mutant::kAnnouncedMoved,
+     "replicas=3,shards=2,min_replicas=3,cuts=3,coordinator_restarts=2,stops=2,hosted=0,"
+     "blackouts=0"},
     {Mutant::kRelayNewcomersStay, "relays=2,shards=2,relay_losses=2,joins=2"},
     {Mutant::kTroubleIsOver,
      "replicas=2,shards=2,blackouts=3,coordinator_restarts=2,record=1,hosted=0,leaves=0,joins=0,"
