@@ -200,6 +200,7 @@ void CoordinatorMachine::ReplaceSuspect(MemberId id) {
   if (found == suspects_.end()) return;
   found->second.act_at = std::min(found->second.act_at, found->second.since + timeout_ns_ / 2);
   found->second.extended = Suspicion::kExtendedMost;
+  found->second.replaced = true;
 }
 
 void CoordinatorMachine::JudgeSuspects() {
@@ -214,9 +215,11 @@ void CoordinatorMachine::JudgeSuspects() {
   size_t members = 0, away = 0;
   bool alone = true, expects_words = false;
   for (const auto& [id, peer] : peers_) {
-    // Cut off from it, this side sees a connection that nothing comes on.
-    const bool mute =
-        detector_.SilentFor(id) >= timeout_ns_ / 4 && !FTAR_MUTANT(kMuteConnectionsCount);
+    // Cut off from it, this side sees a connection that nothing comes on. Newcomers say nothing
+    // while they wait: who has come a moment ago shows that there is a way here.
+    const TimeNs silent =
+        peer.state == State::kMember ? detector_.SilentFor(id) : now_ - peer.heard_ns;
+    const bool mute = silent >= timeout_ns_ / 4 && !FTAR_MUTANT(kMuteConnectionsCount);
     const bool here = peer.conn != 0 && !mute;
     alone = alone && !here;
     if (peer.state != State::kMember || !Alive(id)) continue;
@@ -230,7 +233,6 @@ void CoordinatorMachine::JudgeSuspects() {
   const size_t closed = away + newcomers, all = members + newcomers;
   const bool ends = NoneWhole({});
   const bool self_suspect = (2 * closed > all || ends) && !FTAR_MUTANT(kTrustsItself);
-  // Newcomers say nothing while they wait.
   const bool deaf = expects_words && detector_.Deaf() && !FTAR_MUTANT(kCutOffIsDeath);
   alone = (alone || deaf) && members > 1;
   // Who is back first may be cut off once more before the others are here.
@@ -240,7 +242,8 @@ void CoordinatorMachine::JudgeSuspects() {
     const auto found = suspects_.find(id);
     if (found == suspects_.end()) continue;  // lost with its replica meanwhile
     Suspicion& suspicion = found->second;
-    const bool patient = alone && now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
+    const bool patient = alone && !suspicion.replaced &&
+                         now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
     const int times = HoldsLinks(id) ? Suspicion::kExtendedMost : 1;
     if (self_suspect && (suspicion.extended < times || patient)) {
       suspicion.act_at = now_ + timeout_ns_ / (members == 1 ? 4 : ends ? 1 : 2);

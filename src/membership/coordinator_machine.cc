@@ -148,7 +148,7 @@ void CoordinatorMachine::On(const Connected& event) {
   peer.card = card;
   peer.roster = event.hello.roster;
   peer.report = event.hello.report;
-  peer.since_ns = now_;
+  peer.since_ns = peer.heard_ns = now_;
   peer.frozen = peer.report.promised != 0;  // by a coordinator that is gone
   conns_[event.conn] = card.id;
   roster_changed_ = true;
@@ -187,6 +187,7 @@ void CoordinatorMachine::On(const Received& event) {
   if (found == conns_.end()) return;  // closed here already
   Peer* peer = Find(found->second);
   if (!peer) return;
+  peer->heard_ns = now_;
   HearAgain(peer->card.id);
   // Silent, but no Prepare without it has gone out for want of a quorum: as in Reconnect.
   if (const auto lost = lost_.find(peer->card.id);

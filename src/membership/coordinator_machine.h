@@ -136,7 +136,7 @@ class CoordinatorMachine {
     wire::Report report;
     State state = State::kWaiting;
     uint64_t serial = 0;  // order of welcome: later dials earlier
-    TimeNs since_ns = 0;
+    TimeNs since_ns = 0, heard_ns = 0;
     // Q2: holds a view that its relay, which has taken over from another one, cannot show.
     bool viewless() const { return report.installed != 0 && !report.installed_view; }
     bool welcomed = false;
@@ -175,6 +175,7 @@ class CoordinatorMachine {
     static constexpr int kExtendedMost = 2;
     int extended = 0;  // how often it got more time
     bool said = false;
+    bool replaced = false;  // somebody waits for its place
   };
   // coordinator_machine.cc
   void On(const Connected& event);
