@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <type_traits>
 
 #include "api/handles.h"
 #include "api/structs.h"
@@ -26,8 +26,12 @@ void AfterForkInChild() {
   HandleTable::Get().UnlockAfterFork();
 }
 
+// Plain memory: a thread's first use of anything that has a destructor asks for memory, and the C
+// library ends the process where there is none.
 thread_local ftarErrorInfo t_last_error = FTAR_ERROR_INFO_INIT;
-thread_local std::optional<runtime::Culprit> t_culprit;
+thread_local ftarErrorInfo t_culprit = FTAR_ERROR_INFO_INIT;
+thread_local bool t_has_culprit = false;
+static_assert(std::is_trivially_destructible_v<ftarErrorInfo>);
 
 }  // namespace
 
@@ -43,11 +47,14 @@ void NoteJobExists() { g_job_exists.store(true); }
 
 bool Forked() { return g_forked.load(std::memory_order_relaxed); }
 
-void NoteCulprit(const runtime::Culprit& culprit) { t_culprit = culprit; }
+void NoteCulprit(const runtime::Culprit& culprit) {
+  FillErrorInfo(culprit, &t_culprit);
+  t_has_culprit = true;
+}
 
 void SetLastError(const Status& status) {
   ftarErrorInfo info = FTAR_ERROR_INFO_INIT;
-  if (t_culprit) FillErrorInfo(*t_culprit, &info);
+  if (t_has_culprit) info = t_culprit;
   info.code = static_cast<ftarResult_t>(status.code());
   if (!status.argument().empty()) CopyText(status.argument(), info.argument);
   if (!status.text().empty()) CopyText(status.text(), info.text);
@@ -57,7 +64,7 @@ void SetLastError(const Status& status) {
 const ftarErrorInfo& LastError() { return t_last_error; }
 
 Status Enter(Where where, const char* call) {
-  t_culprit.reset();
+  t_has_culprit = false;
   if (Forked()) {
     return Status(Code::kForked, std::string(call) +
                                      " in a forked child of a process that had joined a job; join "

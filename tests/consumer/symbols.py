@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """symbols.py LIBRARY HEADER: what the library exports is exactly what the header declares, all in symbol version FTAR_1.0.
 
-Also checks the SONAME, and that nothing but libc, the C++ runtime and libcrypto (and the optional libraries) is needed to load it.
+Also checks the SONAME, that nothing but libc, the C++ runtime and libcrypto (and the optional libraries) is needed to load it, and
+that no variable of a thread has a destructor: its first use asks for memory, and the C library ends the process where there is none.
 """
 import re
 import subprocess
@@ -31,6 +32,8 @@ def main():
     have = exported(library)
     problems = [f"declared, not exported: {name}" for name in sorted(wanted - have)]
     problems += [f"exported, not declared: {name}" for name in sorted(have - wanted)]
+    if "__cxa_thread_atexit" in run("nm", "-D", "--undefined-only", library):
+        problems.append("a thread_local variable has a destructor")
     dynamic = run("readelf", "-d", library)
     if "[libftar.so.1]" not in dynamic:
         problems.append("the SONAME is not libftar.so.1")
