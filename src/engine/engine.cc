@@ -45,7 +45,7 @@ std::vector<wire::MemberCard> Engine::successors() const {
   }
   // Whoever leaves would sit down only to get up again, and may do so while others look for it.
   std::vector<MemberId> order = view.Successors();
-  std::ranges::stable_partition(order, [&view](MemberId id) {
+  std::stable_partition(order.begin(), order.end(), [&view](MemberId id) {
     return view.Find(id)->last.kind == wire::Bound::Kind::kNone;
   });
   std::vector<wire::MemberCard> cards;

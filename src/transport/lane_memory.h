@@ -90,7 +90,7 @@ class LaneMemory {
     uint64_t magic = kMagic;
     alignas(64) std::atomic<uint64_t> frozen{0};
     alignas(64) std::atomic<uint64_t> groups[kGroupsMax] = {};  // key with bit 32 set; 0: free
-    alignas(64) Line lines[kGroupsMax][wire::kLaneSlots];
+    Line lines[kGroupsMax][wire::kLaneSlots];
     Begun begun[kGroupsMax][wire::kLaneSlots];
   };
   static constexpr size_t kInputsOffset = (sizeof(Header) + 4095) / 4096 * 4096;
