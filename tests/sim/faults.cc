@@ -298,11 +298,29 @@ void World::Blackout() {
     closed = std::max(closed, WireOf(node->connection + kConnectionBase, 0).free + 1);
   StrikeUnheard();
   blackout_until_ = closed + 20 * kMillisecond;
+  const std::set<const Node*> spared = SparedMembers();
   for (const auto& node : nodes_) {
-    if (!node->alive || node->connection == 0) continue;
+    if (!node->alive || node->connection == 0 || spared.contains(node.get())) continue;
     LoseCoordinator(*node, closed, kMillisecond / 2,
                     closed - now_ + later_.Between(3 * kMillisecond, 12 * kMillisecond));
   }
+}
+
+// Half of the members, as long as more than half of all connections close.
+std::set<const World::Node*> World::SparedMembers() {
+  const wire::View* view = fixed_.machine->view();
+  if (weather_.sparing == 0 || !view) return {};
+  std::vector<const Node*> members;
+  size_t all = 0;
+  for (const auto& node : nodes_) {
+    if (!node->alive || node->connection == 0) continue;
+    ++all;
+    if (view->Find(node->card.id)) members.push_back(node.get());
+  }
+  if (members.empty()) return {};
+  std::rotate(members.begin(), members.begin() + later_.Below(members.size()), members.end());
+  members.resize(std::min(members.size() / 2, (all - 1) / 2));
+  return {members.begin(), members.end()};
 }
 
 // Who may be evicted when all lose the coordinator. With others away for reasons of their own it

@@ -172,6 +172,9 @@ constexpr Where kWhere[] = {
      "plan_strikes=6,partitions=0,hiccups=0,flaps=0"},
     {Mutant::kSegmentlessUntold, "eager=1,leaves=2,joins=2,hosted=0,weights=1"},
     {Mutant::kGoesUnheard, "shards=2,leaves=2,blackouts=3,hosted=0"},
+    {Mutant::kMembersAloneCount,
+     "replicas=2,shards=1,joins=3,blackouts=4,sparing=1,cuts=0,aborts=0,hosted=0,leaves=0,kills=0,"
+     "stops=0,coordinator_restarts=0,ambushes=0"},
     {Mutant::kMuteConnectionsCount, "cutoffs=1,blackouts=2,hosted=0,leaves=0"},
     {Mutant::kOldReportsStand, "blackouts=4,flaps=8,coordinator_restarts=3,hosted=0,leaves=0"},
     {Mutant::kWaitersUncalled,

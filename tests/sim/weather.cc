@@ -104,6 +104,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"flaps", &Weather::flaps, 0},
       {"hiccups", &Weather::hiccups, 0},
       {"blackouts", &Weather::blackouts, 0},
+      {"sparing", &Weather::sparing, 0},
       {"coordinator_restarts", &Weather::coordinator_restarts, 0},
       {"record", &Weather::record, 0},
       {"strandings", &Weather::strandings, 0},

@@ -38,6 +38,7 @@ struct Weather {
   int flaps = 0;      // a link fails and comes back soon
   int hiccups = 0;    // a member loses its coordinator and comes back
   int blackouts = 0;  // all do at once: it is the coordinator's side (rule Q7)
+  int sparing = 0;    // but half of the members keep theirs, where newcomers make up for them
   int coordinator_restarts = 0;
   int record = 0;      // the coordinator has a disk for what its successor must know
   int strandings = 0;  // one who was evicted and not told is back first, the others are far away

@@ -241,6 +241,7 @@ class World {
   void Flap(Node& a, Node& b, TimeNs back);
   void HiccupOne();
   void Blackout();
+  std::set<const Node*> SparedMembers();
   void StrikeUnheard();
   void CutOffCoordinator();
   void AbortOne();
