@@ -120,6 +120,7 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
       {"ops_delivered", ops_delivered_},
       {"view_changes", view_changes_},
       {"staging_bytes", engine.staging_bytes},
+      {"bytes_kept", device.bytes_kept},
       {"works", engine.works},
       {"lines", engine.lines},
       {"fast", engine.fast},

@@ -459,6 +459,7 @@ transport::Device::Counters EngineDriver::device_counters() const {
     sum.bytes_resent += one.bytes_resent;
     sum.frames_corrupt += one.frames_corrupt;
     sum.peers_refused += one.peers_refused;
+    sum.bytes_kept += one.bytes_kept;
   }
   return sum;
 }

@@ -37,8 +37,8 @@ class LaneMemory;
 class Link;
 
 // How many of those who were dropped are remembered. A job that lives long drops more and more, and
-// one that comes back behind so many others is as much a stranger as anybody: what it sends is of an
-// era that is over (F2), and the coordinator turns it away.
+// one that comes back behind so many others is as much a stranger as anybody: what it sends is of
+// an era that is over (F2), and the coordinator turns it away.
 inline constexpr size_t kRevokedKept = 256;
 
 struct Completion {
@@ -208,6 +208,7 @@ class Device {
     uint64_t links_opened = 0, links_closed = 0, paths_lost = 0, frames_sent = 0,
              frames_received = 0, bytes_sent = 0, bytes_received = 0, bytes_resent = 0,
              frames_corrupt = 0, peers_refused = 0;
+    uint64_t bytes_kept = 0;  // of buffers that nobody has now, kept to be used again
   };
   virtual Counters counters() const = 0;
 

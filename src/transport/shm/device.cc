@@ -173,6 +173,7 @@ TimeNs ShmDevice::next_deadline() const {
 Device::Counters ShmDevice::counters() const {
   Counters counters = counters_;
   counters.peers_refused += exchange_->refused_count();
+  counters.bytes_kept = pool_.kept_bytes();
   return counters;
 }
 

@@ -191,6 +191,12 @@ bool TcpDevice::PrepareSleep() {
 // What Flush met with, if it was not called by Poll, is told by the next Poll.
 TimeNs TcpDevice::next_deadline() const { return events_.empty() ? deadline_ : 0; }
 
+Device::Counters TcpDevice::counters() const {
+  Counters counters = counters_;
+  counters.bytes_kept = pool_.kept_bytes();
+  return counters;
+}
+
 TimeNs TcpDevice::ComputeDeadline() const {
   TimeNs deadline = pool_.next_trim();
   for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());

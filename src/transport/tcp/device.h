@@ -39,7 +39,7 @@ class TcpDevice : public Device {
   bool PrepareSleep() override;
   void FinishSleep() override {}
   TimeNs next_deadline() const override;
-  Counters counters() const override { return counters_; }
+  Counters counters() const override;
   bool Disturb(MemberId peer, Disturbance what, TimeNs delay_ns) override;
   void CloseInForkedChild() override;
   void Close() override;
