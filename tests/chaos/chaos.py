@@ -31,7 +31,8 @@ HOST_OF = {"shm": [0] * REPLICAS}
 SPREAD = [0, 0, 1, 1, 2, 3]  # replica -> host
 HANG_S = 10.0  # of healthy time without an outcome
 SETTLE_S, LEAVE_S = 30.0, 20.0
-REST_FAULTS, REST_S = 50, 2.5  # so often all come to rest and are measured; until all links are up and malloc has been trimmed
+REST_FAULTS = 75  # so often all come to rest and are measured,
+REST_S, LOOKS = 2.5, 8  # when all links are up and malloc has been trimmed: the least of so many looks, a second apart
 JOINING, IN = 1, 2
 
 
@@ -261,9 +262,14 @@ class Run:
         """How much the first replica's processes hold can be compared when all are there, and nothing else."""
         if not self.together(SETTLE_S):
             return
-        deadline = time.monotonic() + REST_S
-        if self.turn(lambda: time.monotonic() > deadline, False) and self.whole():
-            self.rests.append([(*m.heap(), m.process.footprint()[1], len(self.faults)) for m in self.replica(0)])
+        looks = []
+        for seconds in [REST_S] + [1.0] * (LOOKS - 1):
+            deadline = time.monotonic() + seconds
+            if not self.turn(lambda deadline=deadline: time.monotonic() > deadline, False) or not self.whole():
+                return
+            looks.append([m.heap() for m in self.replica(0)])
+        least = map(min, zip(*looks))
+        self.rests.append([(*held, m.process.footprint()[1], len(self.faults)) for held, m in zip(least, self.replica(0))])
 
     def turn(self, until, strikes):
         """Time passes until a condition holds; strikes on the way or not. False: hung, or told to stop."""
@@ -290,8 +296,9 @@ class Run:
         if not self.together(SETTLE_S):
             self.errors.append("hang: not all joined at the start")
         began = time.monotonic()
+        between_rests = max(REST_FAULTS, self.options.faults // 16)
         while not self.hung() and not self.stop and len(self.faults) < self.options.faults:
-            goal = min(len(self.faults) + REST_FAULTS, self.options.faults)
+            goal = min(len(self.faults) + between_rests, self.options.faults)
             if self.turn(lambda goal=goal: len(self.faults) >= goal, True):
                 self.rest()
             print(f"  {len(self.faults)} faults", flush=True)

@@ -309,6 +309,13 @@ void OneLife(const Options& options, Record* record, Page* page) {
   page->state = kOut;
 }
 
+// Without what is kept for reuse: how much that is depends on the last half minute.
+int64_t BytesHeld(ftarJob_t job) {
+  uint64_t kept = 0;
+  if (job != nullptr) ftarJobGetCounter(job, "bytes_kept", &kept);
+  return HeapBytes() - static_cast<int64_t>(kept);
+}
+
 // Signals come to this thread alone. Between them it has malloc give back what is free: a process
 // that looks after its memory for long is as large as what it needs, not as what it once needed.
 void Listen(const sigset_t& signals, const std::string& dump, Page* page) {
@@ -319,7 +326,7 @@ void Listen(const sigset_t& signals, const std::string& dump, Page* page) {
     if (asked && job != nullptr) ftarJobDump(job, dump.c_str());
     if (asked) continue;
     malloc_trim(0);
-    page->heap_bytes = HeapBytes();
+    page->heap_bytes = BytesHeld(job);
   }
 }
 
