@@ -56,7 +56,7 @@ struct Signature {
   uint8_t redop = 0;  // ftarRedop_t
   uint8_t flags = 0;  // kSignatureStrict
   uint8_t plan = 0;   // plan::PlanKind the caller forced, 0 if the library chooses
-  uint8_t element_bytes = 0, accumulator_bytes = 0;  // follow from dtype and redop; not compared
+  uint8_t element_bytes = 4, accumulator_bytes = 4;  // follow from dtype and redop; not compared
   uint64_t count = 0;  // elements of the allreduce or broadcast, of one segment otherwise
   uint64_t step = 0;
   MemberId root;  // broadcast only
@@ -68,6 +68,9 @@ struct Signature {
 inline constexpr uint8_t kSignatureStrict =
     1;  // rule V8: undelivered operations of the step share one participant set
 uint64_t SignatureDigest(const Signature& signature);
+// Why no operation can be made of a call that somebody else has described; null: one can.
+const char* SignatureFault(const Signature& signature);
+bool HasSegments(const Signature& signature);  // of a layout's members: rule F7
 // The first field in which two calls differ, as users write it ("count 8 against 16"); empty if
 // they are equal.
 std::string SignatureDifference(const Signature& a, const Signature& b);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string>
 
 #include "wire/messages.h"
@@ -17,10 +18,14 @@ namespace {
 // Names as in ftar.h, without the prefix; the order is the order of its enumerations.
 constexpr const char* kKinds[] = {"allreduce", "reduce-scatter", "all-gather", "broadcast",
                                   "barrier"};
+constexpr uint8_t kReduceScatter = 1, kAllGather = 2;
 constexpr const char* kDtypes[] = {"f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2",
                                    "i8",  "u8",  "i32", "u32",  "i64",    "u64"};
 constexpr const char* kRedops[] = {"sum", "prod", "min", "max", "avg", "wavg"};
 constexpr const char* kPlans[] = {"auto", "oneshot", "direct", "ring"};
+
+constexpr uint64_t kSegmentsMax = 65'536;  // of a reduce-scatter or all-gather
+constexpr uint64_t kWideningMax = 8;       // of partial sums
 
 template <size_t kCount>
 std::string NameIn(const char* const (&names)[kCount], uint8_t value) {
@@ -73,6 +78,23 @@ uint64_t SignatureDigest(const Signature& signature) {
     canonical.Put(word, 8);
   }
   return canonical.Digest();
+}
+
+bool HasSegments(const Signature& signature) {
+  return signature.kind == kReduceScatter || signature.kind == kAllGather;
+}
+
+const char* SignatureFault(const Signature& signature) {
+  const auto known = [](const auto& names, uint8_t value) { return value < std::size(names); };
+  if (!known(kKinds, signature.kind) || !known(kDtypes, signature.dtype) ||
+      !known(kRedops, signature.redop) || !known(kPlans, signature.plan))
+    return "message describes an unknown operation";
+  const uint64_t element = signature.element_bytes, sum = signature.accumulator_bytes;
+  if (element == 0 || sum < element || sum > kWideningMax * element || sum % element != 0)
+    return "message describes elements that no type has";
+  if (signature.count > static_cast<uint64_t>(PTRDIFF_MAX) / (element * kSegmentsMax))
+    return "message describes more bytes than an address space has";
+  return nullptr;
 }
 
 std::string SignatureDifference(const Signature& a, const Signature& b) {

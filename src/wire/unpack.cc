@@ -90,6 +90,7 @@ class Reader {
     out.root = Id(in.root());
     out.layout = in.layout();
     out.scale = in.scale();
+    if (const char* const fault = SignatureFault(out)) error_ = fault;
   }
   void Get(const fb::MemberLimit& in, BoundOf& out) {
     out.member = Id(in.member());
@@ -273,6 +274,8 @@ class Reader {
     out.seq = in.seq();
     Get(*in.signature(), out.signature);
     Ids(in.layout_members(), out.layout_members);
+    if (HasSegments(out.signature) && out.layout_members.empty())
+      error_ = "message describes segments of nobody";
   }
   void Get(const fb::Release& in, Release& out) { out.epoch = in.epoch(); }
   void Get(const fb::LeaveReady& in, LeaveReady& out) {

@@ -81,6 +81,24 @@ class Drawer {
     static constexpr const char* kTexts[] = {"", "job", "host", "key", "tcp=127.0.0.1:1"};
     text = kTexts[input_->Below(std::size(kTexts))];
   }
+  // Most of them as there are.
+  void Draw(wire::Signature& call) {
+    const auto small = [this](uint32_t below) {
+      return static_cast<uint8_t>(input_->Below(below));
+    };
+    call.kind = small(6);
+    call.dtype = small(13);
+    call.redop = small(7);
+    call.plan = small(5);
+    call.flags = small(2);
+    call.element_bytes = static_cast<uint8_t>(1u << small(5));
+    call.accumulator_bytes = static_cast<uint8_t>(call.element_bytes << small(4));
+    Draw(call.count);
+    Draw(call.step);
+    Draw(call.root);
+    Draw(call.layout);
+    Draw(call.scale);
+  }
   void Draw(bool& value) { value = input_->Chance(); }
   void Draw(double& value) {
     static constexpr double kValues[] = {0, 1, 0.5, 3, -1, 1e300};

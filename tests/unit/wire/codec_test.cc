@@ -114,6 +114,31 @@ TEST(Codec, OverlongAndEmptyInputIsRefused) {
   EXPECT_FALSE(Decode(std::vector<std::byte>(1000)).ok());
 }
 
+// A leaver makes an operation of what another member says that it has called.
+TEST(Codec, CallsOfWhichNoOperationCanBeMadeAreRefused) {
+  const auto accepts = [](void (*change)(CallNotice&)) {
+    CallNotice notice;
+    change(notice);
+    return Decode(Encode(notice)).ok();
+  };
+  EXPECT_TRUE(accepts([](CallNotice& n) { n.signature.count = 1 << 30; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.element_bytes = 0; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.accumulator_bytes = 0; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.accumulator_bytes = 2; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.accumulator_bytes = 6; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.accumulator_bytes = 64; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.count = uint64_t{1} << 62; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.kind = 5; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.dtype = 12; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.redop = 6; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.plan = 4; }));
+  EXPECT_FALSE(accepts([](CallNotice& n) { n.signature.kind = 1; })) << "segments of nobody";
+  EXPECT_TRUE(accepts([](CallNotice& n) {
+    n.signature.kind = 1;
+    n.layout_members = {{0, 1}};
+  }));
+}
+
 TEST(Codec, UnknownEnumeratorsAreRefused) {
   Evidence evidence;
   evidence.kind = static_cast<EvidenceKind>(99);

@@ -120,6 +120,12 @@ class Filler {
   void Fill(EvidenceKind& kind) { kind = EvidenceKind::kOperator; }
   void Fill(VerdictKind& kind) { kind = VerdictKind::kSalvage; }
   void Fill(Bound::Kind& kind) { kind = Bound::Kind::kSeq; }
+  // Of what there is: the decoder lets nothing else through.
+  void Fill(Signature& call) {
+    call = {2, 5, 3, kSignatureStrict, 1, 1, 8, ++count_ + 0u, ++count_ + 0u, {}, ++count_ + 0u, 0};
+    Fill(call.root);
+    Fill(call.scale);
+  }
   template <typename T>
   void Fill(std::vector<T>& list) {
     list.resize(2);
