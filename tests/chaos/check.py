@@ -15,7 +15,7 @@ AGREED = ("FTAR_OK", "FTAR_ERR_MISMATCH", "FTAR_ERR_ABSENT")
 DESCRIPTORS_MORE = 12
 # What a member remembers is bounded (outcomes, views, events, whom it has dropped), and some seven hundred faults fill it. From then on
 # it holds as much at each rest.
-FILLING_FAULTS, RESTS_MIN = 675, 6
+FILLING_FAULTS, RESTS_MIN = 375, 6
 HEAP_PER_FAULT, RESIDENT_PER_FAULT = 150, 2048  # bytes
 PATIENCE_NS = 5_000_000_000
 ERRORS_SHOWN = 20
