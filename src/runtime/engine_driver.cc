@@ -416,7 +416,7 @@ bool EngineDriver::PrepareSleep() {
     return false;
   }
   armed_ = true;
-  if (dropping_ || !engine_->HasLaneNews()) return true;
+  if (dropping_ || !LaneHasNews()) return true;
   FinishSleep();  // what was published before the doorbells were armed
   return false;
 }

@@ -248,6 +248,7 @@ class EngineDriver final : public transport::Placer {
   bool HoldsFastResult(const Op& op);
   std::byte* FastResult(const Op& op);
   void PublishLine(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
+  bool LaneHasNews() const;
   bool LookAtLane(TimeNs now);
   std::string OutsideText(GroupKey group, const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);

@@ -37,8 +37,13 @@ bool EngineDriver::Poll(TimeNs now) {
   return any;
 }
 
+// An engine that broke in the middle of a step may hold an operation that is half made.
+bool EngineDriver::LaneHasNews() const {
+  return lane_ != nullptr && !broken_ && engine_->HasLaneNews();
+}
+
 bool EngineDriver::LookAtLane(TimeNs now) {
-  if (lane_ == nullptr || !engine_->HasLaneNews()) return false;
+  if (!LaneHasNews()) return false;
   Feed(now, engine::Tick{});
   Run(now);
   return true;
