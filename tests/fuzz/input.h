@@ -93,7 +93,7 @@ class Drawer {
     call.flags = small(2);
     call.element_bytes = static_cast<uint8_t>(1u << small(5));
     call.accumulator_bytes = static_cast<uint8_t>(call.element_bytes << small(4));
-    Draw(call.count);
+    call.count = input_->Below(1u << 16);
     Draw(call.step);
     Draw(call.root);
     Draw(call.layout);
