@@ -94,6 +94,7 @@ void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
   // A root that has not entered yet could not say where the next step begins: such a change goes by
   // Prepare, which finds out.
   const wire::ViewEntry* next = message.view.Find(RootOf(message.view));
+  if (next == nullptr) return;  // nobody of this column
   const bool entered =
       next->first.kind == wire::Bound::Kind::kStep
           ? std::any_of(marks_.begin(), marks_.end(),

@@ -138,7 +138,8 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
     stepped_ = ended == nullptr;
     if (stepped_) return;
     collective::Outcome outcome = *ended;
-    if (op.request.spec.in_place) std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
+    if (op.request.spec.in_place && op.recv_bytes > 0)
+      std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
     ++counters_.fast;
     DeliverNow(now, op.group, std::move(outcome));
   });
