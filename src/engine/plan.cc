@@ -89,12 +89,11 @@ void Engine::Impl::On(const wire::Confirm& message) {
 // boundary (J3).
 void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !proposed_ ||
-      proposed_->epoch != message.view.epoch)
+      proposed_->epoch != message.view.epoch || !InPlace(message.view))
     return;
   // A root that has not entered yet could not say where the next step begins: such a change goes by
   // Prepare, which finds out.
   const wire::ViewEntry* next = message.view.Find(RootOf(message.view));
-  if (next == nullptr) return;  // nobody of this column
   const bool entered =
       next->first.kind == wire::Bound::Kind::kStep
           ? std::any_of(marks_.begin(), marks_.end(),

@@ -26,19 +26,36 @@ engine::Phase AfterInstall(const Change& change) {
   return lab.engine(2).phase();
 }
 
-engine::Phase AfterAnnouncement(const Change& change) {
-  Lab lab({});
-  lab.Form();
-  lab.Call(2);
+// One that nobody comes or goes by.
+wire::View Planned(Lab& lab) {
   wire::View view = *lab.engine(2).view();
   view.base = view.epoch;
   view.epoch += MakeEpoch(1, 0);
   view.planned = true;
   view.boundary = {wire::Bound::Kind::kSeq, 0, 100, {}};
+  return view;
+}
+
+engine::Phase AfterAnnouncement(const Change& change) {
+  Lab lab({});
+  lab.Form();
+  lab.Call(2);
+  wire::View view = Planned(lab);
   change(view);
   const MemberId root = view.entries[0].card.id;
   lab.engine(2).Step(kSecond, engine::FromPeer{root, wire::Announce{view}});
   return lab.engine(2).phase();
+}
+
+// The root, which has reserved the boundary, is told to announce it.
+engine::Phase AfterOrder(const Change& change) {
+  Lab lab({});
+  lab.Form();
+  wire::View view = Planned(lab);
+  lab.engine(1).Step(kSecond, engine::FromCoordinator{wire::Propose{view}});
+  change(view);
+  lab.engine(1).Step(kSecond, engine::FromCoordinator{wire::Announce{view}});
+  return lab.engine(1).phase();
 }
 
 wire::ViewEntry& Second(wire::View& view) { return view.entries[1]; }
@@ -46,6 +63,16 @@ wire::ViewEntry& Second(wire::View& view) { return view.entries[1]; }
 TEST(Misplaced, AViewAsItShouldBe) {
   EXPECT_EQ(AfterInstall([](wire::View&) {}), engine::Phase::kMember);
   EXPECT_EQ(AfterAnnouncement([](wire::View&) {}), engine::Phase::kMember);
+  EXPECT_EQ(AfterOrder([](wire::View&) {}), engine::Phase::kMember);
+}
+
+TEST(Misplaced, WithNobodyOfTheColumn) {
+  const Change elsewhere = [](wire::View& view) {
+    for (wire::ViewEntry& entry : view.entries) entry.card.shard = 0x54000001;
+  };
+  EXPECT_EQ(AfterInstall(elsewhere), engine::Phase::kAborted);
+  EXPECT_EQ(AfterAnnouncement(elsewhere), engine::Phase::kAborted);
+  EXPECT_EQ(AfterOrder(elsewhere), engine::Phase::kAborted);
 }
 
 TEST(Misplaced, InAnotherColumn) {
