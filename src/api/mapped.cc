@@ -28,7 +28,14 @@ class Memory {
       return range.begin <= begin && end <= range.end;
     });
   }
+  // To the last byte. What lies side by side becomes one range, since many buffers of one block of
+  // memory are more than there are ranges.
   void Add(uintptr_t begin, uintptr_t end) {
+    for (Range& range : ranges_) {
+      if (range.end == 0 || begin > range.end + 1 || range.begin > end + 1) continue;
+      range = {std::min(range.begin, begin), std::max(range.end, end)};
+      return;
+    }
     ranges_[next_] = {begin, end};
     next_ = (next_ + 1) % ranges_.size();
   }
