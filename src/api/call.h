@@ -5,8 +5,6 @@
 #ifndef FTAR_API_CALL_H_
 #define FTAR_API_CALL_H_
 
-#include <pthread.h>
-
 #include <exception>
 #include <new>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "base/status.h"
 #include "ftar/ftar.h"
 #include "runtime/job.h"
+#include "runtime/no_cancel.h"
 
 namespace ftar::api {
 
@@ -48,24 +47,10 @@ ftarResult_t Leave(const Status& status);
 // The same for an exception; needs no memory.
 ftarResult_t LeaveByException(Code code, const char* text);
 
-// pthread_cancel unwinds a thread out of whatever it waits in, past locks and, where exceptions
-// stop, out of the process. A call of the library is no such place; the next one of the thread's
-// is.
-class NoCancel {
- public:
-  NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NoCancel() { pthread_setcancelstate(before_, nullptr); }
-  NoCancel(const NoCancel&) = delete;
-  NoCancel& operator=(const NoCancel&) = delete;
-
- private:
-  int before_ = 0;
-};
-
 // Runs `body`, which returns a Status, as the C function named `call`.
 template <typename Body>
 ftarResult_t Call(const char* call, Where where, Body&& body) noexcept {
-  const NoCancel whole;
+  const runtime::NoCancel whole;
   try {
     Status entered = Enter(where, call);
     if (!entered.ok()) return Leave(entered);

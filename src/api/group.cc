@@ -110,7 +110,7 @@ ftarResult_t ftarGroupOpen(ftarJob_t job, const ftarGroupConfig* config, ftarGro
     ftarGroupConfig known = FTAR_GROUP_CONFIG_INIT;
     if (config != nullptr) FTAR_RETURN_IF_ERROR(api::ReadStruct(config, "config", &known));
     FTAR_RETURN_IF_ERROR(CheckGroupConfig(known));
-    return OpenGroup(owner, known, group);
+    return OpenGroup(owner.Share(), known, group);
   });
 }
 

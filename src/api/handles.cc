@@ -1,5 +1,6 @@
 #include "api/handles.h"
 
+#include <new>
 #include <utility>
 
 namespace ftar::api {
@@ -16,6 +17,25 @@ constexpr uint32_t kSlotsMax = 1u << 20;
 uintptr_t Encode(HandleKind kind, uint32_t generation, uint32_t slot) {
   return kMark << kMarkShift | static_cast<uintptr_t>(kind) << kKindShift |
          static_cast<uintptr_t>(generation) << kGenerationShift | slot;
+}
+
+HandleKind KindIn(uintptr_t handle) { return static_cast<HandleKind>(handle >> kKindShift & 15); }
+uint32_t GenerationIn(uintptr_t handle) {
+  return static_cast<uint32_t>(handle >> kGenerationShift) & kGenerationMax;
+}
+
+// A slot's word.
+constexpr uint64_t kUsesMask = (uint64_t{1} << 32) - 1;
+constexpr uint64_t kAlive = uint64_t{1} << 32;
+constexpr int kWordKindShift = 33, kWordGenerationShift = 37;
+
+// Alive, and used by nobody.
+uint64_t WordOf(HandleKind kind, uint32_t generation) {
+  return uint64_t{generation} << kWordGenerationShift |
+         static_cast<uint64_t>(kind) << kWordKindShift | kAlive;
+}
+uint32_t GenerationOf(uint64_t word) {
+  return static_cast<uint32_t>(word >> kWordGenerationShift) & kGenerationMax;
 }
 
 const char* KindName(HandleKind kind) {
@@ -51,51 +71,112 @@ HandleTable& HandleTable::Get() {
   return *table;
 }
 
-HandleTable::HandleTable() = default;
+HandleTable::~HandleTable() {
+  for (std::atomic<Slot*>& chunk : chunks_) delete[] chunk.load();
+}
+
+const std::shared_ptr<void>& HandleTable::Use::object() const {
+  static const std::shared_ptr<void>* const none = new std::shared_ptr<void>;
+  return slot_ != nullptr ? slot_->object : *none;
+}
+
+HandleTable::Slot* HandleTable::SlotOf(uintptr_t handle) const {
+  const uint32_t index = handle & (kSlotsMax - 1);
+  Slot* const chunk = chunks_[index / kChunkSlots].load(std::memory_order_acquire);
+  return chunk != nullptr ? chunk + index % kChunkSlots : nullptr;
+}
+
+// With lock_. Null: there is none left, or no memory.
+HandleTable::Slot* HandleTable::TakeSlot() {
+  if (first_free_ != kNone) {
+    Slot* const slot = SlotOf(first_free_);
+    first_free_ = slot->next_free;
+    if (first_free_ == kNone) last_free_ = kNone;
+    return slot;
+  }
+  if (slots_ >= kSlotsMax) return nullptr;
+  if (slots_ % kChunkSlots == 0) {
+    Slot* const chunk = new (std::nothrow) Slot[kChunkSlots];
+    if (chunk == nullptr) return nullptr;
+    for (uint32_t i = 0; i < kChunkSlots; ++i) chunk[i].index = slots_ + i;
+    chunks_[slots_ / kChunkSlots].store(chunk, std::memory_order_release);
+  }
+  return SlotOf(slots_++);
+}
 
 Expected<uintptr_t> HandleTable::Add(HandleKind kind, std::shared_ptr<void> object) {
   std::lock_guard<std::mutex> guard(lock_);
-  uint32_t index = 0;
-  if (!free_.empty()) {
-    index = free_.front();
-    free_.pop_front();
-  } else {
-    if (slots_.size() >= kSlotsMax) {
-      return Status(Code::kMemory, "handle", "1,048,576 handles are alive; release some");
-    }
-    index = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
+  Slot* const slot = TakeSlot();
+  if (slot == nullptr) {
+    return Status(Code::kMemory, "handle", "1,048,576 handles are alive; release some");
   }
-  Slot& slot = slots_[index];
-  slot.object = std::move(object);
-  slot.kind = kind;
-  ++slot.generation;
-  return Encode(kind, slot.generation, index);
+  slot->object = std::move(object);
+  const uint32_t generation = GenerationOf(slot->word.load(std::memory_order_relaxed)) + 1;
+  slot->word.store(WordOf(kind, generation), std::memory_order_release);
+  return Encode(kind, generation, slot->index);
 }
 
-HandleTable::Slot* HandleTable::SlotOf(HandleKind kind, uintptr_t handle) {
-  const uint32_t index = handle & (kSlotsMax - 1);
-  if (index >= slots_.size()) return nullptr;
-  Slot& slot = slots_[index];
-  const bool alive = slot.kind == kind && handle == Encode(kind, slot.generation, index);
-  return alive ? &slot : nullptr;
-}
-
-std::shared_ptr<void> HandleTable::Find(HandleKind kind, uintptr_t handle) {
-  std::lock_guard<std::mutex> guard(lock_);
-  Slot* slot = SlotOf(kind, handle);
-  return slot != nullptr ? slot->object : nullptr;
-}
-
-std::shared_ptr<void> HandleTable::Remove(HandleKind kind, uintptr_t handle) {
-  std::lock_guard<std::mutex> guard(lock_);
-  Slot* slot = SlotOf(kind, handle);
+// One use more, of what is alive until then. Null: it is no such handle, or no live one.
+HandleTable::Slot* HandleTable::Change(HandleKind kind, uintptr_t handle, bool dies) {
+  Slot* const slot = SlotOf(handle);
   if (slot == nullptr) return nullptr;
-  // The slot goes to the free list first: should that run out of memory, the handle stays alive.
-  if (slot->generation < kGenerationMax) free_.push_back(handle & (kSlotsMax - 1));
-  slot->kind = HandleKind::kFree;
-  return std::exchange(slot->object, nullptr);
+  uint64_t word = slot->word.load(std::memory_order_acquire);
+  while (true) {
+    if ((word | kUsesMask) != (WordOf(kind, GenerationIn(handle)) | kUsesMask) ||
+        handle != Encode(kind, GenerationIn(handle), slot->index))
+      return nullptr;
+    const uint64_t next = (dies ? word & ~kAlive : word) + 1;
+    if (slot->word.compare_exchange_weak(word, next, std::memory_order_acq_rel)) return slot;
+  }
 }
+
+HandleTable::Use HandleTable::Find(HandleKind kind, uintptr_t handle) {
+  return {this, Change(kind, handle, /*dies=*/false)};
+}
+
+HandleTable::Use HandleTable::Remove(HandleKind kind, uintptr_t handle) {
+  return {this, Change(kind, handle, /*dies=*/true)};
+}
+
+void HandleTable::EndUse(Slot* slot) {
+  const uint64_t word = slot->word.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  if ((word & (kAlive | kUsesMask)) == 0) Free(slot);
+}
+
+// Dead, and used by nobody. A worn-out slot is not used again.
+void HandleTable::Free(Slot* slot) {
+  const std::shared_ptr<void> gone = std::exchange(slot->object, nullptr);  // ends without the lock
+  std::lock_guard<std::mutex> guard(lock_);
+  if (GenerationOf(slot->word.load(std::memory_order_relaxed)) >= kGenerationMax) return;
+  slot->next_free = kNone;
+  (last_free_ == kNone ? first_free_ : SlotOf(last_free_)->next_free) = slot->index;
+  last_free_ = slot->index;
+}
+
+void* HandleTable::Retire(HandleKind kind, uintptr_t handle) {
+  Slot* const slot = SlotOf(handle);
+  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
+  uint64_t word = WordOf(kind, GenerationIn(handle));
+  const bool done =
+      slot->word.compare_exchange_strong(word, word & ~kAlive, std::memory_order_acq_rel);
+  return done ? slot->object.get() : nullptr;
+}
+
+void* HandleTable::Retired(uintptr_t handle) { return SlotOf(handle)->object.get(); }
+
+bool HandleTable::CanRevive(uintptr_t handle) const {
+  return GenerationIn(handle) < kGenerationMax;
+}
+
+uintptr_t HandleTable::Revive(uintptr_t handle) {
+  Slot* const slot = SlotOf(handle);
+  const HandleKind kind = KindIn(handle);
+  const uint32_t generation = GenerationIn(handle) + 1;
+  slot->word.store(WordOf(kind, generation), std::memory_order_release);
+  return Encode(kind, generation, slot->index);
+}
+
+void HandleTable::Discard(uintptr_t handle) { Free(SlotOf(handle)); }
 
 Status BadHandle(HandleKind kind, const void* handle) {
   const std::string name = KindName(kind);

@@ -32,7 +32,7 @@ Status CopyField(const char* text, const char* field, std::string* out) {
 
 Status CopyKnobs(ftarConfig_t handle, runtime::JobOptions* options) {
   if (handle == nullptr) return Status::Ok();
-  const std::shared_ptr<ConfigObject> object = FindHandle(handle);
+  const auto object = FindHandle(handle);
   if (object == nullptr) return BadHandle(HandleKind::kConfig, handle);
   std::lock_guard<std::mutex> guard(object->lock);
   options->knobs = object->knobs;

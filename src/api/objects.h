@@ -28,14 +28,30 @@ struct JobObject {
 };
 
 struct GroupObject {
+  GroupObject() = default;
+  ~GroupObject();
+  GroupObject(const GroupObject&) = delete;
+  GroupObject& operator=(const GroupObject&) = delete;
+
   std::shared_ptr<JobObject> job;
   runtime::GroupPtr group;
   GroupKey key = 0;
+  std::atomic<uintptr_t> kept{0};  // a retired handle of an operation, for the next call (again.h)
+};
+
+template <>
+struct HandleTraits<ftarGroup_t> {
+  static constexpr HandleKind kKind = HandleKind::kGroup;
+  using Object = GroupObject;
 };
 
 struct OpObject {
   std::shared_ptr<JobObject> job;
   runtime::OpPtr op;  // set before the handle reaches the user
+  // Only where the next call may be like this one (again.h): whose it is, while the handle lives,
+  // and how it was called.
+  Used<ftarGroup_t> group;
+  ftarOpDesc called = FTAR_OP_DESC_INIT;
 };
 
 // Immutable.
@@ -62,11 +78,6 @@ template <>
 struct HandleTraits<ftarJob_t> {
   static constexpr HandleKind kKind = HandleKind::kJob;
   using Object = JobObject;
-};
-template <>
-struct HandleTraits<ftarGroup_t> {
-  static constexpr HandleKind kKind = HandleKind::kGroup;
-  using Object = GroupObject;
 };
 template <>
 struct HandleTraits<ftarOp_t> {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/again.h"
 #include "api/call.h"
 #include "api/objects.h"
 #include "api/op_desc.h"
@@ -55,12 +56,28 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
   return Status::Ok();
 }
 
+// What is done when a call ends early, be it for want of memory.
+template <typename Act>
+class Undo {
+ public:
+  explicit Undo(Act act) : act_(std::move(act)) {}
+  ~Undo() { act_(); }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+
+ private:
+  Act act_;
+};
+
 // Starts `ops`, all or none. The handles are made first: what has been started is never lost for
 // want of memory. `handles` is null if nobody will wait.
 Status StartAll(const api::GroupObject& group, std::span<const runtime::OpPtr> ops,
                 ftarOp_t* handles) {
   Status status;
   size_t made = 0;
+  const Undo undo([&] {
+    for (size_t i = 0; i < made; ++i) api::RemoveHandle(std::exchange(handles[i], nullptr));
+  });
   while (handles != nullptr && made < ops.size()) {
     auto object = std::make_shared<api::OpObject>();
     object->job = group.job;
@@ -71,15 +88,17 @@ Status StartAll(const api::GroupObject& group, std::span<const runtime::OpPtr> o
     handles[made++] = *handle;
   }
   if (status.ok()) status = group.job->job->Start(group.group, ops);
-  if (status.ok()) return status;
-  for (size_t i = 0; i < made; ++i) api::RemoveHandle(std::exchange(handles[i], nullptr));
+  if (status.ok()) {
+    made = 0;
+    return status;
+  }
   if (IsPeerError(status.code()) || IsEpochError(status.code())) {
     api::NoteCulprit(group.job->job->last_culprit());
   }
   return status;
 }
 
-Status CheckGroup(ftarGroup_t group, std::shared_ptr<api::GroupObject>* object) {
+Status CheckGroup(ftarGroup_t group, api::Used<ftarGroup_t>* object) {
   *object = api::FindHandle(group);
   if (*object == nullptr) return api::BadHandle(api::HandleKind::kGroup, group);
   if (!(*object)->job->destroyed.load()) return Status::Ok();
@@ -88,18 +107,20 @@ Status CheckGroup(ftarGroup_t group, std::shared_ptr<api::GroupObject>* object) 
 
 Status StartOne(const char* prefix, ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
   if (op != nullptr) *op = nullptr;
-  std::shared_ptr<api::GroupObject> object;
+  api::Used<ftarGroup_t> object;
   FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
   const runtime::OpPtr made = runtime::NewOp();
   FTAR_RETURN_IF_ERROR(ReadRequest(desc, prefix, *object, &runtime::RequestOf(made)));
-  return StartAll(*object, {&made, 1}, op);
+  FTAR_RETURN_IF_ERROR(StartAll(*object, {&made, 1}, op));
+  if (op != nullptr) api::LetRecur(*op, std::move(object), *desc);
+  return Status::Ok();
 }
 
 Status StartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_t n,
                  ftarOp_t* ops) {
   if (n > kStartManyMax) return Status(Code::kArg, "n", "n is above 65536");
   for (size_t i = 0; ops != nullptr && i < n; ++i) ops[i] = nullptr;
-  std::shared_ptr<api::GroupObject> object;
+  api::Used<ftarGroup_t> object;
   FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
   if (n == 0) return Status::Ok();
   if (desc == nullptr) return Status(Code::kArg, "desc", "desc is null");
@@ -199,6 +220,7 @@ Status ListParticipants(ftarOp_t op, ftarMemberInfo* members, size_t stride, siz
 }  // namespace
 
 ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
+  if (api::StartAgain(group, desc, op)) return FTAR_OK;
   return Call("ftarOpStart", Where::kNotInCallback,
               [&] { return StartOne("desc", group, desc, op); });
 }
@@ -214,6 +236,7 @@ ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome* outcome) {
 }
 
 ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
+  if (api::AwaitAgain(op, timeout_ns, outcome)) return FTAR_OK;
   return Call("ftarOpWait", Where::kNotInCallback,
               [&] { return WaitFor(op, timeout_ns, outcome); });
 }
@@ -225,6 +248,7 @@ ftarResult_t ftarOpParticipants(ftarOp_t op, ftarMemberInfo* members, size_t str
 }
 
 ftarResult_t ftarOpRelease(ftarOp_t op) {
+  if (op != nullptr && api::ReleaseForAgain(op)) return FTAR_OK;
   return Call("ftarOpRelease", Where::kAnywhere, [&] {
     if (op == nullptr || api::RemoveHandle(op) != nullptr) return Status::Ok();
     return api::BadHandle(api::HandleKind::kOp, op);
@@ -233,7 +257,7 @@ ftarResult_t ftarOpRelease(ftarOp_t op) {
 
 ftarResult_t ftarGroupOutcome(ftarGroup_t group, uint64_t seq, ftarOutcome* outcome) {
   return Call("ftarGroupOutcome", Where::kAnywhere, [&] {
-    std::shared_ptr<api::GroupObject> object;
+    api::Used<ftarGroup_t> object;
     FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
     FTAR_RETURN_IF_ERROR(api::CheckOutput(outcome, "outcome"));
     const auto found = object->job->job->OutcomeOf(object->group, seq);

@@ -126,7 +126,7 @@ bool Overlap(const Range& a, const Range& b) {
 
 Status CheckMem(ftarMem_t mem, const Range& range, std::string_view prefix, const char* field) {
   if (mem == nullptr) return Status::Ok();
-  const std::shared_ptr<MemObject> object = FindHandle(mem);
+  const auto object = FindHandle(mem);
   if (object == nullptr) return BadHandle(HandleKind::kMem, mem);
   const uintptr_t begin = reinterpret_cast<uintptr_t>(object->data);
   const bool inside = range.bytes == 0 || (range.begin >= begin && range.bytes <= object->bytes &&
@@ -249,6 +249,13 @@ Status ParsePlan(const char* text, const std::string& argument, plan::PlanKind* 
   const std::string shown(text, strnlen(text, 40));
   return Status(Code::kArg, argument,
                 argument + " is '" + shown + "', not one of auto, oneshot, direct, ring");
+}
+
+bool HostBuffersFit(const ftarOpDesc& desc) {
+  if (desc.kind == FTAR_BARRIER) return true;
+  const uint64_t bytes = desc.count * reduce::ElementBytes(static_cast<reduce::Dtype>(desc.dtype));
+  bool on_device = false;
+  return CheckBuffers(desc, "desc", OpContext(), bytes, &on_device).ok();
 }
 
 Status TranslateOp(const ftarOpDesc& desc, std::string_view prefix, const OpContext& context,

@@ -30,6 +30,10 @@ inline bool NeedsContext(ftarKind_t kind) {
 Status TranslateOp(const ftarOpDesc& desc, std::string_view prefix, const OpContext& context,
                    runtime::OpRequest* request);
 
+// Of a call like one that was checked: whether its buffers, which are the host's, are what they
+// should be.
+bool HostBuffersFit(const ftarOpDesc& desc);
+
 // Finds the plan's name.
 Status ParsePlan(const char* text, const std::string& argument, plan::PlanKind* plan);
 

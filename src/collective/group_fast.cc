@@ -78,8 +78,18 @@ bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
   return true;
 }
 
-bool GroupMachine::StartFast(TimeNs now, const OpSpec& spec, uint64_t step, LaneLine* line) {
-  const Seq seq = next_seq_;
+// What was found out for the last call holds for one like it, if this machine has been told nothing
+// in between: then only the number is another, and whether its slot is let go.
+bool GroupMachine::IsRepeat(Seq seq, const OpSpec& spec, uint64_t step) const {
+  if (step != fast_.step || seq >= held_boundary_ || spec.weight != fast_.spec.weight ||
+      fast_room_ != LaneRoom::kShort || !Alike(spec, fast_.spec))
+    return false;
+  const LaneSlot& slot = lane_slots_[seq % kLaneSlots];
+  return std::ranges::all_of(fast_peers_,
+                             [&slot](const Peer* peer) { return peer->ack > slot.seq; });
+}
+
+bool GroupMachine::BeginFast(Seq seq, const OpSpec& spec, uint64_t step) {
   if (!config_.lane || !config_.fault_tolerant || standing_in_ || !idle()) return false;
   // A boundary is reserved, somebody is told of calls, a verdict waits, somebody sends by frames.
   const bool reserved = ack_cap_ != kNoSeq && !FTAR_MUTANT(kLaneNotHeld);
@@ -89,15 +99,33 @@ bool GroupMachine::StartFast(TimeNs now, const OpSpec& spec, uint64_t step, Lane
   fast_.step = step;
   fast_.spec = spec;
   if (!described || !SlotIsFree(seq)) return false;
-  const LaneRoom room = fast_room_;
-  if (room == LaneRoom::kLong && !AreaIsFree(seq, spec.count * spec.element_bytes)) return false;
-  fast_.seq = seq;
-  fast_.start_ns = now;
+  const uint64_t bytes = spec.count * spec.element_bytes;
+  if (fast_room_ == LaneRoom::kLong && !AreaIsFree(seq, bytes)) return false;
   fast_.attempts = 1;
   fast_.weights.assign(fast_.members.size(), std::numeric_limits<double>::quiet_NaN());
-  fast_.weights[static_cast<size_t>(fast_.me)] = fast_.spec.weight;
+  fast_.weights[static_cast<size_t>(fast_.me)] = spec.weight;
+  fast_peers_.clear();
+  for (const MemberId id : fast_.members) {
+    if (id != config_.self) fast_peers_.push_back(FindPeer(id));  // it is ready, see PlaceFast
+  }
+  return true;
+}
+
+bool GroupMachine::StartFast(TimeNs now, const OpSpec& spec, uint64_t step, uint64_t news,
+                             LaneLine* line) {
+  const Seq seq = next_seq_;
+  if (news != fast_news_ || !IsRepeat(seq, spec, step)) {
+    fast_news_ = 0;
+    if (!BeginFast(seq, spec, step)) return false;
+    fast_news_ = news;
+  }
+  fast_.spec.in_place = spec.in_place;
+  fast_.spec.timeout_ns = spec.timeout_ns;
+  fast_.spec.tag = spec.tag;
+  fast_.seq = seq;
+  fast_.start_ns = now;
   fast_.lane.Reset();
-  fast_.lane.room = room;
+  fast_.lane.room = fast_room_;
   fast_.complete = false;
   ++next_seq_;
   in_fast_ = true;
@@ -105,8 +133,16 @@ bool GroupMachine::StartFast(TimeNs now, const OpSpec& spec, uint64_t step, Lane
   return true;
 }
 
+// Its own line is out.
+bool GroupMachine::SeesAllFast() {
+  size_t& seen = fast_.lane.seen;
+  const auto me = static_cast<size_t>(fast_.me);
+  while (seen < fast_.members.size() && (seen == me || TakeLine(fast_, seen))) ++seen;
+  return seen == fast_.members.size();
+}
+
 FastLook GroupMachine::LookFast(TimeNs now, Work* work) {
-  if (!SeesAll(fast_)) {
+  if (!SeesAllFast()) {
     if (!mismatch_) return FastLook::kWait;
     StopFast(now);
     return FastLook::kStopped;

@@ -90,7 +90,8 @@ class GroupMachine {
 
   // ---- the fast path, see engine.h
   // Takes the call if nothing but the lane is needed for it; the host publishes `line` at once.
-  bool StartFast(TimeNs now, const OpSpec& spec, uint64_t step, LaneLine* line);
+  // `news`: another number when this machine may have been told something since the last call.
+  bool StartFast(TimeNs now, const OpSpec& spec, uint64_t step, uint64_t news, LaneLine* line);
   FastLook LookFast(TimeNs now, Work* work);
   uint64_t BegunFast(Work* work);
   // Null: a flag was up. It stays until the next call.
@@ -334,7 +335,10 @@ class GroupMachine {
   bool LacksLine(const Op& op, size_t position) const;
   void LosePatience(TimeNs now);
   // group_fast.cc
+  bool IsRepeat(Seq seq, const OpSpec& spec, uint64_t step) const;
+  bool BeginFast(Seq seq, const OpSpec& spec, uint64_t step);
   bool PlaceFast(Seq seq, uint64_t step);
+  bool SeesAllFast();
   const Outcome& FastOutcome(TimeNs now);
   bool DescribeFast(const OpSpec& spec, uint64_t step);
   LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
@@ -429,6 +433,8 @@ class GroupMachine {
   std::vector<double> told_weights_;      // in fast_outcome_, in fast_.view; empty: not even that
   LaneRoom fast_room_ = LaneRoom::kNone;  // for calls like fast_.spec in fast_.view; kNone: unknown
   Epoch fast_era_ = 0;
+  std::vector<const Peer*> fast_peers_;   // the other members, as of fast_news_
+  uint64_t fast_news_ = 0;                // when the last one began; 0: it did not go that way
   bool in_fast_ = false;
   Seq fast_line_ = kNoSeq;  // whose line the host has published already
 };

@@ -149,7 +149,8 @@ std::optional<collective::LaneLine> Engine::Impl::StartFast(TimeNs now, GroupKey
   const auto found = groups_.find(group);
   collective::LaneLine line;
   now_ = std::max(now, now_);
-  if (found == groups_.end() || !found->second->StartFast(now_, spec, step_, &line)) return {};
+  if (found == groups_.end() || !found->second->StartFast(now_, spec, step_, news_, &line))
+    return {};
   fast_ = found->second.get();
   return line;
 }
@@ -170,6 +171,7 @@ const collective::Outcome* Engine::Impl::EndFast(TimeNs now) {
 
 void Engine::Impl::StopFast() {
   if (fast_) std::exchange(fast_, nullptr)->StopFast(now_);
+  if (!FTAR_MUTANT(kRepeatsOutliveNews)) ++news_;
 }
 
 Ready Engine::Impl::TakeReady(Ready used) {

@@ -180,6 +180,7 @@ class Engine::Impl {
   TimeNs now_ = 0;
   Ready ready_;
   collective::GroupMachine* fast_ = nullptr;  // has an operation on the fast path
+  uint64_t news_ = 1;                         // grows with all that groups may have been told of
 
   // joining
   std::map<MemberId, wire::MemberCard> wanted_;  // peers to hold a link to

@@ -124,6 +124,7 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
       {"works", engine.works},
       {"lines", engine.lines},
       {"fast", engine.fast},
+      {"again", ops_again_},
       {"gpu_plans", engine.gpu_plans},
       {"gpu_block_us", engine.gpu_block_us},
       {"events_dropped", events_.dropped()},

@@ -239,14 +239,19 @@ void EngineDriver::Publish(TimeNs now, GroupKey group, const Todo& todo) {
   const std::byte* const data = Resolve(group, payload, false);
   if (payload.bytes > 0 && data == nullptr)
     return Fail(now, Code::kInternal, "a line's input is outside of its buffer");
-  PublishLine(group, todo.line, {data, payload.bytes});
+  lane_->memory().Publish(group, todo.line, {data, payload.bytes});
+  NoteLine(todo.line);
+  lane_->memory().FullFence();
+  Nudge();
 }
 
-void EngineDriver::PublishLine(GroupKey group, const wire::LaneLine& line,
-                               std::span<const std::byte> input) {
-  lane_->memory().Publish(group, line, input);
+void EngineDriver::NoteLine(const wire::LaneLine& line) {
   ++counters_.lines;
   Strike(FaultStage::kSending, line.seq, -1);
+}
+
+// Whoever sleeps looks at the lane again.
+void EngineDriver::Nudge() {
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->Nudge();
   }

@@ -42,6 +42,8 @@ class DriverHost {
   virtual void SendToCoordinator(const wire::Message& message) = 0;
   virtual void OnStarted(const engine::Started& started) = 0;
   virtual void OnDelivered(GroupKey group, collective::Outcome&& outcome) = 0;
+  // Of the operation that StartFast took last.
+  virtual void OnDeliveredFast(const collective::Outcome& outcome) = 0;
   virtual void OnStep(const engine::StepBegun& step) = 0;
   virtual void OnNotice(const engine::Notice& notice) = 0;
   virtual void OnViewChanged() = 0;
@@ -84,6 +86,8 @@ class EngineDriver final : public transport::Placer {
   bool in_fast() const { return engine_->in_fast(); }
   // Of what StartFast took, by now in FindOp: its line goes out, and its input with it.
   void PublishFast(const Op& op);
+  // Once behind it, soon: nobody sleeps through it. `fenced`: EndFast has come in between.
+  void AnnounceFast(bool fenced);
   // False: lines are missing. Else its result is made, or it has left the fast path.
   bool LookFast(const Op& op);
   // It is on the fast path no more: delivered, or an operation like any other.
@@ -96,6 +100,8 @@ class EngineDriver final : public transport::Placer {
   // does nothing more by itself; the host gives up: Abandon, ForgetAll, perhaps again when there is
   // memory.
   bool broken() const { return broken_; }
+  // Run would find something to do.
+  bool has_more() const { return stepped_ || sent_ || broken_ || !deferred_.empty(); }
   void Break() { broken_ = failed_ = true; }
   void Abandon(TimeNs now, const Status& why);
   TimeNs next_deadline() const { return next_deadline_; }
@@ -247,7 +253,8 @@ class EngineDriver final : public transport::Placer {
   void NoteRead(const Op& op, uint64_t bytes, TimeNs spent);
   bool HoldsFastResult(const Op& op);
   std::byte* FastResult(const Op& op);
-  void PublishLine(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
+  void NoteLine(const wire::LaneLine& line);
+  void Nudge();
   bool LaneHasNews() const;
   bool LookAtLane(TimeNs now);
   std::string OutsideText(GroupKey group, const collective::Work& work);

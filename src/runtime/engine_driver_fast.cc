@@ -46,7 +46,14 @@ void EngineDriver::PublishFast(const Op& op) {
   hook_group_ = op.group;
   if (op.send_bytes > wire::kLaneInputMax) return PublishLong(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
-  PublishLine(op.group, fast_line_, {input, op.send_bytes});
+  lane_->memory().Publish(op.group, fast_line_, {input, op.send_bytes});
+  NoteLine(fast_line_);
+}
+
+// Who sleeps is woken. After a full fence: the look at the flags was one.
+void EngineDriver::AnnounceFast(bool fenced) {
+  if (!fenced) lane_->memory().FullFence();
+  Nudge();
 }
 
 // In pieces that stay in this core's cache, and between two of them what the others have brought
@@ -67,7 +74,8 @@ void EngineDriver::PublishLong(const Op& op) {
     Guard([&] { MakeBegun(op); });
   }
   hand_over_.NoteWritten(streamed, op.send_bytes, spent);
-  PublishLine(op.group, fast_line_, {});
+  lane_->memory().Publish(op.group, fast_line_, {});
+  NoteLine(fast_line_);
 }
 
 bool EngineDriver::LookFast(const Op& op) {
@@ -137,11 +145,11 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
     const collective::Outcome* const ended = engine_->EndFast(now);
     stepped_ = ended == nullptr;
     if (stepped_) return;
-    collective::Outcome outcome = *ended;
     if (op.request.spec.in_place && op.recv_bytes > 0)
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
     ++counters_.fast;
-    DeliverNow(now, op.group, std::move(outcome));
+    host_->OnDeliveredFast(*ended);
+    Strike(FaultStage::kBetween, op.seq, -1);
   });
 }
 

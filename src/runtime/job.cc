@@ -105,6 +105,14 @@ Status Job::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   return impl_->Start(group, ops);
 }
 
+bool Job::StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers) {
+  return !impl_->forked() && impl_->StartAgain(group, op, buffers);
+}
+
+bool Job::WaitAgain(const OpPtr& op) {
+  return !impl_->forked() && impl_->WaitAgain(op);
+}
+
 Status Job::Wait(const OpPtr& op, int64_t timeout_ns) { return impl_->Wait(op, timeout_ns); }
 
 Expected<collective::Outcome> Job::OutcomeOf(const GroupPtr& group, Seq seq) const {
@@ -136,6 +144,7 @@ Expected<device::Gpu*> Job::Gpu(int32_t device) {
   return impl_->Gpu(device);
 }
 
+bool Job::MayUseGpu() const { return impl_->MayUseGpu(); }
 device::Gpu* Job::GpuIfAny() { return impl_->forked() ? nullptr : impl_->GpuIfAny(); }
 
 }  // namespace ftar::runtime

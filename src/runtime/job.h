@@ -87,6 +87,13 @@ struct OpRequest {
   void* device_outcome = nullptr;
 };
 
+// Of an all-reduce or barrier (then both null); `tag` is the caller's.
+struct OpBuffers {
+  const void* send = nullptr;
+  void* recv = nullptr;
+  uint64_t tag = 0;
+};
+
 class Op;  // one started operation; shared by the caller's handle and the job
 class Group;
 using OpPtr = std::shared_ptr<Op>;
@@ -147,6 +154,13 @@ class Job : public std::enable_shared_from_this<Job> {
   // All or none; of NewOp's, each once. Buffers belong to the library until Wait returns a final
   // status.
   Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
+  // Start, for an operation of this group that has ended and that nobody looks at any more: it is
+  // called as it was but for its buffers, which are as long and have been checked. False: nothing
+  // has happened, start another one. It reaches no cancellation point. Not in a callback.
+  bool StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers);
+  // Wait, as long as it takes no more than to look. False: it has not ended. It reaches no
+  // cancellation point. Not in a callback.
+  bool WaitAgain(const OpPtr& op);
   // kOk and agreed verdicts: final. kInProgress (timeout 0), kTimeout, kQuorum, kCoordinator: the
   // op lives on.
   Status Wait(const OpPtr& op, int64_t timeout_ns);
@@ -167,6 +181,8 @@ class Job : public std::enable_shared_from_this<Job> {
   Expected<device::Gpu*> Gpu(int32_t device);
   // For a call that may or may not be about a GPU: null if this process uses none.
   device::Gpu* GpuIfAny();
+  // Whether an address may be a GPU's; opens nothing.
+  bool MayUseGpu() const;
 
   // True on the thread that is inside one of this job's callbacks now.
   static bool InCallback();

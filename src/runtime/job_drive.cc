@@ -45,8 +45,10 @@ void Pause() {
 }
 
 Lock Job::Impl::TakeLock() {
+  Lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
   lock_wanted_.fetch_add(1, std::memory_order_relaxed);
-  Lock lock(mutex_);
+  lock.lock();
   lock_wanted_.fetch_sub(1, std::memory_order_relaxed);
   return lock;
 }

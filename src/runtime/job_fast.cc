@@ -5,7 +5,12 @@
 // who drives. So whoever has not looked for some time does so before it begins.
 #include <sched.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "runtime/job_impl.h"
+#include "runtime/no_cancel.h"
 
 namespace ftar::runtime {
 namespace {
@@ -52,22 +57,71 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
     return false;
   }
   if (step_number_ > 0) step_ops_.push_back(op);
-  fast_ = op;  // its last one may be another thread's, and stopped
+  fast_ = op.get();  // its last one may be another thread's, and stopped
   driver_->StrikeBefore(op->seq);
   driver_->PublishFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
-  LookFast(op, op->send_bytes <= wire::kLaneInputMax ? now : kUnknownNs);
+  const bool ended = LookFast(*op, op->send_bytes <= wire::kLaneInputMax ? now : kUnknownNs);
+  driver_->AnnounceFast(ended);
   return true;
 }
 
+// The same for an operation that is called once more, as it was but for its buffers, where nothing
+// else is under way that would have to be looked at.
+bool Job::Impl::StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers) {
+  Lock lock = TakeLock();
+  const TimeNs now = Now();
+  const bool others = std::any_of(groups_.begin(), groups_.end(), [](const auto& entry) {
+    const GroupState& state = entry.second;
+    return !state.ops.empty() || !state.unnumbered.empty() || !state.held.empty();
+  });
+  // Whoever else knows the operation lets go of it under this lock.
+  if (others || destroyed_ || leave_requested_ || !ended_.ok() || group->closed ||
+      !callbacks_.empty() || op.use_count() != 1 || op->group != group->key ||
+      now - last_user_drive_ns_ > kUnseenNs)
+    return false;
+  collective::OpSpec& spec = op->request.spec;
+  op->request.send = buffers.send;
+  op->request.recv = buffers.recv;
+  spec.in_place = buffers.recv != nullptr && buffers.send == buffers.recv;
+  spec.tag = buffers.tag;
+  spec.weight = std::isnan(op->request.weight) ? step_weight_ : op->request.weight;
+  op->start_ns = now;
+  op->step = step_number_;
+  op->handle = next_handle_++;
+  op->done.store(false, std::memory_order_relaxed);
+  if (StartFast(now, op)) {
+    ++ops_again_;
+    return true;
+  }
+  op->done.store(true, std::memory_order_relaxed);
+  return false;
+}
+
 // True: it is on the fast path no more.
-bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
-  if (!driver_->LookFast(*op)) return false;
+bool Job::Impl::LookFast(const Op& op, TimeNs now) {
+  if (!driver_->LookFast(op)) return false;
   if (now == kUnknownNs) now = Now();
-  driver_->EndFast(now, *op);
-  Settle(now);
-  fast_.reset();
+  driver_->EndFast(now, op);
+  fast_ = nullptr;
+  if (driver_->has_more()) {
+    const NoCancel whole;
+    Settle(now);
+  } else if (std::exchange(delivered_, false) && waiters_ > 1) {
+    changed_.notify_all();
+  }
   return true;
+}
+
+// Nothing else of its group is under way.
+void Job::Impl::OnDeliveredFast(const collective::Outcome& outcome) {
+  GroupState& state = groups_[fast_->group];
+  ++ops_delivered_;
+  state.history.Add(outcome);
+  const OpPtr op = std::move(state.ops.front());
+  state.ops.pop_front();
+  op->outcome = outcome;
+  EndOp(op);
 }
 
 // Without patience it looks once.
@@ -76,8 +130,8 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
   const TimeNs patience = !patient ? 0
                                    : (crowded ? kCrowdedPatienceNs : kPatienceNs) +
                                          static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;
-  for (int looks = 1; fast_ == op && driver_->in_fast(); ++looks) {
-    if (LookFast(op, kUnknownNs)) break;
+  for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
+    if (LookFast(*op, kUnknownNs)) break;
     if (patience == 0 || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
     if (crowded) {
       // Not with the lock: the progress thread would be woken at the end of every operation.
@@ -89,8 +143,13 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
     }
     if ((crowded || looks % kLooksAClock == 0) && Now() - op->start_ns > patience) break;
   }
-  if (fast_ == op) fast_.reset();
-  if (!callbacks_.empty()) RunCallbacks(lock);
+  if (fast_ == op.get()) fast_ = nullptr;
+}
+
+bool Job::Impl::WaitAgain(const OpPtr& op) {
+  Lock lock = TakeLock();
+  if (fast_ == op.get()) WaitFast(lock, op, /*patient=*/true);
+  return op->done.load(std::memory_order_relaxed);
 }
 
 }  // namespace ftar::runtime

@@ -76,6 +76,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   GroupInfo group_info(GroupKey key, Epoch epoch);
   Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
   Status Wait(const OpPtr& op, int64_t timeout_ns);
+  bool StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers);
+  bool WaitAgain(const OpPtr& op);
   Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
   Status StepBegin(const StepRequest& request, StepResult* result);
   Status StepEnd(int64_t step, StepResult* result);
@@ -87,6 +89,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_streams.cc
   Expected<device::Gpu*> Gpu(int32_t device);
   device::Gpu* GpuIfAny();
+  bool MayUseGpu() const {
+    return gpu_.load(std::memory_order_relaxed) != nullptr ||
+           process_uses_gpu_.load(std::memory_order_relaxed);
+  }
   Expected<void*> MemAllocDevice(size_t bytes, int32_t device);
   UserMemory& memory() { return memory_; }
 
@@ -95,6 +101,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void SendToCoordinator(const wire::Message& message) override;
   void OnStarted(const engine::Started& started) override;
   void OnDelivered(GroupKey group, collective::Outcome&& outcome) override;
+  void OnDeliveredFast(const collective::Outcome& outcome) override;
   void OnStep(const engine::StepBegun& step) override;
   void OnNotice(const engine::Notice& notice) override;
   void OnViewChanged() override;
@@ -176,7 +183,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_fast.cc
   void LookUp(TimeNs now);
   bool StartFast(TimeNs now, const OpPtr& op);
-  bool LookFast(const OpPtr& op, TimeNs now);
+  bool LookFast(const Op& op, TimeNs now);
   void WaitFast(Lock& lock, const OpPtr& op, bool patient);
 
   // job_ops.cc
@@ -189,6 +196,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void NumberOps(GroupState& state, Seq end);
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
   void FinishOp(const OpPtr& op, collective::Outcome&& outcome);
+  void EndOp(const OpPtr& op);
+  void SumUpStep();  // step.cc
   void FinishAll(const Status& status);
   Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
 
@@ -246,7 +255,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
   int user_wake_fd_ = -1, progress_wake_fd_ = -1;
   std::map<GroupKey, GroupState> groups_;
   std::vector<OpPtr> starting_;  // between StartOp and Started
-  OpPtr fast_;                   // the last one on the fast path; is it still? driver_->in_fast()
+  // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an operation
+  // that is held; followed only in between, when it is in groups_.
+  const Op* fast_ = nullptr;
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;
   bool running_callbacks_ = false;
@@ -273,9 +284,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops
   double step_weight_ = 1;
   StepResult current_step_;
-  std::deque<OpPtr> step_ops_;
+  StepResult step_sum_;         // of those of its operations that ended well and are not in
+  std::deque<OpPtr> step_ops_;  // these
 
-  uint64_t ops_delivered_ = 0, view_changes_ = 0, pumps_ = 0, sleeps_ = 0;
+  uint64_t ops_again_ = 0, ops_delivered_ = 0, view_changes_ = 0, pumps_ = 0, sleeps_ = 0;
 
   EventQueue events_;
   BoundedQueue<JobEvent> recent_events_{256};  // the flight recorder; fetching does not empty it

@@ -273,18 +273,23 @@ void Job::Impl::OnDelivered(GroupKey group, collective::Outcome&& outcome) {
 
 void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
   if (op->done.load(std::memory_order_relaxed)) return;
+  op->outcome = std::move(outcome);
+  EndOp(op);
+}
+
+// With the outcome that it has.
+void Job::Impl::EndOp(const OpPtr& op) {
+  collective::Outcome& outcome = op->outcome;
   outcome.tag = op->request.spec.tag;
   outcome.start_ns = op->start_ns;
-  Status verdict =
-      outcome.status == Code::kOk ? Status::Ok() : Status(outcome.status, outcome.text);
+  op->status = outcome.status == Code::kOk ? Status::Ok() : Status(outcome.status, outcome.text);
   if (op->request.on_done) {
     callbacks_.push_back([op] { op->request.on_done(op->outcome); });
   }
-  op->outcome = std::move(outcome);
-  op->status = std::move(verdict);
   if (op->gate != nullptr) OpenGate(op);
   op->done.store(true, std::memory_order_release);
   delivered_ = true;
+  if (!step_ops_.empty()) SumUpStep();
 }
 
 void Job::Impl::FinishAll(const Status& status) {
@@ -342,7 +347,10 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
       timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
   Lock lock = TakeLock();
   Status early;
-  if (op == fast_) WaitFast(lock, op, timeout_ns != 0);
+  if (fast_ == op.get()) {
+    WaitFast(lock, op, timeout_ns != 0);
+    if (!callbacks_.empty()) RunCallbacks(lock);
+  }
   const Predicate done = [&] {
     return op->done.load(std::memory_order_relaxed) || !ended_.ok() || destroyed_;
   };

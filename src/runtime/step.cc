@@ -51,8 +51,29 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   step_weight_ = std::isnan(request.weight) ? 1 : request.weight;
   current_step_ = {answer.step, answer.epoch,  answer.participants, answer.joined,
                    answer.left, answer.source, answer.weight_sum};
+  step_sum_ = current_step_;
   *result = current_step_;
   return Status::Ok();
+}
+
+namespace {
+
+void AddTo(StepResult* sum, const collective::Outcome& outcome) {
+  sum->participants = std::min(sum->participants, outcome.participants);
+  sum->weight_sum = std::min(sum->weight_sum, outcome.weight_sum);
+  sum->epoch = std::max(sum->epoch, outcome.epoch);
+}
+
+}  // namespace
+
+// What ended well is not kept until the step's end: its memory is used again.
+void Job::Impl::SumUpStep() {
+  while (!step_ops_.empty()) {
+    const Op& op = *step_ops_.front();
+    if (!op.done.load(std::memory_order_relaxed) || !op.status.ok()) return;
+    AddTo(&step_sum_, op.outcome);
+    step_ops_.pop_front();
+  }
 }
 
 // Waits for the step's operations and sums up who was in them all.
@@ -81,15 +102,12 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
     }
   }
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  *result = current_step_;
+  *result = step_sum_;
   Status worst;
   for (const OpPtr& op : ops) {
     if (!op->done.load(std::memory_order_acquire)) return CheckUsable();
     if (!op->status.ok() && worst.ok()) worst = op->status;
-    if (!op->status.ok()) continue;
-    result->participants = std::min(result->participants, op->outcome.participants);
-    result->weight_sum = std::min(result->weight_sum, op->outcome.weight_sum);
-    result->epoch = std::max(result->epoch, op->outcome.epoch);
+    if (op->status.ok()) AddTo(result, op->outcome);
   }
   step_ops_.clear();
   return worst;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -13,7 +14,15 @@ namespace ftar::transport {
 
 namespace {
 constexpr uint64_t kTaken = uint64_t{1} << 32;
-}
+
+// Where FullFence, being a locked instruction, orders all that is stored before it, a tag's own store
+// needs no more.
+#if defined(__x86_64__)
+constexpr std::memory_order kTagOrder = std::memory_order_release;
+#else
+constexpr std::memory_order kTagOrder = std::memory_order_seq_cst;
+#endif
+}  // namespace
 
 Expected<std::shared_ptr<LaneMemory>> LaneMemory::Create(MemberId self) {
   auto sealed = CreateSealedMemory("ftar-lane", kBytes, Pages::kOnTouch);
@@ -24,6 +33,7 @@ Expected<std::shared_ptr<LaneMemory>> LaneMemory::Create(MemberId self) {
   lane->own_ = new (sealed->memory->data()) Header;
   lane->own_fd_ = std::move(sealed->fd);
   lane->segments_[0].memory = std::move(sealed->memory);
+  lane->segments_[0].header = lane->own_;
   return lane;
 }
 
@@ -31,14 +41,14 @@ Status LaneMemory::Map(MemberId peer, const UniqueFd& fd) {
   if (SegmentOf(peer) >= 0) return {};  // a link that was made anew: it has one segment for all
   auto memory = MapSealedMemory(fd, kBytes, kBytes);
   if (!memory.ok()) return memory.status();
-  if (reinterpret_cast<const Header*>((*memory)->data())->magic != kMagic)
-    return {Code::kPeer, "the peer's lane has an unknown layout"};
+  const auto* const header = reinterpret_cast<const Header*>((*memory)->data());
+  if (header->magic != kMagic) return {Code::kPeer, "the peer's lane has an unknown layout"};
   const auto free = std::find_if(segments_.begin(), segments_.end(),
                                  [](const Segment& segment) { return segment.memory == nullptr; });
   if (free == segments_.end()) {
-    segments_.push_back({peer, std::move(*memory)});
+    segments_.push_back({peer, std::move(*memory), header});
   } else {
-    *free = {peer, std::move(*memory)};
+    *free = {peer, std::move(*memory), header};
   }
   return {};
 }
@@ -55,16 +65,20 @@ int LaneMemory::SegmentOf(MemberId member) const {
   return -1;
 }
 
-int LaneMemory::PlaceOf(const Header& header, GroupKey group) {
-  for (size_t i = 0; i < kGroupsMax; ++i) {
-    if (header.groups[i].load(std::memory_order_acquire) == (kTaken | group))
-      return static_cast<int>(i);
-  }
-  return -1;
+// -1: it has none there, or nothing is mapped.
+int LaneMemory::PlaceOf(int segment, GroupKey group) const {
+  const Header* const header = At(segment);
+  if (header == nullptr) return -1;
+  size_t& last = segments_[static_cast<size_t>(segment)].place;
+  const auto is_in = [&](size_t place) {
+    return header->groups[place].load(std::memory_order_acquire) == (kTaken | group);
+  };
+  for (size_t i = 0; i < kGroupsMax && !is_in(last); ++i) last = i;
+  return is_in(last) ? static_cast<int>(last) : -1;
 }
 
 bool LaneMemory::MakeRoom(GroupKey group) {
-  if (PlaceOf(*own_, group) >= 0) return true;
+  if (PlaceOf(0, group) >= 0) return true;
   for (auto& place : own_->groups) {
     if (place.load(std::memory_order_relaxed) != 0) continue;
     place.store(kTaken | group, std::memory_order_release);
@@ -75,7 +89,7 @@ bool LaneMemory::MakeRoom(GroupKey group) {
 
 // Whoever is short of memory finds out here, and not when a page is touched.
 bool LaneMemory::MakeArea(GroupKey group) {
-  const int place = PlaceOf(*own_, group);
+  const int place = PlaceOf(0, group);
   if (place < 0) return false;
   bool& area = areas_[static_cast<size_t>(place)];
   area = area || ::fallocate(own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
@@ -101,7 +115,7 @@ void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
 }
 
 void LaneMemory::Begin(GroupKey group, const wire::LaneLine& line, bool streamed) {
-  const int place = PlaceOf(*own_, group);
+  const int place = PlaceOf(0, group);
   if (place < 0) return;
   Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
   // It takes long until the next tag: whoever finds the last one again behind what it has read has
@@ -115,7 +129,7 @@ void LaneMemory::Begin(GroupKey group, const wire::LaneLine& line, bool streamed
 // `at`: in the area; `end`: of the piece, in the input.
 void LaneMemory::Append(GroupKey group, Seq seq, uint64_t at, std::span<const std::byte> piece,
                         uint64_t end) {
-  const int place = PlaceOf(*own_, group);
+  const int place = PlaceOf(0, group);
   if (place < 0 || at + piece.size() > wire::kLaneAreaBytes) return;
   std::atomic<uint64_t>& begun = own_->begun[place][seq % wire::kLaneSlots].word;
   const uint64_t streamed = begun.load(std::memory_order_relaxed) & kStreamed;
@@ -126,25 +140,25 @@ void LaneMemory::Append(GroupKey group, Seq seq, uint64_t at, std::span<const st
 
 void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
                          std::span<const std::byte> input) {
-  const int place = PlaceOf(*own_, group);
+  const int place = PlaceOf(0, group);
   if (place < 0 || input.size() > wire::kLaneInputMax) return;
   Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
-  if (!input.empty()) {
-    std::byte* const to = input.size() <= kInlineMax
-                              ? out.input
-                              : reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq);
-    Copy(to, input.data(), input.size(), CopyMode::kHandOver);
+  if (input.size() > kInlineMax) {
+    Copy(reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq), input.data(),
+         input.size(), CopyMode::kHandOver);
+  } else if (!input.empty()) {
+    std::memcpy(out.input, input.data(), input.size());
   }
   Fill(out, line);
-  out.tag.store(line.seq + 1, std::memory_order_seq_cst);
+  out.tag.store(line.seq + 1, kTagOrder);
 }
 
+void LaneMemory::FullFence() const { fence_.fetch_add(1, std::memory_order_seq_cst); }
+
 bool LaneMemory::Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
-  if (segments_[static_cast<size_t>(segment)].memory == nullptr) return false;
-  const Header& header = *At(segment);
-  const int place = PlaceOf(header, group);
+  const int place = PlaceOf(segment, group);
   if (place < 0) return false;
-  const Line& in = header.lines[place][seq % wire::kLaneSlots];
+  const Line& in = At(segment)->lines[place][seq % wire::kLaneSlots];
   if (in.tag.load(std::memory_order_seq_cst) != seq + 1) return false;
   Read(in, seq, line);
   return in.tag.load(std::memory_order_relaxed) == seq + 1;
@@ -152,22 +166,17 @@ bool LaneMemory::Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line
 
 // 0: it is none of this operation's.
 uint64_t LaneMemory::BegunWord(int segment, GroupKey group, Seq seq) const {
-  if (segments_[static_cast<size_t>(segment)].memory == nullptr) return 0;
-  const Header& header = *At(segment);
-  const int place = PlaceOf(header, group);
+  const int place = PlaceOf(segment, group);
   if (place < 0) return 0;
   const uint64_t word =
-      header.begun[place][seq % wire::kLaneSlots].word.load(std::memory_order_acquire);
+      At(segment)->begun[place][seq % wire::kLaneSlots].word.load(std::memory_order_acquire);
   return word >> kBegunBits == seq + 1 ? word : 0;
 }
 
 uint64_t LaneMemory::LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
   const uint64_t word = BegunWord(segment, group, seq);
   if (word == 0) return 0;
-  const Header& header = *At(segment);
-  const int place = PlaceOf(header, group);
-  if (place < 0) return 0;
-  Read(header.lines[place][seq % wire::kLaneSlots], seq, line);
+  Read(At(segment)->lines[PlaceOf(segment, group)][seq % wire::kLaneSlots], seq, line);
   return std::min(word & (kStreamed - 1), wire::kLaneLongMax);
 }
 
@@ -177,41 +186,35 @@ bool LaneMemory::Streamed(int segment, GroupKey group, Seq seq) const {
 
 const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq, uint64_t offset,
                                    uint64_t bytes) const {
-  if (segment < 0 || static_cast<size_t>(segment) >= segments_.size() ||
-      segments_[static_cast<size_t>(segment)].memory == nullptr || bytes > wire::kLaneInputMax ||
-      offset > wire::kLaneInputMax - bytes)
-    return nullptr;
-  const Header& header = *At(segment);
-  const int place = PlaceOf(header, group);
+  if (bytes > wire::kLaneInputMax || offset > wire::kLaneInputMax - bytes) return nullptr;
+  const int place = PlaceOf(segment, group);
   if (place < 0) return nullptr;
+  const Header* const header = At(segment);
   // A first piece that is not the whole is longer.
   if (offset + bytes <= kInlineMax)
-    return header.lines[place][seq % wire::kLaneSlots].input + offset;
-  return reinterpret_cast<const std::byte*>(&header) + InputOffset(place, seq) + offset;
+    return header->lines[place][seq % wire::kLaneSlots].input + offset;
+  return reinterpret_cast<const std::byte*>(header) + InputOffset(place, seq) + offset;
 }
 
 const std::byte* LaneMemory::LongInput(int segment, GroupKey group, uint64_t offset,
                                        uint64_t bytes) const {
-  if (segment < 0 || static_cast<size_t>(segment) >= segments_.size() ||
-      segments_[static_cast<size_t>(segment)].memory == nullptr || bytes > wire::kLaneAreaBytes ||
-      offset > wire::kLaneAreaBytes - bytes)
-    return nullptr;
-  const Header& header = *At(segment);
-  const int place = PlaceOf(header, group);
+  if (bytes > wire::kLaneAreaBytes || offset > wire::kLaneAreaBytes - bytes) return nullptr;
+  const int place = PlaceOf(segment, group);
   if (place < 0) return nullptr;
-  return reinterpret_cast<const std::byte*>(&header) + AreaOffset(place) + offset;
+  return reinterpret_cast<const std::byte*>(At(segment)) + AreaOffset(place) + offset;
 }
 
 void LaneMemory::RaiseFrozen(Epoch epoch) {
   const uint64_t raised = std::max(own_->frozen.load(std::memory_order_relaxed), epoch);
   own_->frozen.store(raised, std::memory_order_seq_cst);
+  FullFence();
 }
 
 bool LaneMemory::FlagUp(std::span<const int> segments, Epoch era) const {
-  fence_.fetch_add(1, std::memory_order_seq_cst);  // the inputs were read before
+  FullFence();  // the inputs were read before
   return std::any_of(segments.begin(), segments.end(), [&](int segment) {
-    return segments_[static_cast<size_t>(segment)].memory == nullptr ||
-           At(segment)->frozen.load(std::memory_order_seq_cst) > era;
+    const Header* const header = At(segment);
+    return header == nullptr || header->frozen.load(std::memory_order_seq_cst) > era;
   });
 }
 

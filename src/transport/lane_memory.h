@@ -3,13 +3,15 @@
 //
 // Every word has one writer, the segment's owner (rule F1). A line and its input are written before
 // the line's tag, so whoever sees the tag sees them; up to 80 bytes of input lie in the line
-// itself, a pair of cache lines in all. A long input has a place of its own and is written piece by piece:
-// a word there says of which operation, and how much of it is there, so that others can begin to
-// read it; its line's tag comes when it is whole. Who freezes raises its flag and reads tags
-// afterwards; who delivers has read tags and inputs and reads flags afterwards. All four are
-// sequentially consistent, so one of the two sees the other's (protocol.md 10). No standalone
-// fences: ThreadSanitizer does not know them. A peer's words are bounded before they are used; its
-// inputs are data like any other.
+// itself, a pair of cache lines in all. A long input has a place of its own and is written piece by
+// piece: a word there says of which operation, and how much of it is there, so that others can
+// begin to read it; its line's tag comes when it is whole. Who freezes raises its flag, passes a
+// full fence and reads tags; who delivers has stored its own tag, has read all tags and inputs,
+// passes a full fence and reads flags. So one of the two sees the other's (protocol.md 10). The
+// store of a tag is no fence: to wait until the line is this core's costs as much as the rest of an
+// operation, and the others' lines can be read meanwhile. No standalone fences: ThreadSanitizer
+// does not know them. A peer's words are bounded before they are used; its inputs are data like any
+// other.
 //
 // One thread at a time (the job's lock). Mappings outlive their writers; Drop ends one.
 #ifndef FTAR_TRANSPORT_LANE_MEMORY_H_
@@ -48,8 +50,10 @@ class LaneMemory {
   bool MakeRoom(GroupKey group);
   // And an area for its long inputs. MakeRoom comes first.
   bool MakeArea(GroupKey group);
-  // MakeRoom comes first.
+  // MakeRoom comes first. Whoever goes on to look whether somebody sleeps passes a full fence.
   void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
+  // What was stored here before is seen by all before anything is read here afterwards.
+  void FullFence() const;
   // A long input, piece by piece from its beginning on; MakeArea comes first. Publish without an
   // input ends it. `streamed`: past this core's caches (CopyMode::kHandOver), or not.
   void Begin(GroupKey group, const wire::LaneLine& line, bool streamed);
@@ -98,16 +102,21 @@ class LaneMemory {
       kInputsOffset + kGroupsMax * wire::kLaneSlots * wire::kLaneInputMax;
   static constexpr size_t kBytes = kAreasOffset + kGroupsMax * wire::kLaneAreaBytes;
 
-  struct Segment {
+  struct alignas(64) Segment {  // a power of two: it is looked up for every line
     MemberId owner;
     std::shared_ptr<const MappedMemory> memory;  // null: free
+    const Header* header = nullptr;              // in `memory`
+    // Where the group that was asked for last has its place: places are never given back.
+    mutable size_t place = 0;
   };
 
   explicit LaneMemory(MemberId self) { segments_.push_back({self, nullptr}); }
+  // Null if nothing is mapped there.
   const Header* At(int segment) const {
-    return reinterpret_cast<const Header*>(segments_[static_cast<size_t>(segment)].memory->data());
+    const auto at = static_cast<size_t>(segment);
+    return at < segments_.size() ? segments_[at].header : nullptr;
   }
-  static int PlaceOf(const Header& header, GroupKey group);
+  int PlaceOf(int segment, GroupKey group) const;
   static void Fill(Line& out, const wire::LaneLine& line);
   uint64_t BegunWord(int segment, GroupKey group, Seq seq) const;
   static void Read(const Line& in, Seq seq, wire::LaneLine* line);

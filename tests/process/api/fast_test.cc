@@ -131,6 +131,67 @@ TEST_F(Fast, WeightsOperatorsAndBarriers) {
   });
 }
 
+// What is called again as it was (api/again.h): other buffers, other bits, other places.
+TEST_F(Fast, TheSameCallAgainAndAgain) {
+  for (int round = 0; round < 50 && members_[0].Counter("again") == 0; ++round) {
+    BothRun([round](Member& member) {
+      std::array<std::array<float, 24>, 8> places;
+      ftarOpDesc desc = FTAR_OP_DESC_INIT;
+      desc.count = 11;
+      uint64_t seq = 0;
+      for (int i = 0; i < 2000; ++i) {
+        auto& place = places[static_cast<size_t>(i) % places.size()];
+        const auto value = static_cast<float>(i % 100 + member.number + round);
+        for (size_t k = 0; k < 11; ++k) place[k] = value + static_cast<float>(k);
+        desc.send = place.data();
+        desc.recv = i % 3 == 0 ? place.data() : place.data() + 12;
+        ftarOp_t op = nullptr;
+        ftarOutcome outcome = FTAR_OUTCOME_INIT;
+        ASSERT_EQ(ftarOpStart(member.group, &desc, &op), FTAR_OK) << LastError().text;
+        ASSERT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_OK) << LastError().text;
+        ftarOpRelease(op);
+        const auto* sum = static_cast<const float*>(desc.recv);
+        for (size_t k = 0; k < 11; ++k)
+          ASSERT_EQ(sum[k], static_cast<float>(2 * (i % 100 + round + static_cast<int>(k)) + 1));
+        if (i > 0) {
+          ASSERT_EQ(outcome.seq, seq + 1);
+        }
+        seq = outcome.seq;
+        ASSERT_EQ(outcome.participants, 2);
+        ASSERT_EQ(outcome.weight_sum, 2);
+        ASSERT_GE(outcome.delivered_ns, outcome.start_ns);
+        ftarOutcome later = FTAR_OUTCOME_INIT;
+        ASSERT_EQ(ftarGroupOutcome(member.group, seq, &later), FTAR_OK);
+        ASSERT_EQ(later.delivered_ns, outcome.delivered_ns);
+      }
+    });
+  }
+  EXPECT_GT(members_[0].Counter("again") + members_[1].Counter("again"), 0u);
+}
+
+// Several threads of a process with the same call in the same group: each gets its own result.
+TEST_F(Fast, TheSameCallByTwoThreads) {
+  BothRun([](Member& member) {
+    std::array<std::thread, 2> threads;
+    for (std::thread& thread : threads) {
+      thread = std::thread([&member] {
+        std::array<float, 4> send, recv;
+        ftarOpDesc desc = FTAR_OP_DESC_INIT;
+        desc.send = send.data();
+        desc.recv = recv.data();
+        desc.count = send.size();
+        for (int i = 0; i < 1000; ++i) {
+          send.fill(static_cast<float>(member.number + 1));
+          recv.fill(-1);
+          ASSERT_EQ(member.Call(desc), FTAR_OK) << LastError().text;
+          for (const float sum : recv) ASSERT_EQ(sum, 3);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
 TEST_F(Fast, ADisagreementIsAMismatchForBothAndTheNextOneGoes) {
   BothRun([](Member& member) {
     for (int i = 0; i < 60; ++i) {

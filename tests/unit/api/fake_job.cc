@@ -115,6 +115,18 @@ Status Job::Start(const GroupPtr&, std::span<const OpPtr> ops) {
   }
   return Status::Ok();
 }
+bool Job::StartAgain(const GroupPtr&, const OpPtr& op, const OpBuffers& buffers) {
+  if (World().throw_bad_alloc) throw std::bad_alloc();
+  if (!World().again) return false;
+  op->done = false;
+  World().again_with.push_back(buffers);
+  return true;
+}
+bool Job::WaitAgain(const OpPtr& op) {
+  op->done = op->done || World().again;
+  return World().again;
+}
+bool Job::MayUseGpu() const { return World().uses_gpu; }
 OpPtr NewOp() { return std::make_shared<Op>(); }
 OpRequest& RequestOf(const OpPtr& op) { return op->request; }
 

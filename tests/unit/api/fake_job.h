@@ -19,11 +19,14 @@ struct FakeWorld {
   std::shared_ptr<wire::View> view = std::make_shared<wire::View>();
   int32_t members = 2, rank = 0;
   bool ops_done = true;                               // false: operations stay in progress
-  bool throw_bad_alloc = false, throw_other = false;  // by Job::Start
+  bool throw_bad_alloc = false, throw_other = false;  // by Job::Start and StartAgain
+  bool again = false;                                 // StartAgain and WaitAgain take what they can
+  bool uses_gpu = false;
 
   // What calls asked.
   JobOptions options;
   std::vector<OpRequest> requests;
+  std::vector<OpBuffers> again_with;
   StepRequest step;
   int destroyed = 0;
   Code reported = Code::kOk;

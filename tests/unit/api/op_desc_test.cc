@@ -261,7 +261,7 @@ TEST(OpDesc, RegisteredMemoryMustHoldTheBuffer) {
   EXPECT_TRUE(Translate(desc).ok());
   desc.count = 17;
   EXPECT_EQ(Translate(desc).argument(), "desc.send_mem");
-  EXPECT_NE(RemoveHandle(mem), nullptr);
+  EXPECT_FALSE(RemoveHandle(mem) == nullptr);
   EXPECT_EQ(Translate(desc).code(), Code::kHandle);
 }
 
