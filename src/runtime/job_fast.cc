@@ -42,9 +42,8 @@ void Job::Impl::LookUp(TimeNs now) {
 }
 
 bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
-  // Whoever sleeps or drives would have to be told.
-  if (wheel_ != Wheel::kNobody || sleepers_ > 0 || waiters_ > 0 ||
-      now - last_user_drive_ns_ > kUnseenNs)
+  // Whoever has the wheel would have to be told. Who still sleeps without it has been woken.
+  if (wheel_ != Wheel::kNobody || waiters_ > 0 || now - last_user_drive_ns_ > kUnseenNs)
     return false;
   // What others read where it lies is not copied for them, if it is much.
   if (op->send_bytes > kCopiedBytesMax &&
