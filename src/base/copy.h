@@ -20,7 +20,7 @@ enum class CopyMode {
 // Streaming begins here; a smaller copy leaves most of the caches alone anyway.
 inline constexpr size_t kStreamMinBytes = size_t{256} << 10;
 // And what is handed over, where cores that do share a cache lose nothing by it.
-inline constexpr size_t kHandOverMinBytes = size_t{8} << 10;
+inline constexpr size_t kHandOverMinBytes = size_t{4} << 10;
 
 // Copies `bytes` from `src` to `dst`, which may be equal but not overlap otherwise. Streamed stores
 // are visible to other threads in program order once the call has returned, as others are.
