@@ -16,6 +16,9 @@
 namespace ftar::collective {
 namespace {
 
+// Of all members together.
+constexpr uint64_t kCrowdedInputsMax = 512 * 1024;
+
 // What the plan, the signature and the place in the lane depend on.
 bool Alike(const OpSpec& a, const OpSpec& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.redop == b.redop && a.count == b.count &&
@@ -56,7 +59,8 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
 
 // Where its input would lie. Every member reads every input, and the result is the sum in member
 // order: where another plan is chosen, that of direct for what is long, between two, who move the
-// same bytes either way.
+// same bytes either way, and between more, who move more bytes, as long as these take less time
+// than the changes of who runs that frames take where members outnumber cores.
 LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   const bool fits = spec.kind == plan::Kind::kBarrier || spec.kind == plan::Kind::kAllReduce;
   if (!fits || spec.on_device) return LaneRoom::kNone;
@@ -64,8 +68,11 @@ LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   const uint64_t bytes = spec.count * spec.element_bytes;
   *plan = ChoosePlan(spec, fast_.view, members);
   const LaneRoom room = config_.lane->RoomFor(config_.key, bytes);
-  const bool two = room == LaneRoom::kLong && members == 2 && *plan == plan::PlanKind::kDirect;
-  return *plan == plan::PlanKind::kOneShot || two ? room : LaneRoom::kNone;
+  const bool crowded =
+      members * bytes <= kCrowdedInputsMax && SurroundingsIn(fast_.view).crowded;
+  const bool as_direct = room == LaneRoom::kLong && *plan == plan::PlanKind::kDirect &&
+                         (members == 2 || crowded);
+  return *plan == plan::PlanKind::kOneShot || as_direct ? room : LaneRoom::kNone;
 }
 
 // One call after the other is like the last one.

@@ -171,7 +171,7 @@ const collective::Outcome* Engine::Impl::EndFast(TimeNs now) {
 
 void Engine::Impl::StopFast() {
   if (fast_) std::exchange(fast_, nullptr)->StopFast(now_);
-  if (!FTAR_MUTANT(kRepeatsOutliveNews)) ++news_;
+  if (!FTAR_MUTANT(kFastOutlivesNews)) ++news_;
 }
 
 Ready Engine::Impl::TakeReady(Ready used) {

@@ -42,8 +42,9 @@ class DriverHost {
   virtual void SendToCoordinator(const wire::Message& message) = 0;
   virtual void OnStarted(const engine::Started& started) = 0;
   virtual void OnDelivered(GroupKey group, collective::Outcome&& outcome) = 0;
-  // Of the operation that StartFast took last.
-  virtual void OnDeliveredFast(const collective::Outcome& outcome) = 0;
+  // The same in two parts, of the operation that StartFast took last.
+  virtual void NoteFast(const collective::Outcome& outcome) = 0;
+  virtual void OnDeliveredFast() = 0;
   virtual void OnStep(const engine::StepBegun& step) = 0;
   virtual void OnNotice(const engine::Notice& notice) = 0;
   virtual void OnViewChanged() = 0;

@@ -145,10 +145,11 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
     const collective::Outcome* const ended = engine_->EndFast(now);
     stepped_ = ended == nullptr;
     if (stepped_) return;
+    host_->NoteFast(*ended);  // before anything is written: there may be no memory
     if (op.request.spec.in_place && op.recv_bytes > 0)
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
     ++counters_.fast;
-    host_->OnDeliveredFast(*ended);
+    host_->OnDeliveredFast();
     Strike(FaultStage::kBetween, op.seq, -1);
   });
 }

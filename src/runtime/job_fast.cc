@@ -113,14 +113,17 @@ bool Job::Impl::LookFast(const Op& op, TimeNs now) {
 }
 
 // Nothing else of its group is under way.
-void Job::Impl::OnDeliveredFast(const collective::Outcome& outcome) {
+void Job::Impl::NoteFast(const collective::Outcome& outcome) {
+  GroupState& state = groups_[fast_->group];
+  state.ops.front()->outcome = outcome;
+  state.history.Add(outcome);
+}
+
+void Job::Impl::OnDeliveredFast() {
   GroupState& state = groups_[fast_->group];
   ++ops_delivered_;
-  state.history.Add(outcome);
-  const OpPtr op = std::move(state.ops.front());
+  EndOp(state.ops.front());
   state.ops.pop_front();
-  op->outcome = outcome;
-  EndOp(op);
 }
 
 // Without patience it looks once.

@@ -101,7 +101,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void SendToCoordinator(const wire::Message& message) override;
   void OnStarted(const engine::Started& started) override;
   void OnDelivered(GroupKey group, collective::Outcome&& outcome) override;
-  void OnDeliveredFast(const collective::Outcome& outcome) override;
+  void NoteFast(const collective::Outcome& outcome) override;
+  void OnDeliveredFast() override;
   void OnStep(const engine::StepBegun& step) override;
   void OnNotice(const engine::Notice& notice) override;
   void OnViewChanged() override;
