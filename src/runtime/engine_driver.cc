@@ -102,11 +102,7 @@ void EngineDriver::Run(TimeNs now) {
     ExecuteTodos(now, ready_);
     if (hook_.armed()) StrikeAtStability();
   }
-  if (std::exchange(sent_, false)) {
-    Guard([&] {
-      for (const auto& device : devices_) device->Flush(now);
-    });
-  }
+  if (!gathering_) WriteSent(now);
   if (broken_) {
     RestoreInputs();
     next_deadline_ = now + kRetryNs;
@@ -116,6 +112,13 @@ void EngineDriver::Run(TimeNs now) {
     last_trim_ns_ = now;
     pool_.Trim(now, 2 * kSecond);
   }
+}
+
+void EngineDriver::WriteSent(TimeNs now) {
+  if (!std::exchange(sent_, false)) return;
+  Guard([&] {
+    for (const auto& device : devices_) device->Flush(now);
+  });
 }
 
 // Kept: to a member of the view before that stays in this one.

@@ -97,6 +97,22 @@ class EngineDriver final : public transport::Placer {
   bool Poll(TimeNs now);
   // Carries out all that the engine wants, until it wants nothing more.
   void Run(TimeNs now);
+  // While it lives, Run leaves what is sent with the links; they write it when it goes. For several
+  // small things, which one system call takes as well as one of them.
+  class Gathering {
+   public:
+    Gathering(EngineDriver* driver, TimeNs now) : driver_(driver), now_(now) {
+      driver_->gathering_ = true;
+    }
+    ~Gathering() { Write(), driver_->gathering_ = false; }
+    Gathering(const Gathering&) = delete;
+    Gathering& operator=(const Gathering&) = delete;
+    void Write() { driver_->WriteSent(now_); }
+
+   private:
+    EngineDriver* const driver_;
+    const TimeNs now_;
+  };
   // There was no memory for what had to be done, so that nothing here can be relied on any more. It
   // does nothing more by itself; the host gives up: Abandon, ForgetAll, perhaps again when there is
   // memory.
@@ -201,6 +217,7 @@ class EngineDriver final : public transport::Placer {
     }
   }
 
+  void WriteSent(TimeNs now);
   void Step(TimeNs now, const engine::Event& event) {
     stepped_ = true;
     engine_->Step(now, event);
@@ -359,6 +376,7 @@ class EngineDriver final : public transport::Placer {
   bool armed_ = false;
   bool stepped_ = true;  // since the engine was last asked what it wants
   bool sent_ = false;    // since the devices were last told to write
+  bool gathering_ = false;
   Counters counters_;
 };
 

@@ -189,6 +189,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_ops.cc
   void Launch(TimeNs now, const OpPtr& op);
+  void LaunchAll(TimeNs now, std::span<const OpPtr> ops);
   Status CheckStart(const GroupPtr& group) const;
   Status Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op);
   Status CheckUsable() const;  // forked, destroyed, out

@@ -9,6 +9,8 @@ namespace ftar::runtime {
 namespace {
 
 constexpr size_t kViewsMax = 64;
+constexpr uint64_t kGatheredBytesMax = 16 * 1024;
+constexpr size_t kGatheredOpsMax = 8;
 
 struct Range {
   uintptr_t begin = 0, end = 0;
@@ -183,6 +185,18 @@ void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
   Settle(now);
 }
 
+// What is small goes out together; of what is not, a system call each is the least.
+void Job::Impl::LaunchAll(TimeNs now, std::span<const OpPtr> ops) {
+  EngineDriver::Gathering gathering(driver_.get(), now);
+  size_t waiting = 0;
+  for (const OpPtr& op : ops) {
+    Launch(now, op);
+    if (op->send_bytes <= kGatheredBytesMax && ++waiting < kGatheredOpsMax) continue;
+    gathering.Write();
+    waiting = 0;
+  }
+}
+
 Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
@@ -201,7 +215,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
       if (!callbacks_.empty()) RunCallbacks(lock);
       return Status::Ok();
     }
-    for (const OpPtr& op : ops) Launch(now, op);
+    LaunchAll(now, ops);
   }
   WakeIfNeeded();
   RunCallbacks(lock);

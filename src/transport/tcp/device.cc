@@ -19,8 +19,9 @@ constexpr uint64_t kListenerKey = 0;
 constexpr uint64_t kWatchKey = 1;
 constexpr int kEventsMax = 64;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
-// Payload that a stream brings at once while operations are small.
-constexpr size_t kHotBytesMax = 16 * 1024;
+// Payload that a stream brings at once while operations are small. Of larger ones a read that comes
+// too early takes a little, and keeps the kernel from adding more meanwhile: there asking pays.
+constexpr size_t kHotBytesMax = 20 * 1024;
 constexpr int kReadsWithoutAsking = 8;
 // Who has no links only waits for some.
 constexpr TimeNs kAskNs = 20 * kMicrosecond;

