@@ -162,7 +162,7 @@ plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view,
   const Surroundings& around = SurroundingsIn(view);
   return plan::Choose(spec.kind, forced, spec.count * spec.element_bytes, static_cast<int>(members),
                       config_.deterministic, config_.oneshot_max_bytes,
-                      around.crowded && !around.lane);
+                      around.crowded && !around.lane, around.wired);
 }
 
 // An exchange of everybody's word with everybody's grows with the square of the members. Through

@@ -14,7 +14,8 @@ struct Surroundings {
   // Somewhere more members than cores: a message costs its receiver a change of who runs, and
   // rounds that run side by side elsewhere run one after the other.
   bool crowded = false;
-  bool lane = false;  // the whole column has lanes, on one host
+  bool lane = false;   // the whole column has lanes, on one host
+  bool wired = false;  // somebody of the column shares no memory with the others
   MemberId hub;  // of the column: who tells all that all are complete, where not everybody does
 };
 

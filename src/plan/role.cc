@@ -11,6 +11,8 @@ namespace {
 // twice the input. Two members send the same either way, and save a round.
 constexpr uint64_t kOneShotBytesMin = 4 * 1024, kOneShotSentMax = 64 * 1024,
                    kOneShotFits = 16 * 1024;
+// Between two of them the copies that a wire makes are as many either way.
+constexpr uint64_t kOneShotWiredTwo = 256 * 1024;
 constexpr int kDirectMembersMax = 64;
 
 void AllBut(int members, int me, std::vector<int>* out) {
@@ -77,7 +79,7 @@ const char* PlanName(PlanKind plan) {
 }
 
 PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic,
-                std::optional<uint64_t> oneshot_max_bytes, bool few_messages) {
+                std::optional<uint64_t> oneshot_max_bytes, bool few_messages, bool wired) {
   // Through one owner they are 2 (n - 1) of all together, instead of n (n - 1).
   const bool through_owner = few_messages && members > 2 && !oneshot_max_bytes;
   if (kind == Kind::kBarrier) return through_owner ? PlanKind::kDirect : PlanKind::kOneShot;
@@ -88,7 +90,8 @@ PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool de
   // Inside a host what fits into the lane costs each member one pass; more is sent for that
   // elsewhere.
   const uint64_t fits = std::min(kOneShotFits, 2 * kOneShotSentMax / others);
-  const uint64_t small = std::max({kOneShotBytesMin, kOneShotSentMax / others, fits});
+  uint64_t small = std::max({kOneShotBytesMin, kOneShotSentMax / others, fits});
+  if (wired && members == 2) small = kOneShotWiredTwo;
   if (!through_owner && bytes <= oneshot_max_bytes.value_or(small)) return PlanKind::kOneShot;
   return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }

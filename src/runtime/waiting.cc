@@ -8,7 +8,7 @@ namespace {
 constexpr TimeNs kSpinNs =
     150 * kMicrosecond;                        // most hand-overs between spinning ranks are shorter
 constexpr TimeNs kYieldNs = 1 * kMillisecond;  // then others of this host get their turn
-constexpr int kCrowdedPolls = 8;
+constexpr int kCrowdedPolls = 2;
 constexpr TimeNs kCrowdedYieldNs = 300 * kMicrosecond;  // a round of eight ranks on two cores
 
 }  // namespace

@@ -46,6 +46,20 @@ TEST(Surroundings, NoLaneBetweenHosts) {
   EXPECT_FALSE(SurroundingsOf(view, 0).crowded);  // nobody told
 }
 
+TEST(Surroundings, WiredUnlessAllOfTheColumnShareMemoryOfOneHost) {
+  wire::View view;
+  view.entries = {Member(1, "a", 0, 0), Member(2, "a", 0, 0), Member(3, "b", 0, 0)};
+  view.entries[2].card.shard = 1;
+  view.entries[0].card.addresses = "shm=x;tcp=127.0.0.1:1";
+  view.entries[1].card.addresses = "tcp=127.0.0.1:2;shm=y";
+  EXPECT_FALSE(SurroundingsOf(view, 0).wired);
+  view.entries[1].card.addresses = "tcp=127.0.0.1:2;watch=@shm=";
+  EXPECT_TRUE(SurroundingsOf(view, 0).wired);
+  view.entries[1].card.addresses = "shm=y";
+  view.entries[1].card.host_key = "b";
+  EXPECT_TRUE(SurroundingsOf(view, 0).wired);
+}
+
 TEST(Surroundings, TheHubIsWhoAnnouncesForTheColumn) {
   wire::View view;
   view.entries = {Member(1, "a", 0, 0), Member(2, "a", 0, 0)};

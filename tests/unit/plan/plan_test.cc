@@ -165,6 +165,16 @@ TEST(Choose, ForcedUnlessTheOrderOfAdditionsForbidsIt) {
   EXPECT_EQ(Choose(Kind::kBarrier, PlanKind::kRing, 0, 4, false), PlanKind::kOneShot);
 }
 
+TEST(Choose, TwoOnAWireSpareARoundLonger) {
+  const auto choose = [](uint64_t bytes, int members, bool wired) {
+    return Choose(Kind::kAllReduce, PlanKind::kAuto, bytes, members, false, {}, false, wired);
+  };
+  EXPECT_EQ(choose(256 << 10, 2, true), PlanKind::kOneShot);
+  EXPECT_EQ(choose((256 << 10) + 1, 2, true), PlanKind::kDirect);
+  EXPECT_EQ(choose(256 << 10, 2, false), PlanKind::kDirect);
+  EXPECT_EQ(choose(64 << 10, 3, true), PlanKind::kDirect);
+}
+
 TEST(Choose, FewMessagesGoThroughAnOwner) {
   const auto choose = [](Kind kind, uint64_t bytes, int members) {
     return Choose(kind, PlanKind::kAuto, bytes, members, false, {}, /*few_messages=*/true);
