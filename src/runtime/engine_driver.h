@@ -104,7 +104,10 @@ class EngineDriver final : public transport::Placer {
     Gathering(EngineDriver* driver, TimeNs now) : driver_(driver), now_(now) {
       driver_->gathering_ = true;
     }
-    ~Gathering() { Write(), driver_->gathering_ = false; }
+    ~Gathering() {
+      Write();
+      driver_->gathering_ = false;
+    }
     Gathering(const Gathering&) = delete;
     Gathering& operator=(const Gathering&) = delete;
     void Write() { driver_->WriteSent(now_); }

@@ -27,10 +27,10 @@ TEST(NextWaitStep, WithACoreForEachRankSpinsThenYieldsThenSleeps) {
 }
 
 TEST(NextWaitStep, WithMoreRanksThanCoresSpinsHardlyAtAll) {
-  EXPECT_EQ(Step(5, 4, 0, 7), WaitStep::kSpin);
-  EXPECT_EQ(Step(5, 4, 0, 8), WaitStep::kYield);
-  EXPECT_EQ(Step(5, 4, 299 * kMicrosecond, 8), WaitStep::kYield);
-  EXPECT_EQ(Step(5, 4, 300 * kMicrosecond, 8), WaitStep::kSleep);
+  EXPECT_EQ(Step(5, 4, 0, 1), WaitStep::kSpin);
+  EXPECT_EQ(Step(5, 4, 0, 2), WaitStep::kYield);
+  EXPECT_EQ(Step(5, 4, 299 * kMicrosecond, 2), WaitStep::kYield);
+  EXPECT_EQ(Step(5, 4, 300 * kMicrosecond, 2), WaitStep::kSleep);
 }
 
 TEST(NextWaitStep, TheProgressThreadAndAViewChangeNeverSpin) {
