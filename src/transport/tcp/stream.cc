@@ -232,12 +232,15 @@ ssize_t Stream::Send() const {
   msghdr message{};
   message.msg_iov = iov;
   message.msg_iovlen = GatherOutput(iov);
-  if (queued_bytes_ > kTogetherBytesMax) return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
-  std::byte together[kTogetherBytesMax];
+  const std::span<const iovec> parts(iov, message.msg_iovlen);
   size_t bytes = 0;
-  for (size_t i = 0; i < message.msg_iovlen; ++i) {
-    std::memcpy(together + bytes, iov[i].iov_base, iov[i].iov_len);
-    bytes += iov[i].iov_len;
+  for (const iovec& part : parts) bytes += part.iov_len;
+  if (bytes > kTogetherBytesMax) return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+  std::byte together[kTogetherBytesMax];
+  std::byte* end = together;
+  for (const iovec& part : parts) {
+    std::memcpy(end, part.iov_base, part.iov_len);
+    end += part.iov_len;
   }
   return ::send(fd_.get(), together, bytes, MSG_NOSIGNAL);
 }
