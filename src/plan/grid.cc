@@ -5,9 +5,17 @@
 
 namespace ftar::plan {
 
+namespace {
+
+uint64_t BytesMax(uint64_t chunk_bytes) {
+  return std::clamp(chunk_bytes, kChunkBytesMax, kAskedBytesMax);
+}
+
+}  // namespace
+
 uint64_t PieceBytesMax(uint64_t chunk_bytes) {
   if (chunk_bytes == 0) return kChunkBytesMax;
-  return std::min(kChunkBytesMax, kPartialWideningMax * chunk_bytes);
+  return std::min(BytesMax(chunk_bytes), kPartialWideningMax * chunk_bytes);
 }
 
 Grid::Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, int32_t segments,
@@ -15,11 +23,12 @@ Grid::Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, i
     : count_(count), segments_(segments) {
   assert(element_bytes > 0 && segments > 0);
   const uint64_t bytes = count * element_bytes;
+  const uint64_t most = BytesMax(chunk_bytes);
   if (chunk_bytes == 0) {
     chunk_bytes = std::clamp(bytes / kChunksWanted, kChunkBytesMin, kChunkBytesMax);
   }
   const uint64_t widening = std::max<uint64_t>(accumulator_bytes / element_bytes, 1);
-  chunk_bytes = std::clamp<uint64_t>(chunk_bytes, 64, kChunkBytesMax / widening);
+  chunk_bytes = std::clamp<uint64_t>(chunk_bytes, 64, most / widening);
   // Whole cache lines, so that two members never write the two halves of one line of an output.
   chunk_bytes = (chunk_bytes + 63) / 64 * 64;
   chunk_count_ = std::max<uint64_t>(chunk_bytes / element_bytes, 1);

@@ -11,6 +11,7 @@ namespace ftar::plan {
 // Of a chunk's elements and of its partial sums, which may be eight times as wide: transports need
 // room for whole ones.
 inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
+inline constexpr uint64_t kAskedBytesMax = 8 << 20;  // the same where a chunk's size was asked for
 inline constexpr uint64_t kPartialWideningMax = 8;
 inline constexpr uint64_t kChunkBytesMin = 64 * 1024;  // a frame costs 1 to 2 us at either end
 inline constexpr uint32_t kChunksWanted =

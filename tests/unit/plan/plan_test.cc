@@ -122,6 +122,22 @@ TEST(Grid, PartialSumsAreNoLargerThanChunksMayBe) {
   }
 }
 
+// What is asked for may be larger than what is chosen, up to a bound of its own.
+TEST(Grid, AskedForChunksMayBeLarger) {
+  for (uint32_t width : {1u, 4u, 8u}) {
+    for (uint64_t asked : {uint64_t{1} << 20, kAskedBytesMax, uint64_t{1} << 30}) {
+      const uint64_t most = std::min(asked, kAskedBytesMax);
+      const Grid grid(50'000'000, width, width, 1, asked);
+      EXPECT_EQ(grid.At(0).count * width, most);
+      EXPECT_EQ(PieceBytesMax(asked), most);
+      const Grid wide(50'000'000, width, 8, 1, asked);
+      EXPECT_LE(wide.At(0).count * 8, most) << "partial sums are no wider";
+    }
+  }
+  EXPECT_EQ(PieceBytesMax(0), kChunkBytesMax);
+  EXPECT_EQ(PieceBytesMax(64), 64 * kPartialWideningMax);
+}
+
 // F5: only the leaver's chunks change owner, whoever leaves, and again when a second one does.
 TEST(Owner, OnlyTheLeaversChunksMove) {
   const std::vector<int> origin = {10, 11, 12, 13, 14};
