@@ -56,7 +56,14 @@ struct DeviceOps {
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
   }
 
-  __device__ bool Any(Meeting, bool mine) const { return __syncthreads_or(mine ? 1 : 0) != 0; }
+  // A part's sources may have been written through another mapping of the same memory: by whoever
+  // exported it, and this kernel was there before. One such fence on the way from the writes by the
+  // host to the reads of this block orders the two (PTX: proxies).
+  __device__ bool Any(Meeting meeting, bool mine) const {
+    if (meeting == Meeting::kOrder && threadIdx.x == 0)
+      asm volatile("fence.proxy.alias;" ::: "memory");
+    return __syncthreads_or(mine ? 1 : 0) != 0;
+  }
   __device__ uint64_t NowNs() const {
     uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
