@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,30 @@ namespace {
 
 CUdeviceptr ToDevice(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
 void* ToHost(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+CUstreamBatchMemOpParams StreamWrites(uint32_t* word, uint32_t value) {
+  CUstreamBatchMemOpParams out = {};
+  out.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  out.writeValue.address = ToDevice(word);
+  out.writeValue.value = value;
+  out.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  return out;
+}
+
+CUstreamBatchMemOpParams StreamAwaits(uint32_t* word, uint32_t value) {
+  CUstreamBatchMemOpParams out = {};
+  out.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  out.waitValue.address = ToDevice(word);
+  out.waitValue.value = value;
+  out.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  return out;
+}
+
+// Streams that share a queue of the GPU's wait for each other, and this makes it the only one.
+bool StreamsShareAQueue() {
+  const char* value = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
 
 // With it every launch waits until the kernel has ended.
 bool LaunchesBlock() {
@@ -60,6 +85,17 @@ class PinnedPool {
 PinnedPool& Pool() {
   static PinnedPool* const pool = new PinnedPool;
   return *pool;
+}
+
+// The pool's memory is the context's that it was allocated in: whoever opens a GPU after the last
+// one was closed must find it there. Once a device and process, and never given back.
+void KeepContext(const Driver& driver, CUdevice device) {
+  static auto* const kept_mutex = new std::mutex;
+  static auto* const kept = new std::set<CUdevice>;
+  const std::lock_guard<std::mutex> lock(*kept_mutex);
+  CUcontext context = nullptr;
+  if (!kept->insert(device).second) return;
+  driver.cuDevicePrimaryCtxRetain(&context, device);
 }
 
 }  // namespace
@@ -110,15 +146,23 @@ Status CudaGpu::Start() {
     return Status(Code::kDevice,
                   facts_.name + " has no stream memory operations or no unified addresses");
   }
+  if (StreamsShareAQueue()) {
+    facts_.warning =
+        "CUDA_DEVICE_MAX_CONNECTIONS=1 gives all streams one queue of the GPU's: a kernel that is "
+        "launched may stand behind a stream that waits for its operation. Unset it, or use "
+        "gpu_executor=resident with what that knows";
+  }
+  return MakeStream(&plans_);
+}
+
+// Each takes a queue of the GPU's, so none is made that is not used.
+Status CudaGpu::MakeStream(CUstream* stream) {
   int lowest = 0, highest = 0;
   FTAR_RETURN_IF_ERROR(driver_.ToStatus(driver_.cuCtxGetStreamPriorityRange(&lowest, &highest),
                                         "cuCtxGetStreamPriorityRange"));
-  for (CUstream* stream : {&plans_, &resident_}) {
-    FTAR_RETURN_IF_ERROR(driver_.ToStatus(
-        driver_.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, highest),
-        "cuStreamCreateWithPriority"));
-  }
-  return Status::Ok();
+  return driver_.ToStatus(
+      driver_.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, highest),
+      "cuStreamCreateWithPriority");
 }
 
 // A stream that still has work is destroyed when it has ended; nothing here waits for it.
@@ -143,6 +187,7 @@ Status CudaGpu::Health() {
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
   for (CUstream stream : {plans_, resident_}) {
+    if (stream == nullptr) continue;  // the driver would take it for the user's default stream
     const CUresult result = driver_.cuStreamQuery(stream);
     if (result == CUDA_ERROR_NOT_READY) continue;
     FTAR_RETURN_IF_ERROR(driver_.ToStatus(result, "the CUDA context is broken"));
@@ -162,7 +207,14 @@ PointerFacts CudaGpu::Identify(const void* address) const {
       CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
   void* answers[] = {&type, &ordinal, &managed, &seen};
   // Answers zeros for an address that the driver does not know.
-  const CUresult result = driver_.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
+  CUresult result = driver_.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
+  if (result != CUDA_SUCCESS) {
+    // A thread that has never called CUDA has no context, and the address may be a GPU's for all
+    // that: taken for the host's, it would be followed.
+    const CurrentContext current(driver_, context_);
+    if (current.status().ok())
+      result = driver_.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
+  }
   if (result != CUDA_SUCCESS) return {};
   if (managed != 0) return {.kind = PointerKind::kManaged, .device = ordinal};
   if (type == CU_MEMORYTYPE_DEVICE) return {.kind = PointerKind::kDevice, .device = ordinal};
@@ -319,6 +371,26 @@ Expected<void*> CudaGpu::Import(int descriptor, size_t bytes) {
 
 Status CudaGpu::Unmap(void* address) { return FreeShared(address); }
 
+// Whole pages of the host's size, as the driver asks for.
+Expected<DmaBuf> CudaGpu::OpenDmaBuf(const void* address, size_t bytes) {
+  if (Attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0) {
+    return Status(Code::kUnsupported, facts_.name + " has no dma-buf here");
+  }
+  const CurrentContext current(driver_, context_);
+  FTAR_RETURN_IF_ERROR(current.status());
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const CUdeviceptr first = ToDevice(address) / page * page;
+  const CUdeviceptr end = (ToDevice(address) + bytes + page - 1) / page * page;
+  DmaBuf pages;
+  pages.offset = static_cast<size_t>(ToDevice(address) - first);
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(
+      driver_.cuMemGetHandleForAddressRange(&pages.descriptor, first, end - first,
+                                            CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+      "cuMemGetHandleForAddressRange"));
+  fcntl(pages.descriptor, F_SETFD, FD_CLOEXEC);
+  return pages;
+}
+
 Expected<void*> CudaGpu::AllocatePinned(size_t bytes) {
   const size_t whole = (bytes + 4095) / 4096 * 4096;
   void* address = Pool().Take(whole);
@@ -333,6 +405,7 @@ Expected<void*> CudaGpu::AllocatePinned(size_t bytes) {
       return Status(Code::kDevice, "cuMemHostAlloc gave memory that begins within a page");
     }
     Pool().Own(address, whole);
+    KeepContext(driver_, device_);
   }
   std::memset(address, 0, whole);
   return address;
@@ -348,27 +421,24 @@ Status CudaGpu::FreePinned(void* address) {
 // Writes are flushed to the whole system before the word that follows them (the default), and what
 // comes behind the wait sees what the host saw before it opened the gate. A remote writer, a
 // network card, is the business of who told the host of its data.
+//
+// In batches: one call, and in a graph one node, for what belongs together.
 Status CudaGpu::EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) {
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
   auto* const users = static_cast<CUstream>(stream);
-  const auto write = [&](uint32_t* word, uint32_t value) {
-    return driver_.ToStatus(
-        driver_.cuStreamWriteValue32(users, ToDevice(word), value, CU_STREAM_WRITE_VALUE_DEFAULT),
-        "cuStreamWriteValue32");
+  const auto put = [&](std::array<CUstreamBatchMemOpParams, 2> both) {
+    return driver_.ToStatus(driver_.cuStreamBatchMemOp(users, both.size(), both.data(), 0),
+                            "cuStreamBatchMemOp");
   };
-  FTAR_RETURN_IF_ERROR(write(&gate->ready, 1));
-  FTAR_RETURN_IF_ERROR(driver_.ToStatus(
-      driver_.cuStreamWaitValue32(users, ToDevice(&gate->done), 1, CU_STREAM_WAIT_VALUE_EQ),
-      "cuStreamWaitValue32"));
+  FTAR_RETURN_IF_ERROR(put({StreamWrites(&gate->ready, 1), StreamAwaits(&gate->done, 1)}));
   if (outcome != nullptr) {
     FTAR_RETURN_IF_ERROR(
         driver_.ToStatus(driver_.cuMemcpyAsync(ToDevice(outcome), ToDevice(&gate->outcome),
                                                sizeof(gate->outcome), users),
                          "cuMemcpyAsync"));
   }
-  FTAR_RETURN_IF_ERROR(write(&gate->done, 0));
-  return write(&gate->passed, 1);
+  return put({StreamWrites(&gate->done, 0), StreamWrites(&gate->passed, 1)});
 }
 
 Expected<bool> CudaGpu::Captures(StreamHandle stream) {
@@ -405,6 +475,7 @@ Status CudaGpu::LaunchResident(void* control, int blocks) {
   }
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
+  if (resident_ == nullptr) FTAR_RETURN_IF_ERROR(MakeStream(&resident_));
   return kernels::LaunchResident(control, blocks, resident_);
 }
 

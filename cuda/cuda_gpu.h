@@ -27,6 +27,7 @@ class CudaGpu final : public Gpu {
   Status FreeShared(void* address) override;
   Expected<void*> Import(int descriptor, size_t bytes) override;
   Status Unmap(void* address) override;
+  Expected<DmaBuf> OpenDmaBuf(const void* address, size_t bytes) override;
   Expected<void*> AllocatePinned(size_t bytes) override;
   Status FreePinned(void* address) override;
   Status EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) override;
@@ -44,6 +45,7 @@ class CudaGpu final : public Gpu {
 
   CudaGpu(const Driver* driver, CUdevice device) : driver_(*driver), device_(device) {}
   Status Start();
+  Status MakeStream(CUstream* stream);
   int Attribute(CUdevice_attribute attribute) const;
   CUmemAllocationProp SharedMemory() const;
   size_t Granularity() const;
@@ -59,7 +61,7 @@ class CudaGpu final : public Gpu {
   Facts facts_;
   CUcontext context_ = nullptr;
   CUstream plans_ = nullptr;
-  CUstream resident_ = nullptr;
+  CUstream resident_ = nullptr;  // made when it is first launched
 
   std::mutex mutex_;
   std::map<void*, Mapping> mappings_;  // guarded by mutex_

@@ -11,14 +11,13 @@ Expected<Driver> LoadCalls() {
   Driver driver;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   cudaError_t error = cudaSuccess;
-  const auto load = [&](const char* name, auto* call) {
-    if (error != cudaSuccess || !(*name)) return true;
-    error = cudaGetDriverEntryPointByVersion(name, reinterpret_cast<void**>(call), CUDA_VERSION,
+  const auto load = [&](const char* name, unsigned version, auto* call) {
+    error = cudaGetDriverEntryPointByVersion(name, reinterpret_cast<void**>(call), version,
                                              cudaEnableDefault, &found);
     return error == cudaSuccess && found == cudaDriverEntryPointSuccess;
   };
-#define FTAR_DRIVER_LOAD(name)                                                                 \
-  if (!load(#name, &driver.name)) {                                                            \
+#define FTAR_DRIVER_LOAD(name, version)                                                        \
+  if (!load(#name, version, &driver.name)) {                                                   \
     const std::string why = error != cudaSuccess ? cudaGetErrorString(error) : "no such call"; \
     return Status(Code::kDevice, "no CUDA driver that serves here: " + why + " (" #name ")");  \
   }

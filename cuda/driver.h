@@ -6,54 +6,62 @@
 #define FTAR_CUDA_DRIVER_H_
 
 #include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include <type_traits>
 
 #include "base/status.h"
 
 namespace ftar::device {
 
-#define FTAR_DRIVER_CALLS(X)        \
-  X(cuCtxGetCurrent)                \
-  X(cuCtxGetDevice)                 \
-  X(cuCtxPopCurrent)                \
-  X(cuCtxPushCurrent)               \
-  X(cuCtxGetStreamPriorityRange)    \
-  X(cuDeviceGet)                    \
-  X(cuDeviceGetAttribute)           \
-  X(cuDeviceGetCount)               \
-  X(cuDeviceGetName)                \
-  X(cuDevicePrimaryCtxRelease)      \
-  X(cuDevicePrimaryCtxRetain)       \
-  X(cuDeviceTotalMem)               \
-  X(cuGetErrorName)                 \
-  X(cuGetErrorString)               \
-  X(cuInit)                         \
-  X(cuMemAddressFree)               \
-  X(cuMemAddressReserve)            \
-  X(cuMemCreate)                    \
-  X(cuMemExportToShareableHandle)   \
-  X(cuMemFreeHost)                  \
-  X(cuMemGetAddressRange)           \
-  X(cuMemGetAllocationGranularity)  \
-  X(cuMemHostAlloc)                 \
-  X(cuMemImportFromShareableHandle) \
-  X(cuMemMap)                       \
-  X(cuMemRelease)                   \
-  X(cuMemSetAccess)                 \
-  X(cuMemUnmap)                     \
-  X(cuMemcpyAsync)                  \
-  X(cuPointerGetAttributes)         \
-  X(cuStreamCreateWithPriority)     \
-  X(cuStreamDestroy)                \
-  X(cuStreamIsCapturing)            \
-  X(cuStreamQuery)                  \
-  X(cuStreamWaitValue32)            \
-  X(cuStreamWriteValue32)           \
-  X(cuStreamWriteValue64)           \
-  X(cuThreadExchangeStreamCaptureMode)
+// With the version of CUDA whose form of the call its header declares. The driver gives out the
+// form that is asked for, and a later one of the same name may have other parameters
+// (cuCtxGetDevice).
+#define FTAR_DRIVER_CALLS(X)               \
+  X(cuCtxGetCurrent, 4000)                 \
+  X(cuCtxGetDevice, 2000)                  \
+  X(cuCtxGetStreamPriorityRange, 5050)     \
+  X(cuCtxPopCurrent, 4000)                 \
+  X(cuCtxPushCurrent, 4000)                \
+  X(cuDeviceGet, 2000)                     \
+  X(cuDeviceGetAttribute, 2000)            \
+  X(cuDeviceGetCount, 2000)                \
+  X(cuDeviceGetName, 2000)                 \
+  X(cuDevicePrimaryCtxRelease, 11000)      \
+  X(cuDevicePrimaryCtxRetain, 7000)        \
+  X(cuDeviceTotalMem, 3020)                \
+  X(cuGetErrorName, 6000)                  \
+  X(cuGetErrorString, 6000)                \
+  X(cuInit, 2000)                          \
+  X(cuMemAddressFree, 10020)               \
+  X(cuMemAddressReserve, 10020)            \
+  X(cuMemcpyAsync, 4000)                   \
+  X(cuMemCreate, 10020)                    \
+  X(cuMemExportToShareableHandle, 10020)   \
+  X(cuMemFreeHost, 2000)                   \
+  X(cuMemGetAddressRange, 3020)            \
+  X(cuMemGetAllocationGranularity, 10020)  \
+  X(cuMemGetHandleForAddressRange, 11070)  \
+  X(cuMemHostAlloc, 2020)                  \
+  X(cuMemImportFromShareableHandle, 10020) \
+  X(cuMemMap, 10020)                       \
+  X(cuMemRelease, 10020)                   \
+  X(cuMemSetAccess, 10020)                 \
+  X(cuMemUnmap, 10020)                     \
+  X(cuPointerGetAttributes, 7000)          \
+  X(cuStreamBatchMemOp, 11070)             \
+  X(cuStreamCreateWithPriority, 5050)      \
+  X(cuStreamDestroy, 4000)                 \
+  X(cuStreamIsCapturing, 10000)            \
+  X(cuStreamQuery, 2000)                   \
+  X(cuStreamWriteValue64, 11070)           \
+  X(cuThreadExchangeStreamCaptureMode, 10010)
 
 // Some names are macros for a later version of the call; member and call are replaced alike.
 struct Driver {
-#define FTAR_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;
+#define FTAR_DRIVER_MEMBER(name, version)                                                       \
+  static_assert(std::is_same_v<decltype(&::name), PFN_##name##_v##version>, "another version"); \
+  decltype(&::name) name = nullptr;
   FTAR_DRIVER_CALLS(FTAR_DRIVER_MEMBER)
 #undef FTAR_DRIVER_MEMBER
 

@@ -91,6 +91,13 @@ class AsideGpu final : public Gpu {
     const auto import = [own, bytes, closed](Gpu& gpu) { return gpu.Import(own, bytes); };
     return Ask<void*>(import, [](Gpu& gpu, void* address) { return gpu.Unmap(address); });
   }
+  Expected<DmaBuf> OpenDmaBuf(const void* address, size_t bytes) override {
+    return Ask<DmaBuf>([address, bytes](Gpu& gpu) { return gpu.OpenDmaBuf(address, bytes); },
+                       [](Gpu&, const DmaBuf& pages) {
+                         close(pages.descriptor);
+                         return Status::Ok();
+                       });
+  }
   Expected<void*> AllocatePinned(size_t bytes) override {
     return Ask<void*>([bytes](Gpu& gpu) { return gpu.AllocatePinned(bytes); },
                       [](Gpu& gpu, void* address) { return gpu.FreePinned(address); });

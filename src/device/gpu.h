@@ -66,6 +66,12 @@ struct SharedBlock {
   int descriptor = -1;  // stays the Gpu's until FreeShared; duplicate it to keep it
 };
 
+// Pages of device memory as a network card's driver takes them (dma-buf).
+struct DmaBuf {
+  int descriptor = -1;  // the caller's to close; a registration outlives that
+  size_t offset = 0;    // of the address within it
+};
+
 // A cudaStream_t.
 using StreamHandle = void*;
 
@@ -75,6 +81,7 @@ struct Facts {
   int multiprocessors = 0;
   uint64_t memory_bytes = 0;
   bool shares_memory = false;  // AllocateShared and Import work here
+  std::string warning;         // what a person should know of this process's settings
 };
 
 class Gpu {
@@ -94,6 +101,11 @@ class Gpu {
   // exporter dies or frees it. Kernels only read there (rule F1).
   virtual Expected<void*> Import(int descriptor, size_t bytes) = 0;
   virtual Status Unmap(void* address) = 0;
+  // The pages around `bytes` at `address`, any device memory, for a card that reads and writes
+  // them itself. kUnsupported where GPU or kernel do not do it.
+  virtual Expected<DmaBuf> OpenDmaBuf(const void* /*address*/, size_t /*bytes*/) {
+    return Status(Code::kUnsupported, "this GPU gives its memory to no other device");
+  }
   // Zeroed; at a multiple of 4096; for gates, mailboxes and staging.
   virtual Expected<void*> AllocatePinned(size_t bytes) = 0;
   virtual Status FreePinned(void* address) = 0;

@@ -47,6 +47,13 @@ Expected<std::shared_ptr<std::byte>> ImportBlock(const std::shared_ptr<device::G
   });
 }
 
+Expected<transport::ExportedMemory::DmaBuf> OpenDmaBuf(device::Gpu* gpu, const std::byte* data,
+                                                       size_t bytes) {
+  const Expected<device::DmaBuf> pages = gpu->OpenDmaBuf(data, bytes);
+  if (!pages.ok()) return pages.status();
+  return transport::ExportedMemory::DmaBuf{transport::UniqueFd(pages->descriptor), pages->offset};
+}
+
 }  // namespace
 
 // ---- the GPU
@@ -72,9 +79,13 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
     FTAR_RETURN_IF_ERROR(CheckUsable());
     gpu = &(*opened)->gpu();
     log_.Info("runtime", "GPU " + std::to_string(gpu->facts().device) + ": " + gpu->facts().name);
+    if (!gpu->facts().warning.empty()) log_.Warn("runtime", "GPU: " + gpu->facts().warning);
     gates_ = std::make_unique<GatePool>(gpu);
     exports_->SetImporter([gpu = (*opened)->shared_gpu()](int fd, size_t bytes) {
       return ImportBlock(gpu, fd, bytes);
+    });
+    exports_->SetDmaBufOpener([gpu = (*opened)->shared_gpu()](const std::byte* data, size_t bytes) {
+      return OpenDmaBuf(gpu.get(), data, bytes);
     });
     driver_->Use(std::move(opened.value()));
     gpu_.store(gpu, std::memory_order_release);

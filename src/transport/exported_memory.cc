@@ -46,6 +46,22 @@ Expected<std::shared_ptr<std::byte>> ExportedMemory::Import(int fd, size_t bytes
   return importer(fd, bytes);
 }
 
+void ExportedMemory::SetDmaBufOpener(DmaBufOpener opener) {
+  const std::lock_guard lock(mutex_);
+  dma_buf_opener_ = std::move(opener);
+}
+
+Expected<ExportedMemory::DmaBuf> ExportedMemory::OpenDmaBuf(const std::byte* data,
+                                                            size_t bytes) const {
+  DmaBufOpener opener;
+  {
+    const std::lock_guard lock(mutex_);
+    opener = dma_buf_opener_;
+  }
+  if (!opener) return Status(Code::kDevice, "there is no GPU here");
+  return opener(data, bytes);
+}
+
 bool ExportedMemory::Free(const void* memory) {
   std::shared_ptr<const ExportedBlock> block;  // unmapped without the lock
   const std::lock_guard lock(mutex_);

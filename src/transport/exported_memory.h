@@ -48,6 +48,18 @@ class ExportedMemory {
   bool imports() const { return imports_.load(std::memory_order_acquire); }
   Expected<std::shared_ptr<std::byte>> Import(int fd, size_t bytes) const;
 
+  // A GPU's memory for a card that reads and writes it itself: what its driver registers, and where
+  // in it `data` is. Any memory of the GPU, a user's tensor too; not on the way of data, since it
+  // takes milliseconds. A transport that can do this answers Link::LendsDevice for what it has
+  // registered.
+  struct DmaBuf {
+    UniqueFd fd;
+    size_t offset = 0;
+  };
+  using DmaBufOpener = std::function<Expected<DmaBuf>(const std::byte* data, size_t bytes)>;
+  void SetDmaBufOpener(DmaBufOpener opener);
+  Expected<DmaBuf> OpenDmaBuf(const std::byte* data, size_t bytes) const;
+
   // False if no block begins there.
   bool Free(const void* memory);
   // The block that holds all of the range; null if none does.
@@ -63,6 +75,7 @@ class ExportedMemory {
   uint64_t next_id_ = 1;
   std::atomic<uint64_t> frees_{0};
   Importer importer_;
+  DmaBufOpener dma_buf_opener_;
   std::atomic<bool> imports_{false};
 };
 

@@ -68,6 +68,10 @@ class FakeGpu : public device::Gpu {
     const Locked lock(DriverLock());
     return FakeMemory::Get().FreeDevice(address);
   }
+  Expected<device::DmaBuf> OpenDmaBuf(const void* address, size_t bytes) override {
+    const Locked lock(DriverLock());
+    return FakeMemory::Get().OpenDmaBuf(address, bytes);
+  }
   Expected<void*> AllocatePinned(size_t bytes) override {
     const Locked lock(DriverLock());
     return FakeMemory::Get().AllocatePinned(bytes);

@@ -66,6 +66,19 @@ Status FakeMemory::FreeDevice(void* address) {
   return Status::Ok();
 }
 
+Expected<device::DmaBuf> FakeMemory::OpenDmaBuf(const void* address, size_t bytes) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  device::DmaBuf pages;
+  const Allocation* found = Find(address, &pages.offset);
+  if (found == nullptr || found->kind != device::PointerKind::kDevice ||
+      bytes > found->bytes - pages.offset) {
+    return Status(Code::kArg, "no device memory");
+  }
+  pages.descriptor = dup(found->descriptor);
+  if (pages.descriptor < 0) return Status::System("dup", errno);
+  return pages;
+}
+
 Expected<void*> FakeMemory::AllocatePinned(size_t bytes) {
   const size_t rounded = Pages(bytes);
   void* const memory =

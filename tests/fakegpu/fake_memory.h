@@ -23,6 +23,7 @@ class FakeMemory {
   Expected<device::SharedBlock> AllocateDevice(size_t bytes);
   Expected<void*> Import(int descriptor, size_t bytes);
   Status FreeDevice(void* address);  // of either
+  Expected<device::DmaBuf> OpenDmaBuf(const void* address, size_t bytes) const;
   Expected<void*> AllocatePinned(size_t bytes);
   Status FreePinned(void* address);
 

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdio>
+
+#include "device/aside.h"
 
 namespace ftar::device {
 namespace {
@@ -39,6 +43,29 @@ TEST(LoadTest, LibftarCudaOpensOrSaysWhyNot) {
 #else
   GTEST_SKIP() << "built without nvcc, so there is no libftar-cuda.so";
 #endif
+}
+
+// What a transport with a card of its own would register: the bytes behind the descriptor are the
+// device's, at the offset.
+TEST(LoadTest, DeviceMemoryHasADescriptorForANetworkCard) {
+  auto opened = OpenGpu(FTAR_FAKE_GPU, 0);
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  const std::shared_ptr<Gpu> gpu = CallAside(std::move(*opened), kSecond);
+  const auto block = gpu->AllocateShared(3 * 4096);
+  ASSERT_TRUE(block.ok());
+  auto* const address = static_cast<std::byte*>(block->address) + 5000;
+  const char bytes[] = "what the card reads";
+  ASSERT_EQ(pwrite(block->descriptor, bytes, sizeof bytes, 5000), ssize_t{sizeof bytes});
+  const auto pages = gpu->OpenDmaBuf(address, sizeof bytes);
+  ASSERT_TRUE(pages.ok()) << pages.status().text();
+  char seen[sizeof bytes] = {};
+  EXPECT_EQ(pread(pages->descriptor, seen, sizeof seen, static_cast<off_t>(pages->offset)),
+            ssize_t{sizeof seen});
+  EXPECT_STREQ(seen, bytes);
+  close(pages->descriptor);
+  EXPECT_FALSE(gpu->OpenDmaBuf(bytes, sizeof bytes).ok()) << "the host's memory";
+  EXPECT_FALSE(gpu->OpenDmaBuf(address, 3 * 4096).ok()) << "more than there is";
+  EXPECT_TRUE(gpu->FreeShared(block->address).ok());
 }
 
 }  // namespace
