@@ -17,16 +17,27 @@ def tensor(memory):
     return torch.frombuffer(memory.floats(), dtype=torch.float32)
 
 
+def when_accumulated(parameter, call):
+    """Calls back when the backward pass has added to the parameter's gradient; what has to be kept for that."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):
+        return parameter.register_post_accumulate_grad_hook(lambda _: call())
+    # Before PyTorch 2.1: the node of the graph that adds, found through a view.
+    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    node.register_hook(lambda *_: call())
+    return node
+
+
 class Model:
     """The state: parameters, momenta, updates. Gradients: and the loss, and whether somebody asks to finish."""
 
     def __init__(self, job, device, _cuda_runtime):
         torch.manual_seed(7)
+        torch.set_num_threads(1)  # the network is small, and replicas may share the processors
         self.device, cuda = torch.device(device), device == "cuda"
         wide = 64
         self.net = torch.nn.Sequential(torch.nn.Linear(16, wide), torch.nn.Tanh(), torch.nn.Linear(wide, wide), torch.nn.Tanh(),
                                        torch.nn.Linear(wide, 1)).to(self.device)
-        self.teacher = torch.randn(16, 1, device=self.device)
+        self.teacher = torch.randn(16, 1, device=self.device) / 4
         # The last layer's gradients come first.
         self.parameters = list(reversed(list(self.net.parameters())))
         self.count = sum(p.numel() for p in self.parameters)
@@ -56,21 +67,21 @@ class Model:
                 self.buckets.append((first, end))
                 first = end
         self.buckets[-1] = (self.buckets[-1][0], self.count + 2)
-        self.missing, self.ready = [], None
-        self.hooked = all(hasattr(p, "register_post_accumulate_grad_hook") for p in self.parameters)
-        for p, bucket in zip(self.parameters, self.bucket_of):
-            if self.hooked:
-                p.register_post_accumulate_grad_hook(lambda _, bucket=bucket: self.arrived(bucket))
+        self.missing, self.sent, self.ready = [], 0, None
+        self.hooks = [when_accumulated(p, lambda bucket=bucket: self.arrived(bucket))
+                      for p, bucket in zip(self.parameters, self.bucket_of)]
 
     def arrived(self, bucket):
         self.missing[bucket] -= 1
-        if self.missing[bucket] == 0 and bucket + 1 < len(self.buckets):
-            self.send(bucket)
+        # In one order on all replicas, as calls of a group must be, and without what belongs to all.
+        while self.sent + 1 < len(self.buckets) and self.missing[self.sent] == 0:
+            self.send()
 
-    def send(self, bucket):
+    def send(self):
         if self.comm:
             self.comm.wait_stream(torch.cuda.current_stream())
-        first, last = self.buckets[bucket]
+        first, last = self.buckets[self.sent]
+        self.sent += 1
         self.ready(self.gradient.data_ptr() + 4 * first, last - first)
 
     def state_address(self):
@@ -85,7 +96,8 @@ class Model:
 
     def backward(self, step, replica, finish, ready):
         """Gradients of this replica's share of the step; ready(address, count) as soon as a bucket is there."""
-        self.ready, self.missing = ready, [self.bucket_of.count(b) for b in range(len(self.buckets))]
+        self.ready, self.sent = ready, 0
+        self.missing = [self.bucket_of.count(b) for b in range(len(self.buckets))]
         self.gradient.zero_()
         share = torch.Generator().manual_seed(step * 1000 + replica)
         rows = torch.randn(ROWS, 16, generator=share).to(self.device)
@@ -93,8 +105,7 @@ class Model:
         loss.backward()
         self.gradient[self.count] = loss.detach()
         self.gradient[self.count + 1] = float(finish)
-        for bucket in range(0 if not self.hooked else len(self.buckets) - 1, len(self.buckets)):
-            self.send(bucket)
+        self.send()
 
     def update(self):
         """One step along the averaged gradients; the loss, and whether somebody asks to finish."""
