@@ -145,6 +145,18 @@ int WindowFor(const Options& options, const Row& row, uint64_t bytes) {
   return std::max(static_cast<int>(fitting), row.aggregate);
 }
 
+uint64_t LargestBuffer(const Schedule& schedule, int members) {
+  uint64_t most = 0;
+  for (const Row& row : schedule.rows()) {
+    for (uint64_t bucket : row.buckets) most = std::max(most, bucket);
+    if (!row.buckets.empty()) continue;
+    const Shape shape = CaseOf(row.kind).shape(row, std::max(members, 1));
+    const uint64_t width = TypeOf(row.dtype).bytes;
+    most = std::max(most, std::max(shape.send_elements, shape.recv_elements) * width);
+  }
+  return most;
+}
+
 uint64_t BufferBytes(const Options& options, const Schedule& schedule, int members) {
   uint64_t most = 0;
   for (const Row& row : schedule.rows()) {

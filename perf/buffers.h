@@ -80,6 +80,9 @@ int WindowFor(const Options& options, const Row& row, uint64_t bytes);
 // The most that any row of the schedule needs, with `members` members.
 uint64_t BufferBytes(const Options& options, const Schedule& schedule, int members);
 
+// The largest single buffer of any operation.
+uint64_t LargestBuffer(const Schedule& schedule, int members);
+
 }  // namespace ftar::perf
 
 #endif  // FTAR_PERF_BUFFERS_H_

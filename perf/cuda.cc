@@ -3,15 +3,17 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <mutex>
 
 #include "fmt/format.h"
 
 namespace ftar::perf {
 namespace {
 
-constexpr int kAnyWay = 4;       // cudaMemcpyDefault
-constexpr unsigned kNoSync = 1;  // cudaStreamNonBlocking
-constexpr int kThreadLocal = 1;  // cudaStreamCaptureModeThreadLocal
+constexpr int kAnyWay = 4;                   // cudaMemcpyDefault
+constexpr unsigned kNoSync = 1;              // cudaStreamNonBlocking
+constexpr int kThreadLocal = 1;              // cudaStreamCaptureModeThreadLocal
+constexpr unsigned kNoTimeAndSleep = 1 | 2;  // cudaEventBlockingSync, cudaEventDisableTiming
 
 // Where a system or a toolkit puts it.
 std::vector<std::string> Names() {
@@ -39,6 +41,10 @@ std::vector<std::string> Names() {
   X(int, cudaStreamCreateWithFlags, (void**, unsigned))                      \
   X(int, cudaStreamDestroy, (void*))                                         \
   X(int, cudaStreamSynchronize, (void*))                                     \
+  X(int, cudaEventCreateWithFlags, (void**, unsigned))                       \
+  X(int, cudaEventRecord, (void*, void*))                                    \
+  X(int, cudaEventSynchronize, (void*))                                      \
+  X(int, cudaEventDestroy, (void*))                                          \
   X(int, cudaStreamBeginCapture, (void*, int))                               \
   X(int, cudaStreamEndCapture, (void*, void**))                              \
   X(int, cudaGraphInstantiateWithFlags, (void**, void*, unsigned long long)) \
@@ -54,7 +60,9 @@ struct Cuda::Calls {
 };
 
 const Cuda::Calls* Cuda::Load(const std::string& library, std::string* why) {
+  static std::mutex mutex;  // ranks may be threads
   static Calls calls;
+  const std::lock_guard<std::mutex> lock(mutex);
   void* handle = nullptr;
   for (const std::string& name : library.empty() ? Names() : std::vector<std::string>{library}) {
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -126,8 +134,8 @@ void Cuda::Free(void* memory) { calls_->cudaFree(memory); }
 
 void Cuda::FreePinned(void* memory) { calls_->cudaFreeHost(memory); }
 
-bool Cuda::Zero(void* memory, uint64_t bytes) {
-  return Good(calls_->cudaMemsetAsync(memory, 0, bytes, copies_), "cudaMemsetAsync") &&
+bool Cuda::Fill(void* memory, int byte, uint64_t bytes) {
+  return Good(calls_->cudaMemsetAsync(memory, byte, bytes, copies_), "cudaMemsetAsync") &&
          Good(calls_->cudaStreamSynchronize(copies_), "cudaMemsetAsync");
 }
 
@@ -142,6 +150,20 @@ bool Cuda::Synchronize() {
     if (!Good(calls_->cudaStreamSynchronize(stream), "cudaStreamSynchronize")) return false;
   }
   return true;
+}
+
+bool Cuda::MakeEvent(void** out) {
+  return Good(calls_->cudaEventCreateWithFlags(out, kNoTimeAndSleep), "cudaEventCreateWithFlags");
+}
+
+void Cuda::DropEvent(void* event) { calls_->cudaEventDestroy(event); }
+
+bool Cuda::Record(void* event, uint64_t place) {
+  return Good(calls_->cudaEventRecord(event, stream(place)), "cudaEventRecord");
+}
+
+bool Cuda::AwaitEvent(void* event) {
+  return Good(calls_->cudaEventSynchronize(event), "cudaEventSynchronize");
 }
 
 bool Cuda::BeginCapture() {

@@ -30,7 +30,8 @@ class Cuda {
   bool AllocatePinned(uint64_t bytes, void** out);
   void Free(void* memory);
   void FreePinned(void* memory);
-  bool Zero(void* memory, uint64_t bytes);
+  bool Fill(void* memory, int byte, uint64_t bytes);
+  bool Zero(void* memory, uint64_t bytes) { return Fill(memory, 0, bytes); }
   // Between the GPU's memory and any other.
   bool Copy(void* to, const void* from, uint64_t bytes);
 
@@ -38,6 +39,11 @@ class Cuda {
   void* stream(uint64_t place) const { return streams_[place % streams_.size()]; }
   // All that is on the streams is done.
   bool Synchronize();
+  // Events: what is on the stream until now; recorded again, it means the last time.
+  bool MakeEvent(void** out);
+  void DropEvent(void* event);
+  bool Record(void* event, uint64_t place);
+  bool AwaitEvent(void* event);
   // What is put onto the first stream becomes a graph.
   bool BeginCapture();
   bool EndCapture();  // replaces the last graph

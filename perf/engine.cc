@@ -94,6 +94,9 @@ ftarResult_t Engine::RunOne(uint64_t seq) {
       if (slot.index % RowOf(slot).aggregate != 0 && seq != session_->first_seq()) break;
       status = TimedOp(seq, slot);
       break;
+    case Phase::kBeside:
+      if (slot.index % RowOf(slot).aggregate == 0) status = PostBeside(seq, slot);
+      break;
     default: status = Post(seq, slot, 1); break;
   }
   while (status == FTAR_OK && flights_.size() >= static_cast<size_t>(window_))
@@ -152,6 +155,7 @@ ftarResult_t Engine::BeginPlace(uint64_t seq, const Slot& slot) {
   place_from_start_ = true;
   place_wrong_ = options_.check > 0 || options_.CheckEvery() ? 0 : -1;
   timed_begin_ns_ = timed_end_ns_ = typical_ns_ = block_us_ = 0;
+  matmul_ns_ = matmul_beside_ns_ = beside_ns_ = 0;
   captured_ = false;
   iteration_ns_.clear();
   return FTAR_OK;
@@ -177,7 +181,10 @@ ftarResult_t Engine::RunBarrier(uint64_t seq, const Slot& slot) {
     Deliver(flight, outcome);
   }
   ftarOpRelease(flight.op);
-  return status == FTAR_OK ? PrepareBuffers(slot) : status;
+  if (status == FTAR_OK) status = PrepareBuffers(slot);
+  // All at the same time, as later.
+  if (status == FTAR_OK && matmul_ != nullptr) matmul_ns_ = matmul_->Measure();
+  return status;
 }
 
 // Sizes the window for the row and, unless each operation writes its own input, fills all inputs.
@@ -314,6 +321,9 @@ ftarResult_t Engine::EndPlace(const Slot& slot) {
     record.time_ns = std::max<int64_t>(1, (timed_end_ns_ - timed_begin_ns_) / ops);
   }
   if (options_.OnDevice() && place_from_start_) record.block_us = block_us_;
+  record.matmul_ns = matmul_ns_;
+  record.matmul_beside_ns = matmul_beside_ns_;
+  record.beside_ns = beside_ns_;
   if (options_.per_iteration && sampler_ == nullptr) record.times_ns = iteration_ns_;
   record.wrong = place_wrong_;
   reporter_->Send(record);

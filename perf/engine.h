@@ -13,6 +13,7 @@
 #include "perf/board.h"
 #include "perf/buffers.h"
 #include "perf/case.h"
+#include "perf/matmul.h"
 #include "perf/reporter.h"
 #include "perf/sampler.h"
 #include "perf/schedule.h"
@@ -26,6 +27,8 @@ class Engine {
          Board* board, Arena* arena, Reporter* reporter);
   // Runs that session's operations in pairs with its own. Before Run.
   void SetBeside(Session* beside) { beside_ = beside; }
+  // Runs beside the operations of a second round. Before Run.
+  void SetMatmul(Matmul* matmul) { matmul_ = matmul; }
 
   // Runs from the session's first operation to the schedule's end, or until this member is out.
   EndRecord Run();
@@ -61,6 +64,7 @@ class Engine {
   // engine_device.cc: a GPU's part.
   ftarResult_t Capture(const Slot& slot);
   ftarResult_t Replay(uint64_t seq, const Slot& slot);
+  ftarResult_t PostBeside(uint64_t seq, const Slot& slot);
   ftarResult_t AwaitStreams();
   ftarResult_t FailDevice();
   ftarResult_t FillInput(const Flight& flight);
@@ -92,6 +96,7 @@ class Engine {
   const Schedule& schedule_;
   Session* session_;
   Session* beside_ = nullptr;  // the same ranks without fault tolerance; null unless --ideal=ft-off
+  Matmul* matmul_ = nullptr;   // null unless --matmul
   Buffers* buffers_;
   BoardSlot* board_;
   BoardSlot* command_;  // the first slot, whose end_seq speaks to all
@@ -117,6 +122,8 @@ class Engine {
   int64_t place_wrong_ = -1;
   int64_t block_us_ = 0;   // of the GPU, in the timed iterations
   bool captured_ = false;  // the graph of the placement
+  int64_t matmul_ns_ = 0, matmul_beside_ns_ = 0;
+  int64_t beside_begin_ns_ = 0, beside_ns_ = 0;  // of an operation beside the products
   std::vector<int64_t> iteration_ns_;
 
   // With --fresh.

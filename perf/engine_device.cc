@@ -1,4 +1,6 @@
 // What the engine does about a GPU: inputs by way of a mirror, streams to wait for, graphs.
+#include <algorithm>
+
 #include "fmt/format.h"
 #include "perf/clock.h"
 #include "perf/engine.h"
@@ -41,6 +43,23 @@ ftarResult_t Engine::Capture(const Slot& slot) {
   if (!cuda->EndCapture()) return FailDevice();
   captured_ = true;
   return FTAR_OK;
+}
+
+// An iteration of the second round, in which products run all the time.
+ftarResult_t Engine::PostBeside(uint64_t seq, const Slot& slot) {
+  const int aggregate = RowOf(slot).aggregate, ops = RowOf(slot).iters * aggregate;
+  ftarResult_t status = FTAR_OK;
+  if (slot.index == 0) {
+    status = Drain();
+    matmul_->Begin();
+    beside_begin_ns_ = NowNs();
+  }
+  if (status == FTAR_OK) status = Post(seq, slot, static_cast<uint64_t>(aggregate));
+  if (status == FTAR_OK && slot.index + aggregate < ops) return FTAR_OK;
+  if (status == FTAR_OK) status = Drain();
+  beside_ns_ = std::max<int64_t>(1, (NowNs() - beside_begin_ns_) / ops);
+  matmul_beside_ns_ = matmul_->End();
+  return status;
 }
 
 // Its operations are called by the graph: what came of them is known by their numbers alone.

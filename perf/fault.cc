@@ -88,6 +88,11 @@ bool RemovesVictim(FaultKind kind) {
          kind == FaultKind::kDrop || kind == FaultKind::kExit;
 }
 
+bool StrikesOneRank(FaultKind kind) {
+  return kind == FaultKind::kLeave || kind == FaultKind::kDelay || kind == FaultKind::kJoin ||
+         kind == FaultKind::kStart;
+}
+
 std::string HookText(const FaultSpec& fault, uint64_t seq, std::string_view stage, int chunk) {
   std::string text = fmt::format("{}@seq={},stage={}", FaultName(fault.kind), seq, stage);
   if (chunk >= 0) text += fmt::format(",chunk={}", chunk);

@@ -52,6 +52,8 @@ std::string ToString(const FaultSpec& fault);
 bool StrikesBySignal(FaultKind kind);
 // True for faults that the library's test hook injects.
 bool StrikesByHook(FaultKind kind);
+// False when it needs a process of the victim's own.
+bool StrikesOneRank(FaultKind kind);
 // True when only a link with paths and checksums, that is tcp, can suffer it.
 bool NeedsTcp(FaultKind kind);
 // True when the victim is expected to be out of the group afterwards.

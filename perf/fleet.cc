@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "fmt/format.h"
@@ -18,6 +19,10 @@ namespace {
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kDumpNs = kSecondNs;  // for the ranks to write their recorders
 constexpr int kCoordinatorTimeoutS = 20;
+constexpr const char* kQueues = "CUDA_DEVICE_MAX_CONNECTIONS";
+constexpr const char* kQueuesMost = "32";
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace
 
@@ -60,45 +65,86 @@ std::string Fleet::Open(uint64_t arena_part_bytes) {
   return error;
 }
 
-bool Fleet::StartRank(const RankStart& start) {
-  if (start.number >= kMaxProcesses) return false;
-  RankProcess process;
-  int write_fd = -1;
-  if (!MakePipe(&process.fd, &write_fd)) return false;
+SpawnRequest Fleet::Request(const Pairs& environment, const Pairs& own) const {
   SpawnRequest request;
   request.arguments = {OwnPath()};
   request.arguments.insert(request.arguments.end(), arguments_.begin(), arguments_.end());
   const int arena_fd = arena_ != nullptr ? arena_->fd() : -1;
-  const std::pair<const char*, int64_t> values[] = {
-      {"--rank-index", start.replica},   {"--rank-slot", start.number},
-      {"--rank-world", options_.ranks},  {"--rank-report-fd", write_fd},
-      {"--rank-board-fd", board_->fd()}, {"--rank-arena-fd", arena_fd}};
-  for (const auto& [name, value] : values) {
-    request.arguments.insert(request.arguments.end(), {name, std::to_string(value)});
-  }
-  if (options_.ideal == IdealKind::kFtOff) {
-    request.arguments.emplace_back("--rank-second-coordinator");
-    request.arguments.push_back(second_coordinator_.address());
-  }
-  if (start.newcomer) request.arguments.emplace_back("--rank-newcomer");
-  if (start.bystander) request.arguments.emplace_back("--rank-bystander");
-  request.environment = start.environment;
+  Pairs all = {{"--rank-world", std::to_string(options_.ranks)},
+               {"--rank-board-fd", std::to_string(board_->fd())},
+               {"--rank-arena-fd", std::to_string(arena_fd)}};
+  all.insert(all.end(), own.begin(), own.end());
+  if (options_.ideal == IdealKind::kFtOff)
+    all.emplace_back("--rank-second-coordinator", second_coordinator_.address());
+  for (const auto& [name, value] : all)
+    request.arguments.insert(request.arguments.end(), {name, value});
+  request.environment = environment;
   if (options_.hosted) request.environment.emplace_back("FTAR_COORDINATOR_KIND", "hosted");
   request.environment.emplace_back("FTAR_COORDINATOR",
                                    options_.hosted ? meeting_ : coordinator_.address());
   request.environment.emplace_back("FTAR_TOKEN", token_);
-  request.keep = {write_fd, board_->fd()};
+  request.keep = {board_->fd()};
   if (arena_fd >= 0) request.keep.push_back(arena_fd);
-  process.pid = Spawn(request);
-  close(write_fd);
-  process.number = start.number;
+  return request;
+}
+
+void Fleet::Note(int number, const RankStart& start, pid_t pid, int fd) {
+  RankProcess process;
+  process.pid = pid;
+  process.number = number;
   process.replica = start.replica;
+  process.fd = fd;
   process.bystander = start.bystander;
   process.progress_ns = NowNs();
-  process.exited = process.pid < 0;
-  const bool started = process.pid > 0;
-  processes_.emplace(start.number, std::move(process));
-  return started;
+  process.exited = pid < 0;
+  processes_.emplace(number, std::move(process));
+}
+
+bool Fleet::StartRank(const RankStart& start) {
+  int read_fd = -1, write_fd = -1;
+  if (start.number >= kMaxProcesses || !MakePipe(&read_fd, &write_fd)) return false;
+  SpawnRequest request =
+      Request(start.environment, {{"--rank-index", std::to_string(start.replica)},
+                                  {"--rank-slot", std::to_string(start.number)},
+                                  {"--rank-report-fd", std::to_string(write_fd)}});
+  if (start.newcomer) request.arguments.emplace_back("--rank-newcomer");
+  if (start.bystander) request.arguments.emplace_back("--rank-bystander");
+  request.keep.push_back(write_fd);
+  const pid_t pid = Spawn(request);
+  close(write_fd);
+  Note(start.number, start, pid, read_fd);
+  return pid > 0;
+}
+
+bool Fleet::StartThreads() {
+  std::vector<int> read_fds, write_fds;
+  std::string list;
+  bool good = true;
+  for (int i = 0; i < options_.ranks && good; ++i) {
+    int read_fd = -1, write_fd = -1;
+    good = MakePipe(&read_fd, &write_fd);
+    if (!good) break;
+    read_fds.push_back(read_fd);
+    write_fds.push_back(write_fd);
+    list += (i == 0 ? "" : ",") + std::to_string(write_fd);
+  }
+  pid_t pid = -1;
+  if (good) {
+    Pairs environment;
+    // Each rank has streams of its own. Those that share a queue of the GPU's wait for each other:
+    // a rank's kernel would stand behind the wait of another's stream, for ever.
+    if (options_.OnDevice() && std::getenv(kQueues) == nullptr)
+      environment.emplace_back(kQueues, kQueuesMost);
+    SpawnRequest request = Request(environment, {{"--rank-report-fds", list}});
+    request.keep.insert(request.keep.end(), write_fds.begin(), write_fds.end());
+    pid = Spawn(request);
+  }
+  for (const int fd : write_fds) close(fd);
+  for (size_t i = 0; i < read_fds.size(); ++i) {
+    const auto number = static_cast<int>(i);
+    Note(number, {number, number, false, false, {}}, pid, read_fds[i]);
+  }
+  return pid > 0;
 }
 
 void Fleet::Pump(int timeout_ms) {
@@ -139,23 +185,32 @@ void Fleet::Reap() {
     int status = 0;
     if (process.exited || waitpid(process.pid, &status, WNOHANG | WUNTRACED) != process.pid)
       continue;
+    const int64_t now_ns = NowNs();
     if (WIFSTOPPED(status)) {
-      process.stop_ns = NowNs();
+      process.stop_ns = now_ns;
       continue;
     }
-    process.exited = true;
-    process.wait_status = status;
-    process.exit_ns = NowNs();
-    // What it wrote before its end is in the pipe; a forked child may hold the other end open.
-    while (process.fd >= 0) {
-      pollfd entry{process.fd, POLLIN, 0};
-      if (poll(&entry, 1, 0) <= 0) break;
-      ReadLines(&process);
+    // With its threads.
+    const pid_t pid = process.pid;
+    for (auto& [other, rank] : processes_) {
+      if (!rank.exited && rank.pid == pid) NoteEnd(&rank, status, now_ns);
     }
-    if (process.fd >= 0) close(process.fd);
-    process.fd = -1;
-    on_gone_(process);
   }
+}
+
+void Fleet::NoteEnd(RankProcess* process, int status, int64_t now_ns) {
+  process->exited = true;
+  process->wait_status = status;
+  process->exit_ns = now_ns;
+  // What it wrote before its end is in the pipe; a forked child may hold the other end open.
+  while (process->fd >= 0) {
+    pollfd entry{process->fd, POLLIN, 0};
+    if (poll(&entry, 1, 0) <= 0) break;
+    ReadLines(process);
+  }
+  if (process->fd >= 0) close(process->fd);
+  process->fd = -1;
+  on_gone_(*process);
 }
 
 bool Fleet::StandsStill(RankProcess* process) {
@@ -184,8 +239,14 @@ void Fleet::EndAll() {
     if (grandchild > 0) kill(grandchild, SIGKILL);
     if (process.exited) continue;
     kill(process.pid, SIGKILL);
-    waitpid(process.pid, &process.wait_status, 0);
-    process.exited = true;
+    int status = 0;
+    waitpid(process.pid, &status, 0);
+    const pid_t pid = process.pid;
+    for (auto& [other, rank] : processes_) {
+      if (rank.pid != pid) continue;
+      rank.wait_status = status;
+      rank.exited = true;
+    }
   }
 }
 

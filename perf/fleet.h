@@ -25,7 +25,7 @@
 namespace ftar::perf {
 
 struct RankProcess {
-  pid_t pid = -1;
+  pid_t pid = -1;    // of several with --threads
   int number = -1;   // of the process: its slot on the board; never used again
   int replica = -1;  // its place in the job
   int fd = -1;       // its records
@@ -63,6 +63,8 @@ class Fleet {
   // text on failure.
   std::string Open(uint64_t arena_part_bytes = 0);
   bool StartRank(const RankStart& start);
+  // The first ranks as threads of one process, which are `ranks` entries of processes().
+  bool StartThreads();
   // Reads what ranks say and sees who has ended, for at most this long.
   void Pump(int timeout_ms);
   // True when a process shows the same as `hang_timeout_s` ago.
@@ -77,6 +79,11 @@ class Fleet {
   const std::map<int, RankProcess>& processes() const { return processes_; }
 
  private:
+  // What every process of a rank is told; the rest says who it is and where it reports.
+  SpawnRequest Request(const std::vector<std::pair<std::string, std::string>>& environment,
+                       const std::vector<std::pair<std::string, std::string>>& own) const;
+  void Note(int number, const RankStart& start, pid_t pid, int fd);
+  void NoteEnd(RankProcess* process, int status, int64_t now_ns);
   void ReadLines(RankProcess* process);
   void Reap();
 

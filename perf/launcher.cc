@@ -16,6 +16,7 @@
 #include "perf/fleet.h"
 #include "perf/ideal.h"
 #include "perf/judge.h"
+#include "perf/matmul.h"
 #include "perf/process.h"
 #include "perf/progress.h"
 
@@ -89,6 +90,10 @@ std::string Launcher::Start() {
   const std::string error = fleet_.Open(part_bytes);
   if (!error.empty()) return error;
   started_ns_.assign(options_.faults.size(), 0);
+  if (options_.threads) {
+    for (int i = 0; i < options_.ranks; ++i) collector_.OnStart(i, true);
+    return fleet_.StartThreads() ? "" : fmt::format("cannot start: {}", std::strerror(errno));
+  }
   for (int i = 0; i < options_.ranks; ++i) {
     RankStart start{i, i, false, false, {}};
     const FaultSpec* fault = FaultOf(i);
@@ -151,7 +156,10 @@ void Launcher::StartNewcomers() {
 bool Launcher::Hangs() {
   for (auto& [number, process] : fleet_.processes()) {
     if (process.exited || process.bystander) continue;
-    const bool struck = MayDie(number) && fleet_.slot(number).strike_ns.load() != 0;
+    const BoardSlot& slot = fleet_.slot(number);
+    // A thread that is done waits for the others.
+    if (options_.threads && slot.state.load() == static_cast<int32_t>(RankState::kDone)) continue;
+    const bool struck = MayDie(number) && slot.strike_ns.load() != 0;
     if (fleet_.StandsStill(&process) && !struck) hung_ = true;
   }
   return hung_;
@@ -161,8 +169,10 @@ bool Launcher::Hangs() {
 bool Launcher::FailsEarly() const {
   for (const auto& [number, process] : fleet_.processes()) {
     const auto it = collector_.histories().find(number);
-    const bool joined = it != collector_.histories().end() && it->second.hello.has_value();
-    if (process.exited && !joined && !process.bystander) return true;
+    const bool known = it != collector_.histories().end();
+    const bool joined = known && it->second.hello.has_value();
+    const bool ended = process.exited || (known && it->second.end.has_value());
+    if (ended && !joined && !process.bystander) return true;
   }
   return false;
 }
@@ -191,6 +201,9 @@ std::string Launcher::DeathComplaint(const RankProcess& process) const {
                        state);
   }
   if (WEXITSTATUS(status) == kExitOk || WEXITSTATUS(status) == kExitWrong) return "";
+  const auto history = collector_.histories().find(process.number);
+  const bool ended = history != collector_.histories().end() && history->second.end.has_value();
+  if (options_.threads && ended) return "";  // the code is that of the worst of them
   return fmt::format("rank {} ended with exit code {} while {}", process.number,
                      WEXITSTATUS(status), state);
 }
@@ -307,6 +320,14 @@ int Launcher::Conclude(std::vector<std::string> errors) {
   table_.Footer(collector_.wrong(), errors, extra);
   if (hung_) return kExitHang;
   if (collector_.wrong() > 0 || !collector_.disagreements().empty()) return kExitWrong;
+  // What only a rank can find, as that cuBLAS does not start.
+  const auto refused = [](const auto& entry) {
+    const RankProcess& process = entry.second;
+    return process.exited && WIFEXITED(process.wait_status) &&
+           WEXITSTATUS(process.wait_status) == kExitUsage;
+  };
+  const auto& all = fleet_.processes();
+  if (std::any_of(all.begin(), all.end(), refused)) return kExitUsage;
   if (deaths > 0) return kExitLost;
   return errors.empty() ? kExitOk : kExitWrong;
 }
@@ -375,7 +396,8 @@ int RunLauncher(const Options& options, const std::vector<std::string>& argument
                ToString(fault), iterations);
     return kExitUsage;
   }
-  const std::string missing = options.OnDevice() ? Cuda::Missing(options.cuda_runtime) : "";
+  std::string missing = options.OnDevice() ? Cuda::Missing(options.cuda_runtime) : "";
+  if (missing.empty() && options.matmul > 0) missing = Matmul::Missing(options.cublas);
   if (!missing.empty()) {
     fmt::print(stderr, "ftar-perf: {}\n", missing);
     return kExitUsage;

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   }
   const ftar::perf::Options& options = parsed.options;
   // A process that the launcher started has a rank already, whatever else its command line says.
+  if (!options.role.report_fds.empty()) return ftar::perf::RunThreads(options);
   if (options.role.index < 0 && options.ranks > 0) {
     return ftar::perf::RunLauncher(options, {argv + 1, argv + argc});
   }

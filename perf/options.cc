@@ -82,6 +82,11 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--streams", options->streams, "of --memory device: streams in turn (1)");
   app->add_flag("--graph", options->graph,
                 "of --memory device: each timed iteration launches a captured graph");
+  app->add_option("--matmul", options->matmul,
+                  "of --memory device: the timed iterations once more, beside products of bf16 "
+                  "matrices of so many rows; how much each slows the other down (0: none)");
+  app->add_option("--cublas", options->cublas,
+                  "of --matmul: cuBLAS (libcublas.so, where it is found)");
   app->add_option("--cuda-runtime", options->cuda_runtime,
                   "of --memory device: CUDA's runtime (libcudart.so, where it is found)");
   app->add_option("--min-bw", options->min_bandwidth, "GB/s below 0.9 of which the run fails");
@@ -91,6 +96,7 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
 
 void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("-n,--ranks", options->ranks, "start this many local ranks");
+  app->add_flag("--threads", options->threads, "they are threads of one process, on one GPU");
   app->add_option("--transport", options->transport, "auto, shm or tcp");
   app->add_option("--plan", options->plan, "auto, oneshot, direct or ring");
   app->add_option("--ft", raw->fault_tolerance, "on or off");
@@ -128,6 +134,7 @@ void AddHiddenFlags(CLI::App* app, RankRole* role) {
   app->add_option("--rank-index", role->index)->group("");
   app->add_option("--rank-world", role->world)->group("");
   app->add_option("--rank-report-fd", role->report_fd)->group("");
+  app->add_option("--rank-report-fds", role->report_fds)->delimiter(',')->group("");
   app->add_option("--rank-board-fd", role->board_fd)->group("");
   app->add_option("--rank-arena-fd", role->arena_fd)->group("");
   app->add_option("--rank-slot", role->slot)->group("");
@@ -276,7 +283,7 @@ std::string ReadChoices(const Raw& raw, Options* options) {
 }
 
 std::string CheckRanges(const Raw& raw, const Options& options) {
-  if (raw.threads != 1 || raw.gpus != 1) return "-t and -g: a rank is a process; use -n";
+  if (raw.threads != 1 || raw.gpus != 1) return "-t and -g: use -n, and --threads";
   if (options.ranks < 0 || options.ranks > kMaxRanks / 2) {
     return fmt::format("-n is 1 to {}", kMaxRanks / 2);
   }
@@ -306,12 +313,20 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
 
 std::string CheckDevice(const Raw&, const Options& options) {
   if (options.streams < 1 || options.streams > 64) return "--streams is 1 to 64";
+  if (options.matmul < 0 || options.matmul > 65536) return "--matmul is 0 to 65536";
+  if (options.matmul == 0 && !options.cublas.empty()) return "--cublas needs --matmul";
   if (!options.OnDevice()) {
+    if (options.matmul > 0) return "--matmul needs --memory device";
     if (!options.graph && options.streams == 1 && options.cuda_runtime.empty()) return "";
     return "--graph, --streams and --cuda-runtime need --memory device";
   }
   if (options.ideal != IdealKind::kNone) return "--ideal works on the host's memory";
   if (options.churn > 0) return "--churn works on the host's memory";
+  if (options.matmul > 0 &&
+      (options.graph || options.fresh || options.CheckEvery() || options.warmup == 0)) {
+    return "--matmul needs -w 1 or more, and goes with none of --graph, --fresh, --buckets, "
+           "--fault and --check-every";
+  }
   if (!options.graph) return "";
   if (options.CheckEvery() || options.fresh)
     return "--graph goes with neither --fault, --check-every, --fresh nor --buckets";
@@ -349,10 +364,30 @@ std::string CheckFaults(const Raw&, const Options& options) {
   return "";
 }
 
+// What a process has once, threads cannot have each.
+std::string CheckThreads(const Raw&, const Options& options) {
+  if (!options.threads) return "";
+  if (options.ranks == 0 && options.role.index < 0 && options.role.report_fds.empty())
+    return "--threads needs -n";
+  if (!options.command.empty() || options.churn > 0)
+    return "--threads goes with neither a command nor --churn";
+  if (options.cpu_time) return "--threads: CPU time is the process's, not a rank's";
+  for (const FaultSpec& fault : options.faults) {
+    if (StrikesOneRank(fault.kind)) continue;
+    return fmt::format(
+        "--fault {}: it would strike all ranks, since they are threads of one process; with "
+        "--threads there are leave, delay and join",
+        ToString(fault));
+  }
+  const bool by_hook = !options.fault_stage.empty() || options.fault_chunk >= 0;
+  return by_hook || options.victim_child ? "--threads: faults strike whole processes" : "";
+}
+
 std::string Finish(const Raw& raw, Options* options) {
   for (const auto& error :
        {ReadSizes(raw, options), ReadLists(raw, options), ReadChoices(raw, options),
-        CheckRanges(raw, *options), CheckDevice(raw, *options), CheckFaults(raw, *options)}) {
+        CheckRanges(raw, *options), CheckDevice(raw, *options), CheckFaults(raw, *options),
+        CheckThreads(raw, *options)}) {
     if (!error.empty()) return error;
   }
   // The same variable that nccl-tests reads.

@@ -31,7 +31,8 @@ struct RankRole {
   int index = -1;  // the replica; -1: not started by ftar-perf's launcher
   int slot = 0;    // on the board
   int world = 0;
-  int report_fd = -1;  // JSON lines to the launcher
+  int report_fd = -1;           // JSON lines to the launcher
+  std::vector<int> report_fds;  // of all ranks, where they are threads of this process
   int board_fd = -1;
   int arena_fd = -1;               // only with --fresh
   bool newcomer = false;           // joins a job that is running
@@ -74,13 +75,16 @@ struct Options {
   std::string cuda_runtime;  // a library's path; empty: CUDA's own, by name
   int streams = 1;           // that a GPU's operations are put onto in turn
   bool graph = false;        // a timed iteration is the launch of a graph
+  int matmul = 0;            // rows of the matrix product that runs beside; 0: none
+  std::string cublas;        // a library's path; empty: cuBLAS's own, by name
   double min_bandwidth = 0;  // GB/s; the run fails below 0.9 of it
 
   std::string transport = "auto";
   std::string plan = "auto";
   bool fault_tolerance = true;
-  bool hosted = false;  // no process coordinates, a rank does
-  std::string timeout;  // the library's knob, as text; empty: its default
+  bool hosted = false;   // no process coordinates, a rank does
+  bool threads = false;  // the first ranks are threads of one process
+  std::string timeout;   // the library's knob, as text; empty: its default
   std::vector<std::pair<std::string, std::string>> knobs;  // --set NAME=VALUE
 
   std::vector<FaultSpec> faults;

@@ -1,5 +1,6 @@
 #include "perf/rank.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,8 +9,11 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <latch>
 #include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "perf/arena.h"
@@ -45,6 +49,25 @@ void ForkChild(BoardSlot* slot) {
   }
   slot->child_pid.store(child);
 }
+
+// Where the ranks of one process wait for each other before any gives memory back: a GPU's driver
+// lets that wait for all streams of the process, and their operations may wait for that driver.
+class Departure {
+ public:
+  explicit Departure(std::latch* all) : all_(all) {}
+  ~Departure() {
+    if (all_ != nullptr) all_->count_down();
+  }
+  Departure(const Departure&) = delete;
+  Departure& operator=(const Departure&) = delete;
+
+  void Await() {
+    if (std::latch* all = std::exchange(all_, nullptr)) all->arrive_and_wait();
+  }
+
+ private:
+  std::latch* all_;  // null: nobody to wait for
+};
 
 // The board of a run without launcher: nobody else reads it.
 struct Station {
@@ -86,7 +109,7 @@ int ExitCode(const EndRecord& end, uint64_t wrong) {
 }
 
 // Writes the flight recorder when the launcher asks by SIGUSR1, which the process has blocked
-// before the first thread was made, so that only this one receives it.
+// before the first thread was made, so that only these receive it: one of them, and tells the rest.
 class Dumper {
  public:
   Dumper(const Options& options, ftarJob_t job) {
@@ -110,10 +133,14 @@ class Dumper {
 
  private:
   void Main(ftarJob_t job) {
+    static std::atomic<int> asked{0};
     const sigset_t signals = Signals();
     const timespec pause{0, 100'000'000};
-    while (!quit_) {
-      if (sigtimedwait(&signals, nullptr, &pause) == SIGUSR1) ftarJobDump(job, path_.c_str());
+    for (int seen = asked; !quit_;) {
+      if (sigtimedwait(&signals, nullptr, &pause) == SIGUSR1) ++asked;
+      if (seen == asked) continue;
+      seen = asked;
+      ftarJobDump(job, path_.c_str());
     }
   }
 
@@ -148,7 +175,7 @@ int StandBy(BoardSlot* slot) {
 }
 
 int RunMember(const Options& options, const Schedule& schedule, const Station& station,
-              Session* session, Buffers* buffers) {
+              Session* session, Buffers* buffers, Matmul* matmul) {
   Reporter* reporter = station.reporter.get();
   BoardSlot* slot = &station.board->slot(options.role.slot);
   slot->state.store(static_cast<int32_t>(RankState::kJoining));
@@ -162,10 +189,14 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
     status = buffers->AllocateFor(session->job(), options.memory,
                                   BufferBytes(options, schedule, session->Info().members));
     if (status != FTAR_OK) return Fail(reporter, status, "allocate buffers");
+    // Later, others' streams may be waiting for this rank.
+    if (!buffers->MakeMirror(LargestBuffer(schedule, session->Info().members)))
+      return Fail(reporter, FTAR_ERR_DEVICE, buffers->cuda()->error());
   }
   const Dumper dumper(options, session->job());
   Engine engine(options, schedule, session, buffers, station.board.get(), station.arena.get(),
                 reporter);
+  engine.SetMatmul(matmul);
   std::optional<Beside> beside;
   if (options.ideal == IdealKind::kFtOff) {
     status = beside.emplace(options).Enter();
@@ -187,13 +218,18 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
   return ExitCode(end, engine.wrong());
 }
 
-}  // namespace
+int RunInJob(const Options& options, const Schedule& schedule, const Station& station,
+             Buffers* buffers, Matmul* matmul, Departure* departure) {
+  Session session(options, station.reporter.get());
+  const int code = RunMember(options, schedule, station, &session, buffers, matmul);
+  departure->Await();
+  return code;
+}
 
-int RunRank(const Options& options) {
+int RunOne(const Options& options, std::latch* all) {
+  Departure departure(all);
   const bool direct = options.role.index < 0;
   const Schedule schedule(options, direct);
-  const sigset_t signals = Dumper::Signals();
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
   Station station = MakeStation(options, schedule);
   if (station.board == nullptr || (options.fresh && station.arena == nullptr)) {
     std::fprintf(stderr, "ftar-perf: no memory for what the ranks share\n");
@@ -208,6 +244,15 @@ int RunRank(const Options& options) {
       return kExitUsage;
     }
   }
+  std::unique_ptr<Matmul> matmul;
+  if (options.matmul > 0) {
+    std::string why;
+    matmul = Matmul::Open(options.cublas, options.cuda_runtime, options.matmul, &why);
+    if (matmul == nullptr) {
+      std::fprintf(stderr, "ftar-perf: --matmul: %s\n", why.c_str());
+      return kExitUsage;
+    }
+  }
   Buffers buffers;
   buffers.UseCuda(cuda.get());
   const int members = options.role.world > 0 ? options.role.world : 1;
@@ -217,14 +262,43 @@ int RunRank(const Options& options) {
   }
   if (options.role.bystander) return StandBy(&station.board->slot(options.role.slot));
   void* resident = IsVictim(options) ? MakeResident(options.victim_resident_bytes) : nullptr;
-  int code = 0;
-  {
-    Session session(options, station.reporter.get());
-    code = RunMember(options, schedule, station, &session, &buffers);
-  }
+  const int code = RunInJob(options, schedule, station, &buffers, matmul.get(), &departure);
   buffers.JobGone();
   if (resident != nullptr) munmap(resident, options.victim_resident_bytes);
   return code;
+}
+
+void BlockSignals() {
+  const sigset_t signals = Dumper::Signals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+}  // namespace
+
+int RunRank(const Options& options) {
+  BlockSignals();
+  return RunOne(options, nullptr);
+}
+
+int RunThreads(const Options& options) {
+  BlockSignals();
+  const size_t ranks = options.role.report_fds.size();
+  std::latch all(static_cast<ptrdiff_t>(ranks));
+  std::vector<int> codes(ranks, kExitOk);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < ranks; ++i) {
+    Options own = options;
+    own.role.index = own.role.slot = static_cast<int>(i);
+    own.role.report_fd = options.role.report_fds[i];
+    // Each closes what it has opened.
+    own.role.board_fd = fcntl(options.role.board_fd, F_DUPFD_CLOEXEC, 0);
+    if (options.role.arena_fd >= 0)
+      own.role.arena_fd = fcntl(options.role.arena_fd, F_DUPFD_CLOEXEC, 0);
+    threads.emplace_back(
+        [own = std::move(own), &all, code = &codes[i]] { *code = RunOne(own, &all); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return *std::max_element(codes.begin(), codes.end());
 }
 
 }  // namespace ftar::perf

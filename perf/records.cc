@@ -43,7 +43,10 @@ json ToJson(const RowRecord& r) {
           {"times", r.times_ns},
           {"ideal", r.ideal_ns},
           {"ideal_wrong", r.ideal_wrong},
-          {"block_us", r.block_us}};
+          {"block_us", r.block_us},
+          {"matmul", r.matmul_ns},
+          {"matmul_beside", r.matmul_beside_ns},
+          {"beside", r.beside_ns}};
 }
 
 json ToJson(const CountersRecord& r) {
@@ -97,6 +100,9 @@ void FromJson(const json& j, RowRecord* r) {
   j.at("ideal").get_to(r->ideal_ns);
   j.at("ideal_wrong").get_to(r->ideal_wrong);
   j.at("block_us").get_to(r->block_us);
+  j.at("matmul").get_to(r->matmul_ns);
+  j.at("matmul_beside").get_to(r->matmul_beside_ns);
+  j.at("beside").get_to(r->beside_ns);
 }
 
 void FromJson(const json& j, CountersRecord* r) {

@@ -57,6 +57,8 @@ struct RowRecord {
   std::vector<int64_t> ideal_ns;  // the ideal's, only with --ideal
   int64_t ideal_wrong = -1;       // part of wrong
   int64_t block_us = -1;          // of a GPU, over all timed operations
+  // With --matmul, 0 where unknown: a product alone and beside operations, and one of these then.
+  int64_t matmul_ns = 0, matmul_beside_ns = 0, beside_ns = 0;
 };
 
 inline constexpr std::array<const char*, 8> kCounterNames = {

@@ -23,12 +23,12 @@ void SetCounts(const Options& options, Row* row) {
   row->aggregate = options.aggregate;
   if (!row->buckets.empty()) row->aggregate = static_cast<int>(row->buckets.size());
   if (row->aggregate == 0)
-    row->aggregate = static_cast<int>(
-        std::clamp<uint64_t>(kBatchBytes / bytes / crowd, 1, kBatchMost / crowd));
+    row->aggregate =
+        static_cast<int>(std::clamp<uint64_t>(kBatchBytes / bytes / crowd, 1, kBatchMost / crowd));
   row->iters = options.iters;
   if (row->iters == 0)
-    row->iters = static_cast<int>(std::clamp<uint64_t>(kRowBytes / bytes / crowd, kIterationsLeast,
-                                                       kIterationsMost / crowd));
+    row->iters = static_cast<int>(
+        std::clamp<uint64_t>(kRowBytes / bytes / crowd, kIterationsLeast, kIterationsMost / crowd));
   if (options.ideal != IdealKind::kNone) row->iters = std::max(row->iters, options.pairs);
   row->pairs = options.pairs;
 }
@@ -70,6 +70,7 @@ uint64_t OpBytes(const Row& row, int index) {
 
 Schedule::Schedule(const Options& options, bool share)
     : out_of_place_(options.out_of_place),
+      beside_(options.matmul > 0),
       places_((options.out_of_place ? 1 : 0) + (options.in_place ? 1 : 0)),
       warmup_(options.warmup),
       checks_(options.check),
@@ -101,7 +102,8 @@ Schedule::Schedule(const Options& options, bool share)
 Schedule::Counts Schedule::CountsOf(const Row& row) const {
   const uint64_t together = row.buckets.empty() ? 1 : row.buckets.size();
   const uint64_t timed = static_cast<uint64_t>(row.iters) * static_cast<uint64_t>(row.aggregate);
-  Counts counts = {{1, warmup_ * together, timed, checks_ * together, shares_}, 0};
+  Counts counts = {{1, warmup_ * together, timed, beside_ ? timed : 0, checks_ * together, shares_},
+                   0};
   for (uint64_t count : counts.phases) counts.total += count;
   return counts;
 }

@@ -32,7 +32,8 @@ struct Row {
 uint64_t OpBytes(const Row& row, int index);
 
 // The order of these is the order within one placement of one row.
-enum class Phase { kBarrier, kWarmup, kTimed, kCheck, kShareTime, kShareWrong };
+// kBeside: the timed ones once more, beside a matrix product (--matmul).
+enum class Phase { kBarrier, kWarmup, kTimed, kBeside, kCheck, kShareTime, kShareWrong };
 
 // One operation.
 struct Slot {
@@ -61,7 +62,7 @@ class Schedule {
  private:
   // How many operations a placement of a row has in each phase, in their order.
   struct Counts {
-    uint64_t phases[5];
+    uint64_t phases[6];
     uint64_t total;
   };
   Counts CountsOf(const Row& row) const;
@@ -71,7 +72,7 @@ class Schedule {
   };
   std::vector<Row> rows_;
   std::vector<Begin> begins_;  // of each row, and the end
-  bool out_of_place_;
+  bool out_of_place_, beside_;
   uint64_t places_, warmup_, checks_, shares_;
 };
 

@@ -105,6 +105,34 @@ std::optional<double> BlockSeconds(const Row& row, const std::vector<RowRecord>&
   return Mean(all);
 }
 
+// Nothing unless every rank knows all three.
+std::optional<Slowdown> SlowdownOf(const std::vector<RowRecord>& records, double time_us,
+                                   Average average) {
+  std::vector<double> alone, beside, operations;
+  for (const RowRecord& record : records) {
+    if (record.matmul_ns <= 0 || record.matmul_beside_ns <= 0 || record.beside_ns <= 0)
+      return std::nullopt;
+    alone.push_back(static_cast<double>(record.matmul_ns) / 1000);
+    beside.push_back(static_cast<double>(record.matmul_beside_ns) / 1000);
+    operations.push_back(static_cast<double>(record.beside_ns) / 1000);
+  }
+  Slowdown out;
+  out.product_us = Mean(alone);
+  out.product_beside_us = Mean(beside);
+  out.operation_beside_us = CombineTimes(operations, average);
+  out.product_percent = 100 * (out.product_beside_us / out.product_us - 1);
+  out.operation_percent = 100 * (out.operation_beside_us / time_us - 1);
+  return out;
+}
+
+json SlowdownJson(const Slowdown& slowdown) {
+  return {{"product_us", slowdown.product_us},
+          {"product_beside_us", slowdown.product_beside_us},
+          {"product_slowdown_percent", slowdown.product_percent},
+          {"time_beside", slowdown.operation_beside_us},
+          {"slowdown_percent", slowdown.operation_percent}};
+}
+
 }  // namespace
 
 PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Average average) {
@@ -129,6 +157,7 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
   if (times.empty()) return result;
   const Case& kind = CaseOf(row.kind);
   result.time_us = CombineTimes(times, average);
+  result.slowdown = SlowdownOf(records, result.time_us, average);
   result.algorithm_bandwidth =
       static_cast<double>(kind.shape(row, members).bytes) / (result.time_us * 1000);
   result.bus_bandwidth = result.algorithm_bandwidth * kind.bus_factor(members);
@@ -167,6 +196,10 @@ std::string FormatTail(const std::optional<PlaceResult>& place) {
                         gap.interval.low, gap.interval.high);
   }
   if (place->block_seconds_per_gb) text += fmt::format("  {:7.4f}", *place->block_seconds_per_gb);
+  if (place->slowdown) {
+    text += fmt::format("  {:7.1f}  {:7.1f}", place->slowdown->product_percent,
+                        place->slowdown->operation_percent);
+  }
   return text;
 }
 
@@ -179,8 +212,11 @@ std::string TailTitles(const Options& options, bool units) {
     }
   }
   for (int place = options.out_of_place + options.in_place; options.OnDevice() && place > 0;
-       --place)
+       --place) {
     text += fmt::format("  {:>7}", units ? "(s)" : "SMs/GB");
+    if (options.matmul > 0)
+      text += fmt::format("  {:>7}  {:>7}", units ? "(%)" : "mm+", units ? "(%)" : "time+");
+  }
   if (options.ideal == IdealKind::kNone) return text;
   if (units) return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "", "(95 %)", "");
   return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "ideal", "gap", "low", "high");
@@ -217,10 +253,10 @@ void Table::Header(const std::vector<HelloRecord>& ranks) {
   fmt::print(
       out_,
       "# nRanks {} minBytes {} maxBytes {} sizes: {} warmup iters: {} iters: {} agg iters: {} "
-      "validation: {} transport: {} plan: {} ft: {}\n#\n# Using devices\n",
+      "validation: {} transport: {} plan: {} ft: {}{}\n#\n# Using devices\n",
       MembersAtStart(), *low, *high, options_.sizes.size(), options_.warmup, options_.iters,
       options_.aggregate, options_.check, options_.transport, options_.plan,
-      options_.fault_tolerance ? "on" : "off");
+      options_.fault_tolerance ? "on" : "off", options_.threads ? " ranks: threads" : "");
   for (const HelloRecord& rank : ranks) {
     fmt::print(out_, "#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [{}]\n", rank.rank,
                rank.pid, rank.host, DeviceText(options_));
@@ -335,6 +371,7 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
       j[name] = PlaceJson(**place, options_.cpu_time);
       if ((*place)->block_seconds_per_gb)
         j[name]["block_seconds_per_gb"] = *(*place)->block_seconds_per_gb;
+      if ((*place)->slowdown) j[name]["matmul"] = SlowdownJson(*(*place)->slowdown);
       if (options_.per_iteration)
         j[std::string(name) + "_per_iter"] = PerIterationJson((*place)->times_us);
       if ((*place)->gap)
@@ -355,6 +392,8 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
             {"validation", options_.check},
             {"blocking", options_.blocking ? "true" : "false"},
             {"fresh", options_.fresh ? "true" : "false"},
+            {"ranks_are", options_.threads ? "threads" : "processes"},
+            {"matmul", options_.matmul},
             {"transport", options_.transport},
             {"plan", options_.plan},
             {"ft", options_.fault_tolerance ? "on" : "off"},

@@ -30,6 +30,13 @@ struct Gap {
   std::vector<double> ratios;
 };
 
+// What a matrix product and the operation cost each other.
+struct Slowdown {
+  double product_us = 0, product_beside_us = 0;  // the mean of the ranks
+  double operation_beside_us = 0;
+  double product_percent = 0, operation_percent = 0;
+};
+
 // One half of a row, all ranks taken together.
 struct PlaceResult {
   double time_us = 0;
@@ -41,6 +48,7 @@ struct PlaceResult {
   std::optional<Gap> gap;
   // Blocks of the GPU's kernels times the time that they were there, for each GB of payload.
   std::optional<double> block_seconds_per_gb;
+  std::optional<Slowdown> slowdown;
 };
 
 // The gap of iterations that were taken in `pairs` pairs of blocks.

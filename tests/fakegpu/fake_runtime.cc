@@ -1,8 +1,11 @@
 // The part of CUDA's runtime that a test's user needs, over the fake GPU: memory, streams, graphs.
 // The names and the numbers are CUDA's, so that a program written for it (ftar-perf, the example)
 // runs over this one unchanged.
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "fake_memory.h"
 #include "fake_stream.h"
@@ -30,6 +33,10 @@ Stream* DefaultStream() {
 Stream* Of(void* stream) {
   return stream == nullptr ? DefaultStream() : static_cast<Stream*>(stream);
 }
+
+struct Event {
+  std::atomic<uint64_t> recorded{0}, reached{0};
+};
 
 // Host memory of any kind, or the GPU's.
 void* Anywhere(const void* address) {
@@ -90,6 +97,24 @@ EXPORT int cudaStreamDestroy(void* stream) {
   delete static_cast<Stream*>(stream);
   return kSuccess;
 }
+// An event is how often it was recorded and how often the streams have come to that.
+EXPORT int cudaEventCreateWithFlags(void** out, unsigned /*flags*/) {
+  return *out = new Event, kSuccess;
+}
+EXPORT int cudaEventRecord(void* event, void* stream) {
+  auto* const record = static_cast<Event*>(event);
+  const uint64_t number = record->recorded.fetch_add(1) + 1;
+  return Done(Of(stream)->Put([record, number] { record->reached.store(number); }));
+}
+EXPORT int cudaEventSynchronize(void* event) {
+  auto* const record = static_cast<Event*>(event);
+  while (record->reached.load() < record->recorded.load()) {
+    if (CurrentMood() == Mood::kBroken) return kIllegalAddress;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  return kSuccess;
+}
+EXPORT int cudaEventDestroy(void* event) { return delete static_cast<Event*>(event), kSuccess; }
 EXPORT int cudaDeviceSynchronize() {
   AwaitIdleGpu();
   return Done(CurrentMood() == Mood::kWell);

@@ -1,6 +1,10 @@
 // ftar-perf --memory device over a GPU that is none (tests/fakegpu), whose memory the host cannot
 // follow: every collective, through streams and through graphs, with faults.
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "tests/process/perf_run.h"
 
@@ -107,6 +111,91 @@ TEST_P(Device, ANewcomerComesInWithMemoryOfItsOwn) {
       "device", GetParam(), {"-n", "2", "--sizes", "100K", "--iters", "30", "--fault", "join@3"}));
   ExpectRight(result, 1);
   EXPECT_EQ(result.report["fault"]["participants_after"], 3);
+}
+
+// Sizes that grow: a rank that made room for the larger ones while another's stream waits would
+// wait for that stream, under the driver's lock.
+TEST_P(Device, RanksMayBeThreadsOfOneProcess) {
+  for (const char* ranks : {"2", "4", "8"}) {
+    for (const char* memory : {"device", "device-plain"}) {
+      const Result result = RunPerf(OnGpu(
+          memory, GetParam(), {"-n", ranks, "--threads", "--sizes", "4,64K,1M", "--iters", "3"}));
+      ExpectRight(result, 3);
+      EXPECT_EQ(result.report["config"]["ranks_are"], "threads");
+      EXPECT_EQ(result.report["config"]["devices"].size(), static_cast<size_t>(ranks[0] - '0'));
+      EXPECT_EQ(result.report["config"]["devices"][0]["pid"],
+                result.report["config"]["devices"][1]["pid"]);
+    }
+  }
+}
+
+TEST_P(Device, ThreadsWithEverythingElse) {
+  for (const Arguments& more :
+       {Arguments{"--collective", "all", "-d", "float,half", "-o", "sum,avg", "--check-every"},
+        Arguments{"--graph", "-m", "3"}, Arguments{"--fresh"}, Arguments{"--streams", "2"},
+        Arguments{"--transport", "tcp"}}) {
+    Arguments all = {"-n", "3", "--threads", "--sizes", "100K", "--iters", "3"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Result result = RunPerf(OnGpu("device", GetParam(), all));
+    EXPECT_EQ(result.code, 0) << more.front() << result.text << result.errors;
+    EXPECT_EQ(result.report["out_of_bounds"]["count"], 0) << more.front();
+  }
+}
+
+// The run waits for the newcomer behind the leaver's end, which needs operations to come to.
+TEST_P(Device, AThreadLeavesAndAProcessJoins) {
+  const Result result = RunPerf(OnGpu("device", GetParam(),
+                                      {"-n", "3", "--threads", "--sizes", "100K", "--iters", "100",
+                                       "--fault", "leave:1@5", "--fault", "join@30"}));
+  ExpectRight(result, 1);
+  ASSERT_EQ(result.report["faults"].size(), 2u) << result.text;
+  EXPECT_EQ(result.report["faults"][0]["participants_after"], 2);
+  EXPECT_EQ(result.report["faults"][1]["participants_after"], 3);
+}
+
+TEST_P(Device, AProductBesideSaysWhatEachCostsTheOther) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("ftar_matmul." + std::to_string(getpid()) + ".csv");
+  std::filesystem::remove(path);
+  for (const Arguments& more : {Arguments{}, Arguments{"--threads", "--csv", path}}) {
+    Arguments all = {"-n",       "2",  "--sizes", "1M", "--iters",  "20",
+                     "--matmul", "32", "-m",      "2",  "--cublas", FTAR_FAKE_GPU};
+    all.insert(all.end(), more.begin(), more.end());
+    const Result result = RunPerf(OnGpu("device", GetParam(), all));
+    ExpectRight(result, 1);
+    for (const char* place : {"out_of_place", "in_place"}) {
+      const json& found = result.report["results"][0][place];
+      ASSERT_TRUE(found.contains("matmul")) << result.text;
+      EXPECT_GT(found["matmul"]["product_us"], 0);
+      EXPECT_GT(found["matmul"]["product_beside_us"], 0);
+      EXPECT_GT(found["matmul"]["time_beside"], 0);
+      EXPECT_GT(found["matmul"]["slowdown_percent"], -100);
+    }
+    EXPECT_NE(result.text.find("mm+"), std::string::npos) << result.text;
+  }
+  std::ifstream file(path);
+  std::string titles;
+  std::getline(file, titles);
+  EXPECT_NE(titles.find("in_place.matmul.product_slowdown_percent"), std::string::npos) << titles;
+  std::filesystem::remove(path);
+}
+
+TEST(NoDevice, AProductNeedsALibraryOfIts) {
+  const Result nothing = RunPerf(
+      OnGpu("device", "bounded", {"-n", "2", "--matmul", "32", "--cublas", "/no/cublas.so"}));
+  EXPECT_EQ(nothing.code, kUsage);
+  EXPECT_NE(nothing.errors.find("/no/cublas.so"), std::string::npos) << nothing.errors;
+  // One that is a library, and no cuBLAS; and what the ranks alone can find.
+  const Result other =
+      RunPerf(OnGpu("device", "bounded", {"-n", "2", "--matmul", "32", "--cublas", "libm.so.6"}));
+  EXPECT_EQ(other.code, kUsage);
+  EXPECT_NE(other.errors.find("cublasCreate_v2"), std::string::npos) << other.errors;
+  const Result wide =
+      RunPerf(OnGpu("device", "bounded",
+                    {"-n", "2", "--sizes", "4K", "--matmul", "32", "--cublas", FTAR_FAKE_GPU}),
+              {{"FAKEGPU_BLAS", "off"}});
+  EXPECT_EQ(wide.code, kUsage) << wide.text;
+  EXPECT_NE(wide.errors.find("does not start"), std::string::npos) << wide.errors;
 }
 
 TEST(NoDevice, IsSaidAndIsTheCallersMistake) {

@@ -39,6 +39,31 @@ TEST_P(Tables, NothingIsWrongAndTheFileSaysTheSame) {
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Tables, testing::Values(1, 2, 3));
 
+// On the host's memory, too: what a rank lends, its neighbour in the same process reads.
+TEST(Perf, RanksMayBeThreadsOfOneProcess) {
+  for (const char* transport : {"shm", "tcp"}) {
+    for (const char* memory : {"plain", "library", "registered"}) {
+      const Result result = RunPerf({"-n", "4", "--threads", "--transport", transport, "--memory",
+                                     memory, "--sizes", "4,300K", "--iters", "5", "-T", "20"});
+      ASSERT_EQ(result.code, 0) << transport << memory << result.text << result.errors;
+      EXPECT_EQ(result.report["out_of_bounds"]["count"], 0);
+      EXPECT_EQ(result.report["config"]["devices"].size(), 4u);
+    }
+  }
+  const Result hosted = RunPerf({"-n", "3", "--threads", "--coordinator", "hosted", "--sizes", "4K",
+                                 "-T", "20", "--fault", "delay:1@3:50", "--fault", "leave:0@6"});
+  EXPECT_EQ(hosted.code, 0) << hosted.text << hosted.errors;
+}
+
+// Of a process that dies with all of them, each rank is told of, and nothing waits.
+TEST(Perf, ThreadsThatCannotJoinEndTheRunAtOnce) {
+  const double begun = NowSeconds();
+  const Result result = RunPerf({"-n", "3", "--threads", "--set", "no_such_knob=1", "-T", "20"});
+  EXPECT_NE(result.code, 0);
+  EXPECT_NE(result.text.find("no_such_knob"), std::string::npos) << result.text << result.errors;
+  EXPECT_LT(NowSeconds() - begun, 10);
+}
+
 // No process coordinates: rank 0 does, and is struck.
 TEST(Perf, TheRankThatCoordinatesMayDie) {
   for (const char* fault : {"kill:0@8", "leave:0@8"}) {

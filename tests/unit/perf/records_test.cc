@@ -19,6 +19,9 @@ TEST(Records, EachKindSurvivesARoundTrip) {
   row.times_ns = {1, 2, 3};
   row.ideal_ns = {4};
   row.ideal_wrong = 5;
+  row.matmul_ns = 6;
+  row.matmul_beside_ns = 7;
+  row.beside_ns = 8;
   CountersRecord counters;
   counters.values[kLinksKept] = 9;
   const Record records[] = {HelloRecord{1, "host", 2, 3, 4, 5, 6},

@@ -55,6 +55,19 @@ TEST(Schedule, ARunWithoutLauncherSharesTimeThenWrongs) {
   EXPECT_TRUE(schedule.At(8).last_of_place);
 }
 
+TEST(Schedule, WithAProductTheTimedIterationsComeTwice) {
+  Options options = Small();
+  options.matmul = 64;
+  const Schedule schedule(options, false);
+  EXPECT_EQ(schedule.size(), 2u * 2u * (1 + 2 + 3 + 3 + 1));
+  EXPECT_EQ(schedule.At(5).phase, Phase::kTimed);
+  EXPECT_EQ(schedule.At(6).phase, Phase::kBeside);
+  EXPECT_EQ(schedule.At(6).iteration, 3u) << "no timed iteration: the next one's";
+  EXPECT_EQ(schedule.At(8).index, 2);
+  EXPECT_EQ(schedule.At(9).phase, Phase::kCheck);
+  EXPECT_EQ(schedule.At(schedule.SeqOf(3)).phase, Phase::kTimed);
+}
+
 TEST(Schedule, OnePlacementAlone) {
   Options options = Small();
   options.out_of_place = false;

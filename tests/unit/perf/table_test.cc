@@ -69,6 +69,23 @@ TEST(Table, TheTailHasPercentilesAndTheGap) {
   EXPECT_EQ(FormatTail(std::nullopt), "");
 }
 
+TEST(Table, TheSlowdownIsOfBothSides) {
+  RowRecord record = Timed(5000, 0, 2);
+  record.matmul_ns = 10'000;
+  record.matmul_beside_ns = 12'000;
+  record.beside_ns = 10'000;
+  const Row row = FloatRow(FTAR_ALLREDUCE, 4);
+  const PlaceResult place = Combine(row, {record, record}, Average::kMean);
+  ASSERT_TRUE(place.slowdown.has_value());
+  EXPECT_DOUBLE_EQ(place.slowdown->product_us, 10);
+  EXPECT_NEAR(place.slowdown->product_percent, 20, 1e-9);
+  EXPECT_NEAR(place.slowdown->operation_percent, 100, 1e-9);
+  EXPECT_EQ(FormatTail(place), "     20.0    100.0");
+  // What one rank does not know is not made up from the others.
+  record.matmul_beside_ns = 0;
+  EXPECT_FALSE(Combine(row, {record}, Average::kMean).slowdown.has_value());
+}
+
 TEST(Table, ColumnsHaveTheWidthsOfNcclTests) {
   PlaceResult place;
   place.time_us = 9.1;
