@@ -21,6 +21,7 @@ constexpr int64_t kDumpNs = kSecondNs;  // for the ranks to write their recorder
 constexpr int kCoordinatorTimeoutS = 20;
 constexpr const char* kQueues = "CUDA_DEVICE_MAX_CONNECTIONS";
 constexpr const char* kQueuesMost = "32";
+constexpr int kStreamsFew = 4;  // there are 8 queues by default, and some streams of the library's
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -79,6 +80,12 @@ SpawnRequest Fleet::Request(const Pairs& environment, const Pairs& own) const {
   for (const auto& [name, value] : all)
     request.arguments.insert(request.arguments.end(), {name, value});
   request.environment = environment;
+  // Streams that share a queue of the GPU's wait for each other: a rank's kernel would stand behind
+  // the wait of another stream, for ever.
+  if (options_.OnDevice() && (options_.threads || options_.streams > kStreamsFew) &&
+      std::getenv(kQueues) == nullptr) {
+    request.environment.emplace_back(kQueues, kQueuesMost);
+  }
   if (options_.hosted) request.environment.emplace_back("FTAR_COORDINATOR_KIND", "hosted");
   request.environment.emplace_back("FTAR_COORDINATOR",
                                    options_.hosted ? meeting_ : coordinator_.address());
@@ -130,12 +137,7 @@ bool Fleet::StartThreads() {
   }
   pid_t pid = -1;
   if (good) {
-    Pairs environment;
-    // Each rank has streams of its own. Those that share a queue of the GPU's wait for each other:
-    // a rank's kernel would stand behind the wait of another's stream, for ever.
-    if (options_.OnDevice() && std::getenv(kQueues) == nullptr)
-      environment.emplace_back(kQueues, kQueuesMost);
-    SpawnRequest request = Request(environment, {{"--rank-report-fds", list}});
+    SpawnRequest request = Request({}, {{"--rank-report-fds", list}});
     request.keep.insert(request.keep.end(), write_fds.begin(), write_fds.end());
     pid = Spawn(request);
   }

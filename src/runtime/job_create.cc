@@ -56,10 +56,22 @@ std::string PortsText(const Config& config) {
 
 size_t BytesOrZero(int64_t bytes) { return bytes > 0 ? static_cast<size_t>(bytes) : 0; }
 
+uint64_t PieceBytes(const Config& config) {
+  return plan::PieceBytesMax(BytesOrZero(config.bytes(KnobId::kChunk)));
+}
+
+// 0: the device's own choice, unless larger chunks are asked for than that holds.
+size_t RingBytes(const Config& config) {
+  const size_t ring = BytesOrZero(config.bytes(KnobId::kShmRing));
+  const uint64_t piece = PieceBytes(config);
+  if (ring > 0 || transport::shm::ShmDevice::RingHolds(0, piece)) return ring;
+  return 4 * piece;
+}
+
 // Better said now than by the first large operation.
 Status RingHoldsChunks(const Config& config) {
-  const size_t ring = BytesOrZero(config.bytes(KnobId::kShmRing));
-  const uint64_t piece = plan::PieceBytesMax(BytesOrZero(config.bytes(KnobId::kChunk)));
+  const size_t ring = RingBytes(config);
+  const uint64_t piece = PieceBytes(config);
   if (transport::shm::ShmDevice::RingHolds(ring, piece)) return Status::Ok();
   return Status(Code::kConfig, "shm_ring",
                 "a ring of " + std::to_string(ring) + " bytes does not hold frames of " +
@@ -134,7 +146,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
     device.credit_bytes = credit;
   device.exports = exports_;
   if (lane_) device.lanes = lane_->shared();
-  device.shm_ring_bytes = BytesOrZero(config_.bytes(KnobId::kShmRing));
+  device.shm_ring_bytes = RingBytes(config_);
   // Together less than the time after which silence evicts: the link's verdict should come before
   // that of the clock.
   device.path_silence_ns = timeout_ns_ * 2 / 5;

@@ -40,7 +40,7 @@ def card(kernels, seconds):
 def settings(ranks, blocks, quick):
     """Name and knobs of each way to run."""
     share = max(2, blocks // ranks)
-    large = ["chunk=4M", "shm_ring=16M"]  # a ring holds a piece twice
+    large = ["chunk=4M"]
     wide = (f"{share} blocks, pieces of 4 MiB", [f"gpu_blocks={share}", *large])
     if quick:
         return [wide]

@@ -85,6 +85,22 @@ TEST(Perf, LargeAveragesOfIntegersFitThroughEveryTransport) {
   }
 }
 
+// Larger than any that is chosen: the ring grows with them, unless its size was asked for, too.
+TEST(Perf, ChunksOfMegabytesAreRightWhenAskedFor) {
+  for (const Arguments& more :
+       {Arguments{"--transport", "tcp"}, Arguments{"--transport", "shm", "--fault", "kill:1@2"},
+        Arguments{"--transport", "shm", "--plan", "ring", "-d", "int8", "-o", "avg"}}) {
+    Arguments all = {"-n",       "3",       "--set", "chunk=4M", "--sizes",
+                     "17000000", "--iters", "4",     "-T",       "20"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Result result = RunPerf(all);
+    EXPECT_EQ(result.code, 0) << more.back() << result.text << result.errors;
+  }
+  const Result small = RunPerf({"-n", "2", "--transport", "shm", "--set", "chunk=4M", "--set",
+                                "shm_ring=1M", "--sizes", "4K", "-T", "20"});
+  EXPECT_NE(small.errors.find("a ring of 1048576 bytes"), std::string::npos) << small.errors;
+}
+
 TEST(Perf, WithoutFaultToleranceTheRunEndsInTime) {
   // Some are done while others still wait for the last chunks; all leave at once.
   for (int i = 0; i < 6; ++i) {
