@@ -62,7 +62,9 @@ struct Cuda::Calls {
 const Cuda::Calls* Cuda::Load(const std::string& library, std::string* why) {
   static std::mutex mutex;  // ranks may be threads
   static Calls calls;
+  static bool loaded = false;  // one library a process
   const std::lock_guard<std::mutex> lock(mutex);
+  if (loaded) return &calls;
   void* handle = nullptr;
   for (const std::string& name : library.empty() ? Names() : std::vector<std::string>{library}) {
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -80,7 +82,8 @@ const Cuda::Calls* Cuda::Load(const std::string& library, std::string* why) {
 #undef FTAR_PERF_CUDA_FIND
   int devices = 0;
   const int result = calls.cudaGetDeviceCount(&devices);
-  if (result == 0 && devices > 0) return &calls;
+  loaded = result == 0 && devices > 0;
+  if (loaded) return &calls;
   *why = fmt::format("CUDA sees no GPU here: {}",
                      result == 0 ? "there is none" : calls.cudaGetErrorString(result));
   return nullptr;

@@ -58,7 +58,9 @@ struct Matmul::Calls {
 const Matmul::Calls* Matmul::Load(const std::string& library, std::string* why) {
   static std::mutex mutex;  // ranks may be threads
   static Calls calls;
+  static bool loaded = false;  // one library a process
   const std::lock_guard<std::mutex> lock(mutex);
+  if (loaded) return &calls;
   void* handle = nullptr;
   for (const std::string& name : library.empty() ? Names() : std::vector<std::string>{library}) {
     handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -74,10 +76,9 @@ const Matmul::Calls* Matmul::Load(const std::string& library, std::string* why) 
     if (*call == nullptr) *why = fmt::format("libcublas.so has no {}", name);
     return *call != nullptr;
   };
-  const bool good =
-      find(&calls.create, "cublasCreate_v2") && find(&calls.destroy, "cublasDestroy_v2") &&
-      find(&calls.set_stream, "cublasSetStream_v2") && find(&calls.gemm, "cublasGemmEx");
-  return good ? &calls : nullptr;
+  loaded = find(&calls.create, "cublasCreate_v2") && find(&calls.destroy, "cublasDestroy_v2") &&
+           find(&calls.set_stream, "cublasSetStream_v2") && find(&calls.gemm, "cublasGemmEx");
+  return loaded ? &calls : nullptr;
 }
 
 std::string Matmul::Missing(const std::string& cublas) {

@@ -54,11 +54,17 @@ class GpuExecutor final : public Executor {
   uint64_t Poll(TimeNs now) override {
     const uint64_t done = conductor_.Poll(now);
     Measure(now);
-    launcher_.Expect(done < submitted_);
+    launcher_.Expect(done < submitted_ || held_);
     return done;
   }
   void Abort() override { conductor_.Abort(); }
-  void Hold(bool held) override { conductor_.Hold(held); }
+  // Who waits for a stream that will never come, since the context is broken, has nothing submitted
+  // to hear that by.
+  void Hold(bool held) override {
+    held_ = held;
+    conductor_.Hold(held);
+    launcher_.Expect(held || conductor_.schedule().done() < submitted_);
+  }
   bool Stays() override { return Hopeless() || (conductor_.Stays() && launcher_.settled()); }
   Status status() const override;
   int64_t block_ns() override { return launcher_.meter().block_ns(); }
@@ -83,6 +89,7 @@ class GpuExecutor final : public Executor {
   Boxes boxes_;
   Launcher launcher_;
   Conductor<Boxes, Launcher> conductor_;
+  bool held_ = false;
 };
 
 void GpuExecutor::Measure(TimeNs now) {

@@ -41,7 +41,8 @@ class Executor {
   virtual void Abort() = 0;
 
   // While it is held, and once Stays has said so, what the resident kernel knows needs no call of
-  // the driver: for whoever waits for us may keep the driver. Nothing to the bounded executor.
+  // the driver: for whoever waits for us may keep the driver. And either executor asks for the
+  // context's health meanwhile.
   virtual void Hold(bool held) = 0;
   virtual bool Stays() = 0;
 

@@ -3,8 +3,8 @@
 // Its owner, one thread at a time, hands commands over through a ring that never fills (the
 // schedule bounds what is outstanding) and waits for nothing. Kernels run one after the other on
 // the Gpu's private stream; how far they are stands in pinned memory, and so does the word that
-// stops them. While somebody says that there is work, the thread also asks for the context's
-// health.
+// stops them. While somebody says that there is work, or will be, the thread also asks for the
+// context's health.
 #ifndef FTAR_DEVICE_LAUNCHER_H_
 #define FTAR_DEVICE_LAUNCHER_H_
 

@@ -570,6 +570,24 @@ TEST_P(DeviceTest, ABrokenGpuEndsTheMember) {
   fakeGpuHeal();
 }
 
+// A user's kernel breaks the context before the stream has come to the call: nothing of ours is
+// under way, and the stream will never come.
+TEST_P(DeviceTest, AGpuThatBreaksBeforeTheStreamArrivesEndsTheMember) {
+  constexpr size_t kCount = 1000;
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  std::atomic<bool> go{false};
+  for (const Stream& stream : streams) cudaLaunchHostFunc(stream.get(), HoldUntil, &go);
+  ftarOp_t a = Start(0, On(streams[0], AllReduce(data0.get(), data0.get(), kCount)));
+  ftarOp_t b = Start(1, On(streams[1], AllReduce(data1.get(), data1.get(), kCount)));
+  EXPECT_EQ(ftarOpWait(a, kSecondNs / 10, nullptr), FTAR_TIMEOUT);
+  fakeGpuBreak();
+  go = true;
+  EXPECT_EQ(Finish(a), FTAR_ERR_DEVICE);
+  EXPECT_EQ(Finish(b), FTAR_ERR_DEVICE);
+  fakeGpuHeal();
+}
+
 TEST_P(DeviceTest, AHungGpuEndsTheMemberInTime) {
   constexpr size_t kCount = 1000;
   OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
