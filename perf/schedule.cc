@@ -15,7 +15,9 @@ constexpr uint64_t kRowBytes = 256 << 20;
 constexpr uint64_t kIterationsLeast = 20, kIterationsMost = 500;
 constexpr uint64_t kBatchBytes = 128 << 10;
 constexpr uint64_t kBatchMost = 64;
-constexpr uint64_t kCrowd = 8;  // waiting for a core makes everything so much slower at least
+// Waiting for a core makes everything so much slower at least. Small operations are as many for all
+// that: until the system has spread the ranks over the cores some hundred take twice as long.
+constexpr uint64_t kCrowd = 8;
 
 void SetCounts(const Options& options, Row* row) {
   const uint64_t bytes = std::max<uint64_t>(row->bytes, 1);
@@ -28,7 +30,7 @@ void SetCounts(const Options& options, Row* row) {
   row->iters = options.iters;
   if (row->iters == 0)
     row->iters = static_cast<int>(
-        std::clamp<uint64_t>(kRowBytes / bytes / crowd, kIterationsLeast, kIterationsMost / crowd));
+        std::clamp<uint64_t>(kRowBytes / bytes / crowd, kIterationsLeast, kIterationsMost));
   if (options.ideal != IdealKind::kNone) row->iters = std::max(row->iters, options.pairs);
   row->pairs = options.pairs;
 }
