@@ -169,7 +169,7 @@
   X(kLanePlaceReused, "F4", "writes a long input where one lies that is not stable") \
   X(kFastReadsUnbegun, "F4", "reads a place before its owner says whose input is in it") \
   X(kFastLineForgotten, "F4", "stops the fast path and forgets that its line is out") \
-  X(kLaneWordIsTheHubs, "F4", "takes all for complete, as if the hub had said so, by the lane") \
+  X(kLaneWordIsTheHubs, "F4", "has a hub speak for all of what the lane may take") \
   X(kFastOutlivesNews, "F4", "takes a call to be like the last one whatever came in between") \
   X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
   X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it does not") \

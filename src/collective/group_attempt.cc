@@ -13,6 +13,7 @@ namespace ftar::collective {
 namespace {
 
 constexpr size_t kHubMembers = 8, kHubMembersCrowded = 3;
+constexpr uint64_t kCrowdedInputsMax = 512 * 1024;  // of all members together
 constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::byte> BytesOf(const double* values, size_t count) {
@@ -165,6 +166,14 @@ plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view,
                       around.crowded && !around.lane, around.wired);
 }
 
+// A function of the view and the call, as HubFor's is to be: in its lines each says what is complete
+// here, and a hub says what is complete everywhere.
+bool GroupMachine::IsForCrowdedLane(const OpSpec& spec, const ViewPtr& view, size_t members) {
+  const Surroundings& around = SurroundingsIn(view);
+  return around.crowded && around.lane && spec.kind == plan::Kind::kAllReduce &&
+         spec.count * spec.element_bytes <= kCrowdedInputsMax / members;
+}
+
 // An exchange of everybody's word with everybody's grows with the square of the members. Through
 // the hub it takes a round more, and one word each way.
 MemberId GroupMachine::HubFor(const Op& op) {
@@ -172,6 +181,7 @@ MemberId GroupMachine::HubFor(const Op& op) {
   const Surroundings& around = SurroundingsIn(op.view);
   const size_t members = op.members.size();
   if (members < (around.crowded ? kHubMembersCrowded : kHubMembers)) return {};
+  if (IsForCrowdedLane(op.spec, op.view, members) && !FTAR_MUTANT(kLaneWordIsTheHubs)) return {};
   const auto found = std::find(op.members.begin(), op.members.end(), around.hub);
   return found == op.members.end() ? MemberId{} : around.hub;
 }

@@ -148,8 +148,8 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   if (op.absent && op.fail_code == Code::kOk) RestoreShadow(op);
   complete_end_ = std::max(complete_end_, op.seq + 1);
   AdvanceTold();
-  if (op.hub.valid() && !op.committed && (!op.lane.stable || FTAR_MUTANT(kLaneWordIsTheHubs))) {
-    // The hub's word is everybody's. The lane's is not: others may still read what is in it.
+  if (op.hub.valid() && !op.committed) {
+    // The hub's word is everybody's.
     for (const MemberId id : op.members) {
       if (id != config_.self) PeerOf(id).ack = std::max(PeerOf(id).ack, op.seq + 1);
     }

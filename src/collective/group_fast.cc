@@ -16,9 +16,6 @@
 namespace ftar::collective {
 namespace {
 
-// Of all members together.
-constexpr uint64_t kCrowdedInputsMax = 512 * 1024;
-
 // What the plan, the signature and the place in the lane depend on.
 bool Alike(const OpSpec& a, const OpSpec& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.redop == b.redop && a.count == b.count &&
@@ -68,10 +65,8 @@ LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   const uint64_t bytes = spec.count * spec.element_bytes;
   *plan = ChoosePlan(spec, fast_.view, members);
   const LaneRoom room = config_.lane->RoomFor(config_.key, bytes);
-  const bool crowded =
-      members * bytes <= kCrowdedInputsMax && SurroundingsIn(fast_.view).crowded;
   const bool as_direct = room == LaneRoom::kLong && *plan == plan::PlanKind::kDirect &&
-                         (members == 2 || crowded);
+                         (members == 2 || IsForCrowdedLane(spec, fast_.view, members));
   return *plan == plan::PlanKind::kOneShot || as_direct ? room : LaneRoom::kNone;
 }
 

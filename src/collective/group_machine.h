@@ -259,6 +259,7 @@ class GroupMachine {
   // group_attempt.cc
   const Surroundings& SurroundingsIn(const ViewPtr& view);
   plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
+  bool IsForCrowdedLane(const OpSpec& spec, const ViewPtr& view, size_t members);
   MemberId HubFor(const Op& op);
   ViewPtr ViewFor(Seq seq, uint64_t step) const;
   // `used`: memory that is used again.
