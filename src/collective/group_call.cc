@@ -283,8 +283,14 @@ Seq GroupMachine::ReserveBoundary() const {
            (kept != verdicts_.end() && kept->second.kind == wire::VerdictKind::kFail);
   };
   while (has_failed(from)) ++from;
-  const Seq boundary = from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * config_.window);
-  return FTAR_MUTANT(kNewcomerAmongFailures) ? boundary : std::max(boundary, FailedEnd());
+  Seq boundary = from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * config_.window);
+  if (!FTAR_MUTANT(kNewcomerAmongFailures)) boundary = std::max(boundary, FailedEnd());
+  // Of what lies a window before it nobody hears that it is stable (HoldAcksFor). If that has
+  // failed, nobody has to.
+  while (boundary >= config_.window && has_failed(boundary - config_.window) &&
+         !FTAR_MUTANT(kFailureAtTheCap))
+    ++boundary;
+  return boundary;
 }
 
 Seq GroupMachine::FailedEnd() const {
