@@ -171,7 +171,6 @@
   X(kFastLineForgotten, "F4", "stops the fast path and forgets that its line is out") \
   X(kLaneWordIsTheHubs, "F4", "has a hub speak for all of what the lane may take") \
   X(kFastOutlivesNews, "F4", "takes a call to be like the last one whatever came in between") \
-  X(kFailureAtTheCap, "J3", "reserves a boundary a window behind an operation that has failed") \
   X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
   X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it does not") \
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \

@@ -287,9 +287,7 @@ Seq GroupMachine::ReserveBoundary() const {
   if (!FTAR_MUTANT(kNewcomerAmongFailures)) boundary = std::max(boundary, FailedEnd());
   // Of what lies a window before it nobody hears that it is stable (HoldAcksFor). If that has
   // failed, nobody has to.
-  while (boundary >= config_.window && has_failed(boundary - config_.window) &&
-         !FTAR_MUTANT(kFailureAtTheCap))
-    ++boundary;
+  while (boundary >= config_.window && has_failed(boundary - config_.window)) ++boundary;
   return boundary;
 }
 

@@ -94,9 +94,6 @@ constexpr Where kWhere[] = {
     {Mutant::kLateInstallUnasked, "relays=1,shards=2,relay_losses=2,coordinator_restarts=1"},
     {Mutant::kRelayMixesLives, "relays=2,shards=2,relay_losses=2"},
     {Mutant::kLaneWordIsTheHubs, "cores=1,lanes=1,hosted=0"},
-    {Mutant::kFailureAtTheCap,
-     "replicas=4,shards=1,window=3,delay_max_us=5000,weights=1,mismatch=2,skew=1,joins=4,"
-     "ops_per_step=0,hosted=0,lanes=0,kills=3,ambushes=5,leaves=0,broadcasts=4"},
     {Mutant::kPromisedBefore, "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
     {Mutant::kPromisedElsewhere,
      "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
