@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <mutex>
 
 #include "fmt/format.h"
+#include "perf/library.h"
 
 namespace ftar::perf {
 namespace {
@@ -14,18 +14,6 @@ constexpr int kAnyWay = 4;                   // cudaMemcpyDefault
 constexpr unsigned kNoSync = 1;              // cudaStreamNonBlocking
 constexpr int kThreadLocal = 1;              // cudaStreamCaptureModeThreadLocal
 constexpr unsigned kNoTimeAndSleep = 1 | 2;  // cudaEventBlockingSync, cudaEventDisableTiming
-
-// Where a system or a toolkit puts it.
-std::vector<std::string> Names() {
-  std::vector<std::string> names = {"libcudart.so", "libcudart.so.13", "libcudart.so.12",
-                                    "libcudart.so.11.0"};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* home = std::getenv(variable);
-    if (home != nullptr) names.push_back(std::string(home) + "/lib64/libcudart.so");
-  }
-  names.emplace_back("/usr/local/cuda/lib64/libcudart.so");
-  return names;
-}
 
 }  // namespace
 
@@ -65,16 +53,9 @@ const Cuda::Calls* Cuda::Load(const std::string& library, std::string* why) {
   static bool loaded = false;  // one library a process
   const std::lock_guard<std::mutex> lock(mutex);
   if (loaded) return &calls;
-  void* handle = nullptr;
-  for (const std::string& name : library.empty() ? Names() : std::vector<std::string>{library}) {
-    handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle != nullptr) break;
-    if (!library.empty()) *why = dlerror();
-  }
-  if (handle == nullptr) {
-    if (library.empty()) *why = "there is no libcudart.so here; --cuda-runtime names one";
-    return nullptr;
-  }
+  void* const handle =
+      OpenLibrary(library, "libcudart.so", {"13", "12", "11.0"}, "--cuda-runtime", why);
+  if (handle == nullptr) return nullptr;
 #define FTAR_PERF_CUDA_FIND(result, name, parameters)                        \
   calls.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name)); \
   if (calls.name == nullptr) return *why = "libcudart.so has no " #name, nullptr;

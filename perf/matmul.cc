@@ -3,12 +3,12 @@
 #include <dlfcn.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
 #include "fmt/format.h"
 #include "perf/clock.h"
+#include "perf/library.h"
 
 namespace ftar::perf {
 namespace {
@@ -33,17 +33,6 @@ float Widen(uint16_t bf16) {
   return value;
 }
 
-std::vector<std::string> Names() {
-  std::vector<std::string> names = {"libcublas.so", "libcublas.so.13", "libcublas.so.12",
-                                    "libcublas.so.11"};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* home = std::getenv(variable);
-    if (home != nullptr) names.push_back(std::string(home) + "/lib64/libcublas.so");
-  }
-  names.emplace_back("/usr/local/cuda/lib64/libcublas.so");
-  return names;
-}
-
 }  // namespace
 
 // Results are cublasStatus_t, 0 is success.
@@ -61,16 +50,8 @@ const Matmul::Calls* Matmul::Load(const std::string& library, std::string* why) 
   static bool loaded = false;  // one library a process
   const std::lock_guard<std::mutex> lock(mutex);
   if (loaded) return &calls;
-  void* handle = nullptr;
-  for (const std::string& name : library.empty() ? Names() : std::vector<std::string>{library}) {
-    handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle != nullptr) break;
-    if (!library.empty()) *why = dlerror();
-  }
-  if (handle == nullptr) {
-    if (library.empty()) *why = "there is no libcublas.so here; --cublas names one";
-    return nullptr;
-  }
+  void* const handle = OpenLibrary(library, "libcublas.so", {"13", "12", "11"}, "--cublas", why);
+  if (handle == nullptr) return nullptr;
   const auto find = [&](auto* call, const char* name) {
     *reinterpret_cast<void**>(call) = dlsym(handle, name);
     if (*call == nullptr) *why = fmt::format("libcublas.so has no {}", name);
