@@ -25,10 +25,9 @@ bool IsLike(const ftarOpDesc& desc, const ftarOpDesc& called) {
 // Of an operation that nobody else has.
 bool Start(const GroupObject& group, const OpObject& kept, const ftarOpDesc& desc) {
   runtime::Job& job = *group.job->job;
-  if (group.job->destroyed.load() || job.MayUseGpu() || !HostBuffersFit(desc))
-    return false;
   const bool barrier = desc.kind == FTAR_BARRIER;
   try {
+    if (group.job->destroyed.load() || job.MayUseGpu() || !HostBuffersFit(desc)) return false;
     return job.StartAgain(group.group, kept.op,
                           {barrier ? nullptr : desc.send, barrier ? nullptr : desc.recv, desc.tag});
   } catch (...) {  // no memory: the long way says so

@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "runtime/no_cancel.h"
+
 namespace ftar::api {
 namespace {
 
@@ -75,9 +77,10 @@ HandleTable::~HandleTable() {
   for (std::atomic<Slot*>& chunk : chunks_) delete[] chunk.load();
 }
 
-const std::shared_ptr<void>& HandleTable::Use::object() const {
-  static const std::shared_ptr<void>* const none = new std::shared_ptr<void>;
-  return slot_ != nullptr ? slot_->object : *none;
+void* HandleTable::Use::get() const { return slot_ != nullptr ? slot_->object.get() : nullptr; }
+
+std::shared_ptr<void> HandleTable::Use::Share() const {
+  return slot_ != nullptr ? slot_->object : nullptr;
 }
 
 HandleTable::Slot* HandleTable::SlotOf(uintptr_t handle) const {
@@ -145,6 +148,7 @@ void HandleTable::EndUse(Slot* slot) {
 
 // Dead, and used by nobody. A worn-out slot is not used again.
 void HandleTable::Free(Slot* slot) {
+  const runtime::NoCancel whole;  // a job may end here
   const std::shared_ptr<void> gone = std::exchange(slot->object, nullptr);  // ends without the lock
   std::lock_guard<std::mutex> guard(lock_);
   if (GenerationOf(slot->word.load(std::memory_order_relaxed)) >= kGenerationMax) return;

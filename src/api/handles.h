@@ -44,7 +44,8 @@ class HandleTable {
     ~Use() {
       if (slot_ != nullptr) table_->EndUse(slot_);
     }
-    const std::shared_ptr<void>& object() const;  // null: of none
+    void* get() const;                     // null: of none
+    std::shared_ptr<void> Share() const;  // to keep it for longer
 
    private:
     friend class HandleTable;
@@ -116,12 +117,12 @@ class Used {
 
   Used() = default;
   explicit Used(HandleTable::Use use)
-      : use_(std::move(use)), object_(static_cast<Object*>(use_.object().get())) {}
+      : use_(std::move(use)), object_(static_cast<Object*>(use_.get())) {}
   Object* operator->() const { return object_; }
   Object& operator*() const { return *object_; }
   bool operator==(std::nullptr_t) const { return object_ == nullptr; }
   // To keep it for longer than the call.
-  std::shared_ptr<Object> Share() const { return std::static_pointer_cast<Object>(use_.object()); }
+  std::shared_ptr<Object> Share() const { return std::static_pointer_cast<Object>(use_.Share()); }
 
  private:
   HandleTable::Use use_;

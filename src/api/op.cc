@@ -13,6 +13,7 @@
 #include "api/op_desc.h"
 #include "api/structs.h"
 #include "api/translate.h"
+#include "base/undo.h"
 #include "ftar/ftar.h"
 
 using namespace ftar;  // NOLINT: the C functions below live outside every namespace
@@ -56,26 +57,13 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
   return Status::Ok();
 }
 
-// What is done when a call ends early, be it for want of memory.
-template <typename Act>
-class Undo {
- public:
-  explicit Undo(Act act) : act_(std::move(act)) {}
-  ~Undo() { act_(); }
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-
- private:
-  Act act_;
-};
-
 // Starts `ops`, all or none. The handles are made first: what has been started is never lost for
 // want of memory. `handles` is null if nobody will wait.
 Status StartAll(const api::GroupObject& group, std::span<const runtime::OpPtr> ops,
                 ftarOp_t* handles) {
   Status status;
   size_t made = 0;
-  const Undo undo([&] {
+  Undo undo([&] {
     for (size_t i = 0; i < made; ++i) api::RemoveHandle(std::exchange(handles[i], nullptr));
   });
   while (handles != nullptr && made < ops.size()) {
@@ -89,7 +77,7 @@ Status StartAll(const api::GroupObject& group, std::span<const runtime::OpPtr> o
   }
   if (status.ok()) status = group.job->job->Start(group.group, ops);
   if (status.ok()) {
-    made = 0;
+    undo.Keep();
     return status;
   }
   if (IsPeerError(status.code()) || IsEpochError(status.code())) {

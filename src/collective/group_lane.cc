@@ -17,6 +17,9 @@ namespace {
 // Then whoever waits in the lane sends frames as well: somebody may have called something that does
 // not go through the lane (V5). Who only comes late finds the lines of the others.
 constexpr TimeNs kPatienceNs = 5 * kMillisecond;
+// Where only an owner would hear the frames of who does not see the lane or did not look, the others
+// do not hear that they are to send theirs.
+constexpr TimeNs kDirectPatienceNs = 500 * kMicrosecond;
 }  // namespace
 
 // F4 (b): the slot's last operation must be stable. In another era nobody looks at it any more,
@@ -67,7 +70,8 @@ bool GroupMachine::MayPublish(const Op& op) {
 void GroupMachine::Publish(TimeNs now, Op& op) {
   op.lane.published = true;
   op.lane.room = fast_line_ == op.seq ? fast_.lane.room : LaneRoom::kShort;
-  op.lane.patience_end = now + kPatienceNs;
+  op.lane.patience_end =
+      now + (op.plan == plan::PlanKind::kOneShot ? kPatienceNs : kDirectPatienceNs);
   op.lane.segments.clear();
   for (const MemberId id : op.members) op.lane.segments.push_back(config_.lane->SegmentOf(id));
   TakeSlot(op);

@@ -87,8 +87,8 @@ class EngineDriver final : public transport::Placer {
   bool in_fast() const { return engine_->in_fast(); }
   // Of what StartFast took, by now in FindOp: its line goes out, and its input with it.
   void PublishFast(const Op& op);
-  // Once behind it, soon: nobody sleeps through it. `fenced`: EndFast has come in between.
-  void AnnounceFast(bool fenced);
+  // Once behind it, soon: nobody sleeps through it.
+  void AnnounceFast();
   // False: lines are missing. Else its result is made, or it has left the fast path.
   bool LookFast(const Op& op);
   // It is on the fast path no more: delivered, or an operation like any other.
@@ -368,6 +368,7 @@ class EngineDriver final : public transport::Placer {
   wire::LaneLine fast_line_;
   collective::Work fast_work_;  // scratch
   uint64_t fast_made_ = 0;      // elements of the result
+  bool fast_fenced_ = false;    // the flags were looked at since its line was stored
   HandOver hand_over_;
   StagingBlock fast_result_;  // that its user must not see yet
   engine::Ready ready_;       // scratch

@@ -25,6 +25,7 @@ bool EngineDriver::StartFast(TimeNs now, Op* op) {
   if (!line) return false;
   fast_line_ = *line;
   fast_made_ = 0;
+  fast_fenced_ = false;
   op->seq = line->seq;
   return true;
 }
@@ -51,8 +52,8 @@ void EngineDriver::PublishFast(const Op& op) {
 }
 
 // Who sleeps is woken. After a full fence: the look at the flags was one.
-void EngineDriver::AnnounceFast(bool fenced) {
-  if (!fenced) lane_->memory().FullFence();
+void EngineDriver::AnnounceFast() {
+  if (!fast_fenced_) lane_->memory().FullFence();
   Nudge();
 }
 
@@ -143,6 +144,7 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
   Strike(FaultStage::kStability, op.seq, -1);
   Guard([&] {
     const collective::Outcome* const ended = engine_->EndFast(now);
+    fast_fenced_ = true;
     stepped_ = ended == nullptr;
     if (stepped_) return;
     host_->NoteFast(*ended);  // before anything is written: there may be no memory

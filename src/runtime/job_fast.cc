@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/undo.h"
 #include "runtime/job_impl.h"
 #include "runtime/no_cancel.h"
 
@@ -49,19 +50,24 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
   if (op->send_bytes > kCopiedBytesMax &&
       exports_->Find(op->request.send, op->send_bytes) != nullptr)
     return false;
+  // There may be no memory for the call back when its input in place is written over.
+  if (op->request.on_done && op->request.spec.in_place) return false;
   GroupState& state = groups_[op->group];
-  state.ops.push_back(op);  // first: it must be found, and there may be no memory
+  // First: it must be found, and there may be no memory.
+  state.ops.push_back(op);
+  Undo undo([&state] { state.ops.pop_back(); });
+  if (step_number_ > 0) step_ops_.push_back(op);
   if (!driver_->StartFast(now, op.get())) {
-    state.ops.pop_back();
+    if (step_number_ > 0) step_ops_.pop_back();
     return false;
   }
-  if (step_number_ > 0) step_ops_.push_back(op);
+  undo.Keep();
   fast_ = op.get();  // its last one may be another thread's, and stopped
   driver_->StrikeBefore(op->seq);
   driver_->PublishFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
-  const bool ended = LookFast(*op, op->send_bytes <= wire::kLaneInputMax ? now : kUnknownNs);
-  driver_->AnnounceFast(ended);
+  LookFast(*op, op->send_bytes <= wire::kLaneInputMax ? now : kUnknownNs);
+  driver_->AnnounceFast();
   return true;
 }
 

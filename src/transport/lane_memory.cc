@@ -1,6 +1,8 @@
 #include "transport/lane_memory.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -92,8 +94,9 @@ bool LaneMemory::MakeArea(GroupKey group) {
   const int place = PlaceOf(0, group);
   if (place < 0) return false;
   bool& area = areas_[static_cast<size_t>(place)];
-  area = area || ::fallocate(own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
-                             wire::kLaneAreaBytes) == 0;
+  // Not by fallocate(), where a thread that is cancelled ends.
+  area = area || ::syscall(SYS_fallocate, own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
+                           static_cast<off_t>(wire::kLaneAreaBytes)) == 0;
   return area;
 }
 
@@ -175,8 +178,9 @@ uint64_t LaneMemory::BegunWord(int segment, GroupKey group, Seq seq) const {
 
 uint64_t LaneMemory::LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
   const uint64_t word = BegunWord(segment, group, seq);
-  if (word == 0) return 0;
-  Read(At(segment)->lines[PlaceOf(segment, group)][seq % wire::kLaneSlots], seq, line);
+  const int place = PlaceOf(segment, group);  // anew: the word that says so is the peer's
+  if (word == 0 || place < 0) return 0;
+  Read(At(segment)->lines[place][seq % wire::kLaneSlots], seq, line);
   return std::min(word & (kStreamed - 1), wire::kLaneLongMax);
 }
 

@@ -14,15 +14,15 @@ TEST(Handles, FindsWhatWasAdded) {
   HandleTable table;
   auto object = std::make_shared<int>(5);
   const uintptr_t handle = *table.Add(HandleKind::kView, object);
-  EXPECT_EQ(table.Find(HandleKind::kView, handle).object(), object);
+  EXPECT_EQ(table.Find(HandleKind::kView, handle).get(), object.get());
 }
 
 TEST(Handles, AnotherKindIsNotFound) {
   HandleTable table;
   const uintptr_t handle = *table.Add(HandleKind::kView, std::make_shared<int>(5));
-  EXPECT_EQ(table.Find(HandleKind::kOp, handle).object(), nullptr);
-  EXPECT_EQ(table.Remove(HandleKind::kOp, handle).object(), nullptr);
-  EXPECT_NE(table.Find(HandleKind::kView, handle).object(), nullptr);
+  EXPECT_EQ(table.Find(HandleKind::kOp, handle).get(), nullptr);
+  EXPECT_EQ(table.Remove(HandleKind::kOp, handle).get(), nullptr);
+  EXPECT_NE(table.Find(HandleKind::kView, handle).get(), nullptr);
 }
 
 TEST(Handles, ForeignValuesAreNotFound) {
@@ -37,7 +37,7 @@ TEST(Handles, ForeignValuesAreNotFound) {
                                handle + (uintptr_t{1} << 20),
                                handle ^ (uintptr_t{1} << 63)};
   for (uintptr_t value : foreign) {
-    EXPECT_EQ(table.Find(HandleKind::kJob, value).object(), nullptr) << value;
+    EXPECT_EQ(table.Find(HandleKind::kJob, value).get(), nullptr) << value;
     EXPECT_EQ(table.Retire(HandleKind::kJob, value), nullptr) << value;
   }
 }
@@ -45,13 +45,13 @@ TEST(Handles, ForeignValuesAreNotFound) {
 TEST(Handles, FreedHandleStaysDeadWhenItsSlotIsUsedAgain) {
   HandleTable table;
   const uintptr_t first = *table.Add(HandleKind::kOp, std::make_shared<int>(1));
-  EXPECT_NE(table.Remove(HandleKind::kOp, first).object(), nullptr);
-  EXPECT_EQ(table.Remove(HandleKind::kOp, first).object(), nullptr);
+  EXPECT_NE(table.Remove(HandleKind::kOp, first).get(), nullptr);
+  EXPECT_EQ(table.Remove(HandleKind::kOp, first).get(), nullptr);
   for (int i = 0; i < 1000; ++i) {
     const uintptr_t next = *table.Add(HandleKind::kOp, std::make_shared<int>(2));
     EXPECT_NE(next, first);
-    EXPECT_EQ(table.Find(HandleKind::kOp, first).object(), nullptr);
-    EXPECT_NE(table.Remove(HandleKind::kOp, next).object(), nullptr);
+    EXPECT_EQ(table.Find(HandleKind::kOp, first).get(), nullptr);
+    EXPECT_NE(table.Remove(HandleKind::kOp, next).get(), nullptr);
   }
 }
 
@@ -66,9 +66,9 @@ TEST(Handles, AnObjectOutlivesItsHandleWhileItIsUsed) {
   }
   {
     const HandleTable::Use in_use = table.Find(HandleKind::kOp, handle);
-    EXPECT_NE(table.Remove(HandleKind::kOp, handle).object(), nullptr);
+    EXPECT_NE(table.Remove(HandleKind::kOp, handle).get(), nullptr);
     EXPECT_FALSE(watch.expired());
-    EXPECT_EQ(table.Find(HandleKind::kOp, handle).object(), nullptr);
+    EXPECT_EQ(table.Find(HandleKind::kOp, handle).get(), nullptr);
   }
   EXPECT_TRUE(watch.expired());
 }
@@ -93,17 +93,17 @@ TEST(Handles, ARetiredObjectComesBackUnderAnotherHandle) {
   EXPECT_EQ(table.Retire(HandleKind::kView, first), nullptr);
   ASSERT_EQ(table.Retire(HandleKind::kOp, first), object.get());
   EXPECT_EQ(table.Retire(HandleKind::kOp, first), nullptr);
-  EXPECT_EQ(table.Find(HandleKind::kOp, first).object(), nullptr);
-  EXPECT_EQ(table.Remove(HandleKind::kOp, first).object(), nullptr);
+  EXPECT_EQ(table.Find(HandleKind::kOp, first).get(), nullptr);
+  EXPECT_EQ(table.Remove(HandleKind::kOp, first).get(), nullptr);
   ASSERT_TRUE(table.CanRevive(first));
   const uintptr_t second = table.Revive(first);
   EXPECT_NE(second, first);
-  EXPECT_EQ(table.Find(HandleKind::kOp, first).object(), nullptr);
-  EXPECT_EQ(table.Find(HandleKind::kOp, second).object(), object);
+  EXPECT_EQ(table.Find(HandleKind::kOp, first).get(), nullptr);
+  EXPECT_EQ(table.Find(HandleKind::kOp, second).get(), object.get());
   ASSERT_NE(table.Retire(HandleKind::kOp, second), nullptr);
   table.Discard(second);
   EXPECT_EQ(object.use_count(), 1);
-  EXPECT_EQ(table.Find(HandleKind::kOp, second).object(), nullptr);
+  EXPECT_EQ(table.Find(HandleKind::kOp, second).get(), nullptr);
 }
 
 TEST(Handles, WhatSomebodyUsesIsNotRetired) {
@@ -138,7 +138,7 @@ TEST(Handles, OfManyThreadsExactlyOneRemoves) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        removed += table.Remove(HandleKind::kOp, handle).object() != nullptr;
+        removed += table.Remove(HandleKind::kOp, handle).get() != nullptr;
       });
     }
     for (std::thread& thread : threads) thread.join();
