@@ -20,8 +20,6 @@ constexpr size_t kPieceBytes = 2 << 20;
 constexpr size_t kWarmBlockBytes = 1 << 20;
 constexpr int kWarmBlocks = 16;
 constexpr TimeNs kPatience = 5 * kSecond;
-// Others may begin to work on what is done: more than that is not held back.
-constexpr size_t kHeldBytesMax = 4 << 20;
 
 }  // namespace
 
@@ -100,7 +98,7 @@ Accelerator::Accelerator(std::shared_ptr<device::Gpu> gpu,
       device_(kKeptMax, device_blocks_.source()) {}
 
 Accelerator::~Accelerator() {
-  Abort();
+  executor_->Abort();
   const bool quiet = Drain(kSecond) && executor_->status().ok();
   executor_.reset();
   if (!quiet) return;  // what still runs may touch its memory: that is lost with the GPU
@@ -120,78 +118,12 @@ kernels::Shape Accelerator::ShapeFor(size_t bytes) const {
   return bytes > kSmallBytes ? shape_ : kernels::Shape();
 }
 
-size_t Accelerator::HeldBack::bytes() const {
-  const reduce::Dtype format =
-      what.to_partial ? reduce::AccumulatorOf(what.dtype, what.redop) : what.dtype;
-  return what.count * reduce::ElementBytes(format);
-}
-
-// The two are one plan: the same arithmetic, and all of its memory goes on where the first one's
-// ends. No source of the one may lie where the result of the other is written.
-bool Accelerator::GoesOn(const HeldBack& held, const HeldBack& next) {
-  const reduce::SpaceReduction &a = held.what, &b = next.what;
-  const size_t whole = held.bytes() + next.bytes();
-  const bool alike = held.copies == next.copies && a.dtype == b.dtype && a.redop == b.redop &&
-                     a.divisor == b.divisor && a.scale == b.scale &&
-                     a.to_partial == b.to_partial && held.sources.size() == next.sources.size();
-  const auto* const out = static_cast<const std::byte*>(a.dst);
-  if (!alike || whole > kHeldBytesMax || out + held.bytes() != b.dst) return false;
-  for (size_t i = 0; i < held.sources.size(); ++i) {
-    const reduce::Source &one = held.sources[i], &two = next.sources[i];
-    const auto* const in = static_cast<const std::byte*>(one.data);
-    const size_t width = reduce::ElementBytes(one.format);
-    const bool apart = in == out || in + (a.count + b.count) * width <= out || out + whole <= in;
-    if (one.format != two.format || one.weight != two.weight ||
-        in + a.count * width != two.data || !apart)
-      return false;
-  }
-  return true;
-}
-
-Expected<uint64_t> Accelerator::HoldBack(HeldBack next) {
-  if (held_ && GoesOn(*held_, next)) {
-    held_->what.count += next.what.count;
-    return submitted();
-  }
-  Flush();
-  held_ = std::move(next);
-  return submitted();
-}
-
-void Accelerator::Flush() {
-  if (!held_) return;
-  HeldBack held = std::move(*held_);
-  held_.reset();
-  reduce::SpaceReduction& what = held.what;
-  const size_t bytes = held.bytes();
-  what.sources = held.sources;
-  Expected<uint64_t> number = uint64_t{0};
-  if (held.copies) {
-    number = Submit(kernels::PlanCopy(held.sources[0].data, {&what.dst, 1}, bytes, {},
-                                      ShapeFor(bytes)));
-  } else {
-    const auto plans = kernels::PlanTurns(what, nullptr, ShapeFor(bytes));
-    if (plans.ok() && plans->size() != 1)
-      number = Status(Code::kInternal, "what was held back is no single plan");
-    else
-      number = plans.ok() ? Submit(plans->front()) : Expected<uint64_t>(plans.status());
-  }
-  if (!number.ok() && refused_.ok()) refused_ = number.status();
-}
-
 Expected<uint64_t> Accelerator::Copy(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return submitted();
-  HeldBack next;
-  next.copies = true;
-  next.what.dtype = reduce::Dtype::kU8;
-  next.what.dst = to;
-  next.what.count = bytes;
-  next.sources = {{from, reduce::Dtype::kU8, 1.0}};
-  return HoldBack(std::move(next));
+  return Submit(kernels::PlanCopy(from, {&to, 1}, bytes, {}, ShapeFor(bytes)));
 }
 
 Expected<uint64_t> Accelerator::Zero(void* to, size_t bytes) {
-  uint64_t last = submitted();
+  uint64_t last = executor_->submitted();
   for (size_t at = 0; at < bytes; at += kZeroBytes) {
     const Expected<uint64_t> number =
         Copy(static_cast<std::byte*>(to) + at, zeros_, std::min(kZeroBytes, bytes - at));
@@ -202,11 +134,6 @@ Expected<uint64_t> Accelerator::Zero(void* to, size_t bytes) {
 }
 
 Expected<uint64_t> Accelerator::Reduce(const reduce::SpaceReduction& reduction, TimeNs now) {
-  if (reduction.count > 0 && !reduction.sources.empty() &&
-      reduction.sources.size() <= kernels::kMaxSources) {
-    return HoldBack({false, reduction, {reduction.sources.begin(), reduction.sources.end()}});
-  }
-  Flush();
   StagingBlock partial;
   if (reduction.sources.size() > kernels::kMaxSources) {
     const auto wide = reduce::AccumulatorOf(reduction.dtype, reduction.redop);
@@ -225,7 +152,6 @@ Expected<uint64_t> Accelerator::Reduce(const reduce::SpaceReduction& reduction, 
 }
 
 bool Accelerator::Poll(TimeNs now) {
-  Flush();
   const uint64_t done = executor_->Poll(now);
   while (!returned_.empty() && returned_.front().number <= done) {
     PoolOf(returned_.front().home).Give(returned_.front().block, now);
@@ -239,7 +165,7 @@ bool Accelerator::Drain(TimeNs limit_ns) {
   for (TimeNs now = Now();; now = Now()) {
     Poll(now);
     if (idle()) return true;
-    if (now >= deadline || !status().ok()) return false;
+    if (now >= deadline || !executor_->status().ok()) return false;
     std::this_thread::yield();
   }
 }
@@ -249,7 +175,7 @@ StagingBlock Accelerator::Take(Home home, size_t bytes) { return PoolOf(home).Ta
 void Accelerator::Give(Home home, StagingBlock block, TimeNs now) {
   if (block.data == nullptr) return;
   if (idle()) return PoolOf(home).Give(block, now);
-  returned_.push_back({submitted(), home, block});
+  returned_.push_back({executor_->submitted(), home, block});
 }
 
 size_t Accelerator::bytes() const {

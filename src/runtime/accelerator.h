@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,23 +63,18 @@ class Accelerator {
   std::shared_ptr<device::Gpu> shared_gpu() { return gpu_; }
 
   // Each returns the number of its last plan, which done() will reach. Addresses are the GPU's or
-  // pinned. A copy or reduction may be held back until Flush, Poll or the next one: what goes on
-  // where it ends becomes one plan with it, since a launch costs as much as some hundred KiB do.
+  // pinned.
   Expected<uint64_t> Copy(void* to, const void* from, size_t bytes);
   Expected<uint64_t> Zero(void* to, size_t bytes);
   Expected<uint64_t> Reduce(const reduce::SpaceReduction& reduction, TimeNs now);
 
-  void Flush();
-  uint64_t submitted() const { return executor_->submitted() + (held_ ? 1 : 0); }
+  uint64_t submitted() const { return executor_->submitted(); }
   uint64_t done() const { return done_; }
-  bool idle() const { return done_ == submitted(); }
+  bool idle() const { return done_ == executor_->submitted(); }
   // True if done() has grown.
   bool Poll(TimeNs now);
-  Status status() const { return refused_.ok() ? executor_->status() : refused_; }
-  void Abort() {
-    held_.reset();
-    executor_->Abort();
-  }
+  Status status() const { return executor_->status(); }
+  void Abort() { executor_->Abort(); }
   void Hold(bool held) { executor_->Hold(held); }
   bool Stays() { return executor_->Stays(); }
   // Until all that was submitted is done, or `limit_ns` are over, or nothing moves any more. False:
@@ -98,14 +92,6 @@ class Accelerator {
               void* zeros, const kernels::Shape& shape);
   StagingPool& PoolOf(Home home) { return home == Home::kPinned ? pinned_ : device_; }
   Expected<uint64_t> Submit(const Expected<kernels::Plan>& plan);
-  struct HeldBack {
-    bool copies = false;
-    reduce::SpaceReduction what;  // but for its sources; a copy is one of bytes
-    std::vector<reduce::Source> sources;
-    size_t bytes() const;  // of the result
-  };
-  static bool GoesOn(const HeldBack& held, const HeldBack& next);
-  Expected<uint64_t> HoldBack(HeldBack next);
   kernels::Shape ShapeFor(size_t bytes) const;
 
   struct Returned {
@@ -121,8 +107,6 @@ class Accelerator {
   GpuBlocks pinned_blocks_, device_blocks_;
   StagingPool pinned_, device_;
   std::deque<Returned> returned_;
-  std::optional<HeldBack> held_;
-  Status refused_;  // what was held back could not be planned
   uint64_t done_ = 0;
 };
 

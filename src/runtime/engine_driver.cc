@@ -150,7 +150,6 @@ void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
 void EngineDriver::ExecuteTodos(TimeNs now, engine::Ready& ready) {
   for (engine::GroupTodo& todo : ready.todo)
     Guard([&] { ExecuteTodo(now, todo.group, todo.todo); });
-  if (accelerator_) Guard([&] { accelerator_->Flush(); });
   Guard([&] {
     if (ready.step) host_->OnStep(*ready.step);
     for (const engine::Notice& notice : ready.notices) host_->OnNotice(notice);
