@@ -86,7 +86,7 @@ class Stream {
   uint32_t interest = 0;  // epoll events armed now
 
  private:
-  static constexpr size_t kStagingBytes = 16 * 1024;
+  static constexpr size_t kStagingBytes = 20 * 1024;  // a small operation and what follows it
   static constexpr size_t kIovecsMax = 64;
 
   Status Parse(std::vector<Arrived>* out);
