@@ -56,11 +56,12 @@ GroupObject::~GroupObject() {
 }
 
 void LetRecur(ftarOp_t op, Used<ftarGroup_t> group, const ftarOpDesc& desc) {
+  if (desc.size != sizeof desc) return;  // first: a shorter one of an older header ends there
   const bool plain = desc.stream_kind == FTAR_STREAM_NONE && desc.device == -1 &&
                      desc.send_mem == nullptr && desc.recv_mem == nullptr && desc.plan == nullptr &&
                      desc.epoch == 0 && desc.on_done == nullptr;
   const bool fits = desc.kind == FTAR_ALLREDUCE || desc.kind == FTAR_BARRIER;
-  if (!plain || !fits || desc.size != sizeof desc) return;
+  if (!plain || !fits) return;
   const auto object = FindHandle(op);
   object->group = std::move(group);
   object->called = desc;
