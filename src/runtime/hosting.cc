@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "transport/addresses.h"
 #include "transport/tcp/socket.h"
+#include "wire/addresses.h"
 
 namespace ftar::runtime {
 namespace {
@@ -157,7 +157,7 @@ void Hosting::Exited(TimeNs now, MemberId member, bool led) {
 
 void Hosting::Leaves(TimeNs now, const wire::Redirect& last_word) {
   if (last_word.host.valid()) addresses_[last_word.host] = last_word.address;
-  if (const std::string next = transport::FindAddress(last_word.address, kEntry); !next.empty())
+  if (const std::string next = wire::FindAddress(last_word.address, kEntry); !next.empty())
     hints_.insert(hints_.begin(), next);
   if (hints_.size() > kHintsMax) hints_.pop_back();
   Step(now, membership::CoordinatorLeaves{});
@@ -189,7 +189,7 @@ void Hosting::Connection(TimeNs now, const ControlConnection::Result& result,
 
 // A member that does not coordinate says who does.
 bool Hosting::Follow(TimeNs now, const wire::Redirect& redirect, ControlConnection* control) {
-  const std::string address = transport::FindAddress(redirect.address, kEntry);
+  const std::string address = wire::FindAddress(redirect.address, kEntry);
   const bool known = redirect.host.valid() && redirect.host != settings_.self && !address.empty();
   if (!known || exited_.contains(redirect.host) || ++hops_ > kHopsMax) return false;
   control->DialAddress(now, address);
@@ -239,7 +239,7 @@ void Hosting::Dial(TimeNs now, MemberId target, ControlConnection* control) {
   std::string addresses = target == settings_.self ? address_ : std::string();
   if (const auto found = addresses_.find(target); addresses.empty() && found != addresses_.end())
     addresses = found->second;
-  const std::string address = transport::FindAddress(addresses, kEntry);
+  const std::string address = wire::FindAddress(addresses, kEntry);
   if (address.empty()) return Step(now, membership::DialFailed{});
   control->DialAddress(now, address);
 }

@@ -14,8 +14,8 @@
 #include "runtime/host.h"
 #include "runtime/job_impl.h"
 #include "runtime/logger.h"
-#include "transport/addresses.h"
 #include "transport/shm/device.h"
+#include "wire/addresses.h"
 
 namespace ftar::runtime {
 namespace {
@@ -221,7 +221,7 @@ Status Job::Impl::OpenControl(const Devices& devices) {
     hosting.number = place_.number();
     hosting.host = "127.0.0.1";
     for (const auto& device : devices) {
-      const std::string data = transport::FindAddress(device->address(), "tcp");
+      const std::string data = wire::FindAddress(device->address(), "tcp");
       if (const auto own = ParseHostPort(data, "tcp"); own.ok()) hosting.host = own->host;
     }
     hosting.ports = config_.ports(KnobId::kPorts);

@@ -11,17 +11,17 @@
 #include <cstring>
 
 #include "tests/conform/harness.h"
-#include "transport/addresses.h"
 #include "transport/fd.h"
 #include "transport/local_exchange.h"
 #include "transport/shm/segment.h"
 #include "transport/tcp/socket.h"
+#include "wire/addresses.h"
 
 namespace ftar::conform {
 namespace {
 
 using Kind = Completion::Kind;
-using transport::FindAddress;
+using wire::FindAddress;
 using transport::UniqueFd;
 
 class HandshakeTest : public ConformTest {};

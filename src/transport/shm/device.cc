@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <chrono>
 
-#include "transport/addresses.h"
 #include "transport/lane_memory.h"
+#include "wire/addresses.h"
 
 namespace ftar::transport::shm {
 namespace {
@@ -79,7 +79,7 @@ bool ShmDevice::EpollAdd(int fd, uint64_t key) {
 }
 
 bool ShmDevice::Reaches(const wire::MemberCard& card) const {
-  return card.host_key == config_.host_key && !FindAddress(card.addresses, "shm").empty();
+  return card.host_key == config_.host_key && !wire::FindAddress(card.addresses, "shm").empty();
 }
 
 // ---- the runtime's calls
@@ -91,7 +91,7 @@ Link* ShmDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
   link->wants_up = true;
   if (link->state() == ShmLink::State::kOpening || link->state() == ShmLink::State::kUp)
     return link;
-  link->Open(true, FindAddress(peer.addresses, "shm"),
+  link->Open(true, wire::FindAddress(peer.addresses, "shm"),
              now + std::max(config_.path_retry_ns, config_.handshake_timeout_ns));
   if (revoked_.Contains(peer.id)) {
     link->Fail({Code::kPeer, "member " + ToString(peer.id) + " was dropped here for good"});

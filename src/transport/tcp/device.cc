@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "transport/addresses.h"
+#include "wire/addresses.h"
 
 namespace ftar::transport::tcp {
 namespace {
@@ -89,7 +89,7 @@ std::string TcpDevice::address() const {
 }
 
 bool TcpDevice::Reaches(const wire::MemberCard& card) const {
-  return !FindAddress(card.addresses, "tcp").empty();
+  return !wire::FindAddress(card.addresses, "tcp").empty();
 }
 
 bool TcpDevice::EpollAdd(int fd, uint32_t interest, uint64_t key) {
@@ -110,14 +110,14 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
   if (state != TcpLink::State::kIdle && state != TcpLink::State::kDead) return link;
   link->Open(true, RandomId(), config_.tcp_streams, now);
   deadline_ = now;  // the first dials
-  auto address = ParseAddress(FindAddress(peer.addresses, "tcp"));
+  auto address = ParseAddress(wire::FindAddress(peer.addresses, "tcp"));
   if (revoked_.Contains(peer.id)) {
     link->Fail({Code::kPeer, "member " + ToString(peer.id) + " was dropped here for good"});
   } else if (!address.ok()) {
     link->Fail(address.status());
   } else {
     link->set_peer_address(*address);
-    link->set_watch_name(FindAddress(peer.addresses, "watch"));
+    link->set_watch_name(wire::FindAddress(peer.addresses, "watch"));
     if (config_.token.empty() && !address->loopback()) {
       link->Fail(
           {Code::kAuth, "token",

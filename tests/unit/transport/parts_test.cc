@@ -7,22 +7,22 @@
 #include <cstring>
 #include <vector>
 
-#include "transport/addresses.h"
 #include "transport/buffer_pool.h"
 #include "transport/out_frame.h"
 #include "transport/sealed_memory.h"
+#include "wire/addresses.h"
 
 namespace ftar::transport {
 namespace {
 
 TEST(Addresses, FindsByName) {
   const std::string addresses = "tcp=10.0.0.3:4711;shm=@name;watch=@w";
-  EXPECT_EQ(FindAddress(addresses, "tcp"), "10.0.0.3:4711");
-  EXPECT_EQ(FindAddress(addresses, "shm"), "@name");
-  EXPECT_EQ(FindAddress(addresses, "watch"), "@w");
-  EXPECT_EQ(FindAddress(addresses, "tc"), "");
-  EXPECT_EQ(FindAddress("", "tcp"), "");
-  EXPECT_EQ(FindAddress(";;tcp=", "tcp"), "");
+  EXPECT_EQ(wire::FindAddress(addresses, "tcp"), "10.0.0.3:4711");
+  EXPECT_EQ(wire::FindAddress(addresses, "shm"), "@name");
+  EXPECT_EQ(wire::FindAddress(addresses, "watch"), "@w");
+  EXPECT_EQ(wire::FindAddress(addresses, "tc"), "");
+  EXPECT_EQ(wire::FindAddress("", "tcp"), "");
+  EXPECT_EQ(wire::FindAddress(";;tcp=", "tcp"), "");
 }
 
 TEST(BufferPool, ReusesAndOutlivesItself) {

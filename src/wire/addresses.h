@@ -1,12 +1,12 @@
 // MemberCard.addresses: entries "name=value" joined by ';'. Values are opaque outside their
 // transport. Pure; any thread.
-#ifndef FTAR_TRANSPORT_ADDRESSES_H_
-#define FTAR_TRANSPORT_ADDRESSES_H_
+#ifndef FTAR_WIRE_ADDRESSES_H_
+#define FTAR_WIRE_ADDRESSES_H_
 
 #include <string>
 #include <string_view>
 
-namespace ftar::transport {
+namespace ftar::wire {
 
 // The value of the first entry of that name; empty if there is none.
 inline std::string FindAddress(std::string_view addresses, std::string_view name) {
@@ -22,6 +22,6 @@ inline std::string FindAddress(std::string_view addresses, std::string_view name
   return "";
 }
 
-}  // namespace ftar::transport
+}  // namespace ftar::wire
 
-#endif  // FTAR_TRANSPORT_ADDRESSES_H_
+#endif  // FTAR_WIRE_ADDRESSES_H_
