@@ -11,8 +11,6 @@
 namespace ftar::api {
 namespace {
 
-uintptr_t NumberOf(ftarOp_t op) { return reinterpret_cast<uintptr_t>(op); }
-
 // Alike but for the buffers, which are looked at, and the tag, which is nobody's business.
 bool IsLike(const ftarOpDesc& desc, const ftarOpDesc& called) {
   ftarOpDesc same = desc;
@@ -106,7 +104,7 @@ bool AwaitAgain(ftarOp_t handle, int64_t timeout_ns, ftarOutcome* outcome) noexc
 bool ReleaseForAgain(ftarOp_t op) noexcept {
   if (Forked()) return false;
   HandleTable& table = HandleTable::Get();
-  const uintptr_t handle = NumberOf(op);
+  const auto handle = reinterpret_cast<uintptr_t>(op);
   auto* const object = static_cast<OpObject*>(table.Retire(HandleKind::kOp, handle));
   if (object == nullptr) return false;
   const Used<ftarGroup_t> group = std::move(object->group);

@@ -1,22 +1,13 @@
 #include "collective/surroundings.h"
 
 #include <map>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "membership/bounds.h"
+#include "wire/addresses.h"
 
 namespace ftar::collective {
-namespace {
-
-// Of a card's addresses, "shm=name;tcp=host:port".
-bool SharesMemory(const wire::MemberCard& card) {
-  return card.addresses.starts_with("shm=") || card.addresses.find(";shm=") != std::string::npos;
-}
-
-}  // namespace
-
 Surroundings SurroundingsOf(const wire::View& view, int32_t shard) {
   Surroundings out;
   std::map<std::pair<std::string_view, uint64_t>, int32_t> members;  // by the cores they share
@@ -29,7 +20,7 @@ Surroundings SurroundingsOf(const wire::View& view, int32_t shard) {
     if (card.shard != shard) continue;
     if (host.empty()) host = card.host_key;
     out.lane = out.lane && card.lane && card.host_key == host;
-    out.wired = out.wired || card.host_key != host || !SharesMemory(card);
+    out.wired = out.wired || card.host_key != host || wire::FindAddress(card.addresses, "shm").empty();
   }
   // The same one that announces: what proves that all are complete comes behind the announcement
   // on the same links (J3).

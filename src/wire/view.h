@@ -23,8 +23,8 @@ struct MemberCard {
   std::string host_key;  // equal exactly for processes that can share memory and abstract sockets
                          // (boot id + netns)
   std::string rack;
-  // "tcp=10.0.0.3:4711;shm=@name", in the order in which the member prefers them. Opaque outside
-  // the transports.
+  // "tcp=10.0.0.3:4711;shm=@name", in the order in which the member prefers them
+  // (addresses.h). Values are opaque outside the transports.
   std::string addresses;
   // Cores that this process may run on, and which they are (a digest): those of one host with the
   // same set share them. 0: not told.

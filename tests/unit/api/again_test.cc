@@ -1,7 +1,11 @@
 // Calls that are like the last one of their group (api/again.h), over a scripted runtime.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <functional>
 
 #include "ftar/ftar.h"
@@ -128,6 +132,26 @@ TEST_F(Again, BadBuffersAreRefusedAsEver) {
   EXPECT_EQ(ftarOpStart(group_, &desc_, &op), FTAR_ERR_ARG);
   EXPECT_EQ(op, nullptr);
   EXPECT_TRUE(World().again_with.empty());
+}
+
+// Written for an older header: its memory ends where its size says.
+TEST_F(Again, AShorterDescriptorIsNotReadBeyondItsEnd) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<char*>(memory) + page, page, PROT_NONE), 0);
+  desc_.size = offsetof(ftarOpDesc, tag);
+  auto* const at =
+      reinterpret_cast<ftarOpDesc*>(static_cast<char*>(memory) + page - desc_.size);
+  std::memcpy(static_cast<void*>(at), &desc_, desc_.size);
+  for (int i = 0; i < 2; ++i) {
+    ftarOp_t op = nullptr;
+    ASSERT_EQ(ftarOpStart(group_, at, &op), FTAR_OK);
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+  EXPECT_TRUE(World().again_with.empty());
+  munmap(memory, 2 * page);
 }
 
 TEST_F(Again, WhatCannotBeStartedAgainIsStartedAnew) {

@@ -251,6 +251,32 @@ TEST(OpDesc, WhatIsUnmappedBetweenTwoCallsIsNoticedSoon) {
   EXPECT_LE(taken, kRememberedCalls);
 }
 
+// More buffers than there are places to remember, but side by side: each is asked about once. What is
+// remembered is told by what is still taken when it is gone.
+TEST(OpDesc, BuffersOfOneBlockAreRememberedTogether) {
+  constexpr size_t kBuffers = 16, kApart = 1 << 18;
+  void* const memory = mmap(nullptr, kBuffers * kApart, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.dtype = FTAR_U8;
+  desc.count = 8;
+  const auto taken = [&] {
+    size_t out = 0;
+    for (size_t i = 0; i < kBuffers; ++i) {
+      desc.send = desc.recv = static_cast<char*>(memory) + i * kApart;
+      out += Translate(desc).ok() ? 1 : 0;
+    }
+    return out;
+  };
+  NoteUnmapped();  // nothing is remembered
+  ASSERT_EQ(taken(), kBuffers);
+  ASSERT_EQ(munmap(memory, kBuffers * kApart), 0);
+  EXPECT_EQ(taken(), kBuffers);
+  NoteUnmapped();
+  EXPECT_EQ(taken(), 0u);
+}
+
 TEST(OpDesc, RegisteredMemoryMustHoldTheBuffer) {
   auto object = std::make_shared<MemObject>();
   object->data = g_buffer;
