@@ -20,7 +20,8 @@ Surroundings SurroundingsOf(const wire::View& view, int32_t shard) {
     if (card.shard != shard) continue;
     if (host.empty()) host = card.host_key;
     out.lane = out.lane && card.lane && card.host_key == host;
-    out.wired = out.wired || card.host_key != host || wire::FindAddress(card.addresses, "shm").empty();
+    const bool mapped = card.host_key == host && !wire::FindAddress(card.addresses, "shm").empty();
+    out.wired = out.wired || !mapped;
   }
   // The same one that announces: what proves that all are complete comes behind the announcement
   // on the same links (J3).
