@@ -44,8 +44,9 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 # -g1 keeps names and lines for backtraces at a third of the disk and link time of -g.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g1 -DNDEBUG")
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g1 -DNDEBUG")
-set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
-set(CMAKE_C_FLAGS_DEBUG "-O1 -g1")
+# With sanitizers -Og compiles in two thirds of the time of -O1, and the tests take as long.
+set(CMAKE_CXX_FLAGS_DEBUG "-Og -g1")
+set(CMAKE_C_FLAGS_DEBUG "-Og -g1")
 
 find_package(Threads REQUIRED)
 # nvcc has options of its own, so these are for the host's compilers alone.

@@ -5,7 +5,19 @@
 # WHOLE runs the program as one ctest. SERIAL keeps other tests off the machine meanwhile (timing, many processes). Cases that
 # match SANITIZED also carry the labels process-asan and process-tsan, those that match ASAN process-asan.
 # Labels: unit script sim conform fuzz process process-asan process-tsan consumer tidy soak gpu rdma.
+#
+# `cmake --build DIR --target build_LABEL` builds what the tests with that label need, and no more.
 include(GoogleTest)
+
+# The tests with these labels run this program.
+function(ftar_test_program name)
+  foreach(label ${ARGN})
+    if(NOT TARGET build_${label})
+      add_custom_target(build_${label})
+    endif()
+    add_dependencies(build_${label} ${name})
+  endforeach()
+endfunction()
 
 # The cases of program NAME that match FILTER as ctests with these labels. The labels come by a file of their own, because
 # gtest_discover_tests takes every second word after PROPERTIES for a name, also inside a list.
@@ -37,6 +49,12 @@ function(ftar_add_test name)
   target_link_libraries(${name} PRIVATE ftar_flags ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+  ftar_test_program(${name} ${ARG_LABELS})
+  if(ARG_SANITIZED)
+    ftar_test_program(${name} process-asan process-tsan)
+  elseif(ARG_ASAN)
+    ftar_test_program(${name} process-asan)
+  endif()
   set(properties TIMEOUT ${ARG_TIMEOUT})
   if(ARG_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
