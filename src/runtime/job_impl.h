@@ -127,12 +127,19 @@ class Job::Impl final : public DriverHost, public ForkAware {
     OpRequest request;
     device::Gate* gate = nullptr;
   };
+  // A group's members by rank.
+  struct Layout {
+    Epoch epoch = 0;
+    std::vector<MemberId> members;
+  };
   struct GroupState {
     std::deque<Held> held;
     std::deque<OpPtr> ops;         // called and not delivered, in order of seq
     std::deque<OpPtr> unnumbered;  // called before this member knew its first seq
     OutcomeHistory history;
-    std::map<Epoch, ViewPtr> views;  // of calls and steps, for layouts and roots named by epoch
+    // Of calls and steps, for segments and roots named by epoch. A whole view is thirty times as
+    // large.
+    std::map<Epoch, Layout> layouts;
     void Remember(Epoch epoch, const ViewPtr& view);  // the oldest make room
   };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
@@ -193,7 +200,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status CheckStart(const GroupPtr& group) const;
   Status Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op);
   Status CheckUsable() const;  // forked, destroyed, out
-  ViewPtr LayoutView(GroupState& state, GroupKey group, Epoch epoch);
+  const Layout* FindLayout(GroupState& state, GroupKey group, Epoch epoch);
   Status CheckOverlap(std::span<const OpPtr> fresh) const;
   void NumberOps(GroupState& state, Seq end);
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);

@@ -8,7 +8,7 @@
 namespace ftar::runtime {
 namespace {
 
-constexpr size_t kViewsMax = 64;
+constexpr size_t kLayoutsMax = 64;
 constexpr uint64_t kGatheredBytesMax = 16 * 1024;
 constexpr size_t kGatheredOpsMax = 8;
 
@@ -30,10 +30,6 @@ bool Collide(const Op& a, const Op& b) {
   const Range b_send = RangeOf(b.request.send, b.send_bytes),
               b_recv = RangeOf(b.request.recv, b.recv_bytes);
   return Overlap(a_recv, b_recv) || Overlap(a_recv, b_send) || Overlap(a_send, b_recv);
-}
-
-int32_t MembersOf(const ViewPtr& view) {
-  return view ? static_cast<int32_t>(view->entries.size()) : 1;
 }
 
 }  // namespace
@@ -67,15 +63,14 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   out.shard = place_.shard;
   if (destroyed_) return out;
   const auto state = groups_.find(key);
-  const ViewPtr group_view = epoch == 0 || state == groups_.end()
-                                 ? driver_->engine().group_view(key)
-                                 : LayoutView(state->second, key, epoch);
-  if (group_view) {
-    out.members = static_cast<int32_t>(group_view->entries.size());
+  const Layout* const layout =
+      state == groups_.end() ? nullptr : FindLayout(state->second, key, epoch);
+  if (layout != nullptr) {
+    out.members = static_cast<int32_t>(layout->members.size());
     for (int32_t i = 0; i < out.members; ++i) {
-      if (group_view->entries[static_cast<size_t>(i)].card.id == self_) out.rank = i;
+      if (layout->members[static_cast<size_t>(i)] == self_) out.rank = i;
     }
-    out.epoch = group_view->epoch;
+    out.epoch = layout->epoch;
   }
   if (const auto info = driver_->engine().group_info(key)) {
     out.first_seq = info->first_seq;
@@ -85,17 +80,22 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
 }
 
 void Job::Impl::GroupState::Remember(Epoch epoch, const ViewPtr& view) {
-  views[epoch] = view;
-  while (views.size() > kViewsMax) views.erase(views.begin());
+  if (!view) return;
+  Layout& layout = layouts[epoch];
+  layout.epoch = view->epoch;
+  layout.members.clear();
+  for (const wire::ViewEntry& entry : view->entries) layout.members.push_back(entry.card.id);
+  while (layouts.size() > kLayoutsMax) layouts.erase(layouts.begin());
 }
 
 // The group's members as of its next call, or as of the epoch that the caller names.
-ViewPtr Job::Impl::LayoutView(GroupState& state, GroupKey group, Epoch epoch) {
+// Null if there is none. Good until the next call.
+const Job::Impl::Layout* Job::Impl::FindLayout(GroupState& state, GroupKey group, Epoch epoch) {
   const ViewPtr current = driver_->engine().group_view(group);
   if (current) state.Remember(current->epoch, current);
-  if (epoch == 0 || (current && current->epoch == epoch)) return current;
-  const auto found = state.views.find(epoch);
-  return found == state.views.end() ? nullptr : found->second;
+  if (epoch == 0 && current) epoch = current->epoch;
+  const auto found = state.layouts.find(epoch);
+  return found == state.layouts.end() ? nullptr : &found->second;
 }
 
 // What is asked for, as of this call; what it reaches.
@@ -106,25 +106,23 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
       spec.kind == plan::Kind::kReduceScatter || spec.kind == plan::Kind::kAllGather;
   uint64_t segments = 1;
   if (segmented || spec.kind == plan::Kind::kBroadcast) {
-    const ViewPtr layout = LayoutView(state, group, request.layout_epoch);
-    if (!layout) {
+    const Layout* const layout = FindLayout(state, group, request.layout_epoch);
+    if (layout == nullptr) {
       return Status(
           Code::kArg, "epoch",
           "epoch " + std::to_string(request.layout_epoch) + " is none of this group's last views");
     }
     if (segmented) {
       spec.layout = layout->epoch;
-      spec.layout_members.clear();
-      for (const wire::ViewEntry& entry : layout->entries)
-        spec.layout_members.push_back(entry.card.id);
-      segments = layout->entries.size();
+      spec.layout_members = layout->members;
+      segments = layout->members.size();
     } else {
-      if (request.root_rank < 0 || request.root_rank >= MembersOf(layout)) {
+      if (request.root_rank < 0 || request.root_rank >= std::ssize(layout->members)) {
         return Status(
             Code::kArg, "root",
             "root " + std::to_string(request.root_rank) + " is no rank of this group's view");
       }
-      spec.root = layout->entries[static_cast<size_t>(request.root_rank)].card.id;
+      spec.root = layout->members[static_cast<size_t>(request.root_rank)];
     }
   }
   if (!segmented) spec.layout = 0;
