@@ -152,6 +152,7 @@
   X(kCreditOutlivesEra, "F2", "sends on the credit of the old era") \
   X(kOldWordObeyed, "F2", "obeys words of an older era") \
   X(kRevokeForgotten, "F2", "gives its status without closing the links to those who are out") \
+  X(kForgetsItsOwn, "F2", "forgets members of its view when their links end") \
   X(kSlotReusedEarly, "F2", "gives a frame back while work on it is under way") \
   X(kNoUndoLog, "F3", "lets results land in place without saving what they land on") \
   X(kUndoReleasedEarly, "F3", "releases the undo log when complete, before delivery") \

@@ -114,8 +114,25 @@ void Engine::Impl::KeepFailures() {
   }
 }
 
+// Newcomers of the change before, which came to nothing, whose links have ended.
+void Engine::Impl::ForgetNewcomers(const std::vector<wire::ViewEntry>& members) {
+  if (!prepare_) return;
+  for (const wire::ViewEntry& entry : prepare_->members) {
+    const MemberId id = entry.card.id;
+    const bool needed = links_.contains(id) || wanted_.contains(id) || id == config_.self.id ||
+                        (view_ && view_->Find(id)) ||
+                        std::ranges::any_of(members, [id](const wire::ViewEntry& member) {
+                          return member.card.id == id;
+                        });
+    if (needed) continue;
+    evidence_.erase(id);
+    ready_.forget.push_back(id);
+  }
+}
+
 void Engine::Impl::Promise(const wire::Prepare& message) {
   KeepFailures();
+  ForgetNewcomers(message.members);
   promised_ = message.epoch;
   HearLead();
   promised_members_.clear();

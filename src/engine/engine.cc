@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 #include "base/mutant.h"
@@ -136,6 +137,7 @@ void Ready::Clear() {
   todo.clear();
   connect.clear();
   revoke.clear();
+  forget.clear();
   started.clear();
   step.reset();
   notices.clear();
@@ -303,6 +305,7 @@ void Engine::Impl::On(const wire::Rejected& message) {
 
 void Engine::Impl::On(const LinkIsUp& event) {
   links_.insert(event.peer);
+  std::erase(ready_.forget, event.peer);
   if (const auto found = evidence_.find(event.peer);
       found != evidence_.end() && found->second.kind == wire::EvidenceKind::kLinkLost) {
     wire::Evidence restored = found->second;
@@ -341,6 +344,11 @@ void Engine::Impl::Accuse(wire::Evidence evidence) {
 
 void Engine::Impl::On(const LinkIsDown& event) {
   links_.erase(event.peer);
+  // A newcomer that has dialled and ended before any view had it.
+  if (!Known(event.peer) || FTAR_MUTANT(kForgetsItsOwn)) {
+    ready_.forget.push_back(event.peer);
+    return;
+  }
   Accuse({wire::EvidenceKind::kLinkLost, event.peer, event.code, 0, event.text});
   wire::Loss who;
   who.member = event.peer;
@@ -350,10 +358,7 @@ void Engine::Impl::On(const LinkIsDown& event) {
   // Whoever leaves closes its links when it is released: users have been told that it leaves. Where
   // all leave no view says so, and this member needs no link any more.
   const wire::ViewEntry* entry = view_ ? view_->Find(event.peer) : nullptr;
-  if (!Known(event.peer) || leave_ready_told_ ||
-      (entry && entry->last.kind != wire::Bound::Kind::kNone)) {
-    return;
-  }
+  if (leave_ready_told_ || (entry && entry->last.kind != wire::Bound::Kind::kNone)) return;
   ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
 }
 
@@ -604,10 +609,12 @@ std::shared_ptr<const wire::View> Engine::Impl::GroupView(GroupKey key) const {
   const Seq seq = found == groups_.end() ? 0 : found->second->next_seq();
   const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step_);
   const wire::View& source = before ? *base_ : *view_;
-  wire::View out = source;
-  std::erase_if(out.entries, [&](const wire::ViewEntry& entry) {
-    return entry.card.shard != config_.self.shard || !entry.Contains(key, seq, step_);
-  });
+  // A job may have a hundred thousand members, and a column a dozen.
+  wire::View out{source.epoch, source.era, source.base, source.planned, source.boundary, {}, {}};
+  std::ranges::copy_if(
+      source.entries, std::back_inserter(out.entries), [&](const wire::ViewEntry& entry) {
+        return entry.card.shard == config_.self.shard && entry.Contains(key, seq, step_);
+      });
   return std::make_shared<const wire::View>(std::move(out));
 }
 

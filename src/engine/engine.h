@@ -150,6 +150,9 @@ struct Ready {
   std::vector<wire::MemberCard> connect;  // dial these
   std::vector<MemberId>
       revoke;  // forget these now, before anything in to_coordinator or to_peers is sent (F2)
+  // Links to members that are none here have ended; nothing of them is needed, and they may dial
+  // again.
+  std::vector<MemberId> forget;
   std::vector<Started> started;
   std::optional<StepBegun> step;
   std::vector<Notice> notices;
@@ -158,7 +161,7 @@ struct Ready {
   // More than the groups' daily business.
   bool decides() const {
     return !to_coordinator.empty() || !to_peers.empty() || !connect.empty() || !revoke.empty() ||
-           step || !notices.empty() || view_changed;
+           !forget.empty() || step || !notices.empty() || view_changed;
   }
   bool empty() const { return !decides() && todo.empty() && started.empty(); }
   void Clear();  // keeps the memory

@@ -139,6 +139,7 @@ class Engine::Impl {
   void Promise(const wire::Prepare& prepare);
   void RaiseFlag();
   void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
+  void ForgetNewcomers(const std::vector<wire::ViewEntry>& members);
   void LeadIfAll();
   bool IsOvertaken(const std::vector<MemberId>& column) const;
   void TryInstall();

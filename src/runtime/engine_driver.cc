@@ -135,6 +135,7 @@ void EngineDriver::CountKeptLinks() {
 void EngineDriver::Execute(TimeNs now, engine::Ready& ready) {
   // F2: whoever is out is forgotten before anybody hears that we know of it.
   for (const MemberId peer : ready.revoke) RevokePeer(now, peer);
+  for (const MemberId peer : ready.forget) ForgetPeer(now, peer);
   if (ready.view_changed) {
     CountKeptLinks();
     host_->OnViewChanged();

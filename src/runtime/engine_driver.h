@@ -256,6 +256,8 @@ class EngineDriver final : public transport::Placer {
   void LinkFault(TimeNs now, MemberId peer, Code code, const std::string& text);
   void ConnectPeer(TimeNs now, const wire::MemberCard& card);
   void RevokePeer(TimeNs now, MemberId peer);
+  void ForgetPeer(TimeNs now, MemberId peer);
+  void LetGo(TimeNs now, MemberId peer);
 
   // engine_driver.cc: what the engine says
   void Execute(TimeNs now, engine::Ready& ready);

@@ -231,10 +231,24 @@ void EngineDriver::FinishSends(GroupKey group, Seq seq) {
   }
 }
 
-// What the revoked peer has sent whole and checksummed may still be needed by what runs; its memory
-// is about to go.
 void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
   revoked_.Add(peer);
+  LetGo(now, peer);
+  for (const auto& device : devices_) device->Revoke(peer);
+  peers_.erase(peer);
+}
+
+void EngineDriver::ForgetPeer(TimeNs now, MemberId peer) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || found->second.link != nullptr) return;
+  LetGo(now, peer);
+  for (const auto& device : devices_) device->Forget(peer);
+  peers_.erase(found);
+}
+
+// What the peer has sent whole and checksummed may still be needed by what runs; its memory is
+// about to go.
+void EngineDriver::LetGo(TimeNs now, MemberId peer) {
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     if (flights_[slot].used && flights_[slot].to == peer) EndFlightAt(now, slot);
   }
@@ -254,8 +268,6 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
     std::memcpy(inbound.own.data, inbound.payload.data(), inbound.payload.size());
     inbound.payload = {inbound.own.data, inbound.payload.size()};
   });
-  for (const auto& device : devices_) device->Revoke(peer);
-  peers_.erase(peer);
 }
 
 void EngineDriver::ForgetAll(TimeNs now) {

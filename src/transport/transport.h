@@ -185,6 +185,9 @@ class Device {
   // unmapped, later dials from it are refused while it is among the last kRevokedKept. Outstanding
   // tokens die with it.
   virtual void Revoke(MemberId peer) = 0;
+  // Frees what is left of a link that is down, as Revoke does; but the peer may dial again, or be
+  // connected to. One that is not down stays.
+  virtual void Forget(MemberId peer) = 0;
   virtual Link* Find(MemberId peer) = 0;
 
   // Moves bytes and appends completions, at most about `budget_bytes` of payload. Returns true if

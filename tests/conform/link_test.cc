@@ -286,6 +286,33 @@ TEST_P(ConformTest, RevokedPeersAreGone) {
   EXPECT_TRUE(b.log.empty());
 }
 
+TEST_P(ConformTest, OneThatIsForgottenMayComeAgain) {
+  Node b(GetParam(), 2);
+  {
+    Node a(GetParam(), 1);
+    ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+    SendFrame(a.device->Find(b.card.id), MakeFrame(1, 1000));
+    ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 1; }));
+    b.ReleaseAll();
+    b.device->Forget(a.card.id);  // not while its link is up
+    SendFrame(a.device->Find(b.card.id), MakeFrame(2, 1000));
+    ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == 1; }));
+    b.ReleaseAll();
+    a.device->Revoke(b.card.id);
+  }
+  ASSERT_TRUE(PumpUntil({&b}, [&] { return b.Down(); }));
+  const MemberId gone = Member(1);
+  ASSERT_NE(b.device->Find(gone), nullptr);
+  b.device->Forget(gone);
+  EXPECT_EQ(b.device->Find(gone), nullptr);
+  b.log.clear();
+  Node again(GetParam(), 1);
+  ASSERT_NO_FATAL_FAILURE(Join(&again, &b));
+  SendFrame(again.device->Find(b.card.id), MakeFrame(3, 100'000));
+  ASSERT_TRUE(PumpUntil({&again, &b}, [&] { return b.Received().size() == 1; }));
+  EXPECT_EQ(Difference(b.Received()[0], 3, 100'000), "");
+}
+
 TEST_P(ConformTest, BothSidesMayDial) {
   for (int i = 0; i < 10; ++i) {
     Node a(GetParam(), 1), b(GetParam(), 2);

@@ -309,6 +309,11 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.memory.RecallFrom(id);
     if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
+  for (const MemberId id : ready.forget) {
+    const auto view = node.engine->view();
+    if (view && view->Find(id))
+      Fail("fencing: " + ToString(node.card.id) + " forgets " + ToString(id) + " of its view");
+  }
   if (weather_.hosted && ready.decides()) NoteSuccessors(node);
   if (ready.view_changed && node.engine->view()) NoteView(node);
   if (!node.alive) return;  // a story's: it dies on the spot, here or below in what it sends

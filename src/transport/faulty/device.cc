@@ -37,6 +37,13 @@ void FaultyDevice::Revoke(MemberId peer) {
   links_.erase(peer);
 }
 
+void FaultyDevice::Forget(MemberId peer) {
+  inner_->Forget(peer);
+  if (inner_->Find(peer) != nullptr) return;
+  std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
+  links_.erase(peer);
+}
+
 Link* FaultyDevice::Find(MemberId peer) {
   const auto it = links_.find(peer);
   if (it != links_.end()) return it->second.get();

@@ -40,6 +40,7 @@ class FaultyDevice : public Device {
   void SetPlacer(Placer* placer) override { inner_->SetPlacer(placer); }
   Link* Connect(const wire::MemberCard& peer, TimeNs now) override;
   void Revoke(MemberId peer) override;
+  void Forget(MemberId peer) override;
   Link* Find(MemberId peer) override;
   bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) override;
   void Flush(TimeNs now) override { inner_->Flush(now); }

@@ -105,6 +105,15 @@ Link* ShmDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
 
 void ShmDevice::Revoke(MemberId peer) {
   revoked_.Add(peer);
+  Remove(peer);
+}
+
+void ShmDevice::Forget(MemberId peer) {
+  const auto it = links_.find(peer);
+  if (it != links_.end() && it->second->state() == ShmLink::State::kDead) Remove(peer);
+}
+
+void ShmDevice::Remove(MemberId peer) {
   std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
   const auto it = links_.find(peer);
   if (it == links_.end()) return;

@@ -31,6 +31,7 @@ class ShmDevice : public Device {
   bool Reaches(const wire::MemberCard& card) const override;
   Link* Connect(const wire::MemberCard& peer, TimeNs now) override;
   void Revoke(MemberId peer) override;
+  void Forget(MemberId peer) override;
   Link* Find(MemberId peer) override;
   bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) override;
   int wait_fd() const override { return epoll_.get(); }
@@ -54,6 +55,7 @@ class ShmDevice : public Device {
     });
   }
   // Takes the link's descriptors out of the epoll set and stops watching its process.
+  void Remove(MemberId peer);
   void Detach(ShmLink* link);
 
  private:

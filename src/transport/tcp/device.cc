@@ -129,14 +129,23 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
 
 void TcpDevice::Revoke(MemberId peer) {
   revoked_.Add(peer);
-  if (host_watch_ != nullptr) host_watch_->Forget(peer);
-  const auto it = links_.find(peer);
-  std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
   std::vector<uint64_t> handshakes;
   for (const auto& [id, handshake] : handshakes_) {
     if (handshake->peer() == peer) handshakes.push_back(id);
   }
   for (const uint64_t id : handshakes) RemoveHandshake(id);
+  Remove(peer);
+}
+
+void TcpDevice::Forget(MemberId peer) {
+  const auto it = links_.find(peer);
+  if (it != links_.end() && it->second->state() == TcpLink::State::kDead) Remove(peer);
+}
+
+void TcpDevice::Remove(MemberId peer) {
+  if (host_watch_ != nullptr) host_watch_->Forget(peer);
+  std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
+  const auto it = links_.find(peer);
   if (it == links_.end()) return;
   TcpLink* link = it->second.get();
   if (link->state() == TcpLink::State::kUp || link->state() == TcpLink::State::kBroken)

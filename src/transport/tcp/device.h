@@ -32,6 +32,7 @@ class TcpDevice : public Device {
   void SetPlacer(Placer* placer) override { placer_ = placer; }
   Link* Connect(const wire::MemberCard& peer, TimeNs now) override;
   void Revoke(MemberId peer) override;
+  void Forget(MemberId peer) override;
   Link* Find(MemberId peer) override;
   bool Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) override;
   void Flush(TimeNs now) override;
@@ -88,6 +89,7 @@ class TcpDevice : public Device {
   Verdict Judge(Handshake* handshake, TimeNs now, TcpLink** link);
   void FinishHandshake(uint64_t id, TimeNs now);
   void OnDialDone(Handshake* handshake, TcpLink* link, TimeNs now);
+  void Remove(MemberId peer);
   void RemoveHandshake(uint64_t id);
   void HandleEvents(TimeNs now, size_t budget_bytes, bool* any);
   void ReadHotStream(TimeNs now, bool* any);

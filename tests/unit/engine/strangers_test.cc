@@ -1,0 +1,59 @@
+// Whose links' remains go: those of members that none here knows.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+
+namespace ftar::engine {
+namespace {
+
+wire::MemberCard CardOf(uint64_t number) {
+  wire::MemberCard card;
+  card.id = {1, number};
+  card.replica = static_cast<int32_t>(number) - 1;
+  return card;
+}
+
+class Strangers : public testing::Test {
+ protected:
+  Strangers() : engine_(MakeConfig()) {}
+  static Config MakeConfig() {
+    Config config;
+    config.job = "strangers";
+    config.self = CardOf(1);
+    config.replicas = 3;
+    return config;
+  }
+  void Step(const Event& event) { engine_.Step(++now_, event); }
+  std::vector<MemberId> Forgotten() { return engine_.TakeReady().forget; }
+
+  const MemberId other_ = CardOf(2).id;
+  Engine engine_;
+  TimeNs now_ = 0;
+};
+
+TEST_F(Strangers, OneWhoseLinkHasEndedIsForgotten) {
+  Step(LinkIsUp{other_});
+  EXPECT_TRUE(Forgotten().empty());
+  Step(LinkIsDown{other_, Code::kLink, "closed"});
+  EXPECT_EQ(Forgotten(), std::vector<MemberId>{other_});
+  EXPECT_TRUE(Forgotten().empty());
+}
+
+TEST_F(Strangers, OneThatIsBackAtOnceIsNot) {
+  Step(LinkIsUp{other_});
+  Step(LinkIsDown{other_, Code::kLink, "it begins anew"});
+  Step(LinkIsUp{other_});
+  EXPECT_TRUE(Forgotten().empty());
+}
+
+TEST_F(Strangers, WhomTheCoordinatorNamesIsNone) {
+  wire::Connect connect;
+  connect.peers.push_back(CardOf(2));
+  Step(CoordinatorUp{});
+  Step(FromCoordinator{connect});
+  Step(LinkIsDown{other_, Code::kLink, "refused"});
+  EXPECT_TRUE(Forgotten().empty());
+}
+
+}  // namespace
+}  // namespace ftar::engine
