@@ -196,6 +196,35 @@ TEST_P(HandshakeTest, ReportsRefusedDials) {
 }
 
 // A proven peer whose memory is not what it says: refused, without touching it.
+// As where the first packets are lost: who dials does not stake all its time on one attempt.
+TEST(TcpDial, IsRepeatedWhereNothingAnswers) {
+  Variant variant;
+  variant.name = variant.transport = "tcp";
+  DeviceConfig config = BaseConfig(variant, 1);
+  config.handshake_timeout_ns = config.path_retry_ns = 200 * kMillisecond;
+  Node a(variant, config);
+  const UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(silent.get(), raw, bytes), 0);
+  ASSERT_EQ(::listen(silent.get(), 16), 0);
+  ASSERT_EQ(::getsockname(silent.get(), raw, &bytes), 0);
+  wire::MemberCard card = a.card;
+  card.id = Member(2);
+  card.addresses = "tcp=127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  a.device->Connect(card, Now());
+  std::vector<UniqueFd> dialled;
+  ASSERT_TRUE(PumpUntil({&a}, [&] {
+    UniqueFd fd(::accept4(silent.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (fd.valid()) dialled.push_back(std::move(fd));
+    return a.Down();
+  }));
+  EXPECT_GT(dialled.size(), static_cast<size_t>(config.tcp_streams));
+}
+
 TEST(ShmOffer, RefusesMemoryThatCouldShrink) {
   const Variant variant{"shm", "shm", 1, ""};
   Node b(variant, 2);

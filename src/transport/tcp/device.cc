@@ -19,6 +19,7 @@ constexpr uint64_t kListenerKey = 0;
 constexpr uint64_t kWatchKey = 1;
 constexpr int kEventsMax = 64;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
+constexpr int kFirstDialPart = 4;  // of a handshake's time
 // Payload that a stream brings at once while operations are small. Of larger ones a read that comes
 // too early takes a little, and keeps the kernel from adding more meanwhile: there asking pays.
 constexpr size_t kHotBytesMax = 20 * 1024;
@@ -129,6 +130,7 @@ Link* TcpDevice::Connect(const wire::MemberCard& peer, TimeNs now) {
 
 void TcpDevice::Revoke(MemberId peer) {
   revoked_.Add(peer);
+  if (host_watch_ != nullptr) host_watch_->Forget(peer);
   std::vector<uint64_t> handshakes;
   for (const auto& [id, handshake] : handshakes_) {
     if (handshake->peer() == peer) handshakes.push_back(id);
@@ -139,11 +141,12 @@ void TcpDevice::Revoke(MemberId peer) {
 
 void TcpDevice::Forget(MemberId peer) {
   const auto it = links_.find(peer);
-  if (it != links_.end() && it->second->state() == TcpLink::State::kDead) Remove(peer);
+  if (it == links_.end() || !it->second->down()) return;
+  if (host_watch_ != nullptr) host_watch_->Remove(peer);
+  Remove(peer);
 }
 
 void TcpDevice::Remove(MemberId peer) {
-  if (host_watch_ != nullptr) host_watch_->Forget(peer);
   std::erase_if(events_, [&](const Completion& completion) { return completion.peer == peer; });
   const auto it = links_.find(peer);
   if (it == links_.end()) return;
@@ -290,6 +293,9 @@ void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
   auto handshake =
       std::make_unique<Handshake>(config_, std::move(fd), link->peer(), hello, advertised_);
   link->slots()[slot].handshake = next_key_;
+  // The network sends a lost first packet again after a second, when the link has been given up.
+  const bool first = link->slots()[slot].backoff_ns == 0;
+  handshake->deadline = now + config_.handshake_timeout_ns / (first ? kFirstDialPart : 1);
   AddHandshake(std::move(handshake), now);
 }
 

@@ -81,7 +81,7 @@ class TcpDevice : public Device {
   Status Start();
   void AcceptAll(TimeNs now);
   void RefuseWithSpare();
-  void AddHandshake(std::unique_ptr<Handshake> handshake, TimeNs now);
+  void AddHandshake(std::unique_ptr<Handshake> handshake, TimeNs now);  // with its deadline
   void LimitUnauthenticated();
   void DriveHandshake(uint64_t id, TimeNs now);
   void UpdateInterest(Handshake* handshake);

@@ -32,7 +32,9 @@ void TcpDevice::AcceptAll(TimeNs now) {
       ++counters_.peers_refused;
       continue;
     }
-    AddHandshake(std::make_unique<Handshake>(config_, std::move(fd)), now);
+    auto handshake = std::make_unique<Handshake>(config_, std::move(fd));
+    handshake->deadline = now + config_.handshake_timeout_ns;
+    AddHandshake(std::move(handshake), now);
     LimitUnauthenticated();
   }
 }
@@ -68,7 +70,6 @@ void TcpDevice::LimitUnauthenticated() {
 void TcpDevice::AddHandshake(std::unique_ptr<Handshake> handshake, TimeNs now) {
   const uint64_t id = next_key_++;
   handshake->id = id;
-  handshake->deadline = now + config_.handshake_timeout_ns;
   handshake->interest = EPOLLIN | (handshake->wants_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u);
   const bool added = EpollAdd(handshake->fd(), handshake->interest, id);
   Handshake* raw = handshake.get();
@@ -125,6 +126,8 @@ Verdict TcpDevice::Judge(Handshake* handshake, TimeNs now, TcpLink** link) {
   const MemberId peer = handshake->peer();
   const LinkHello& hello = handshake->hello();
   if (revoked_.Contains(peer) || peer == config_.self) return Verdict::kRevoked;
+  // It goes on with a link that has ended here and is forgotten.
+  if (hello.fresh == 0 && !links_.contains(peer)) return Verdict::kUnknown;
   auto& entry = links_[peer];
   if (entry == nullptr) entry = std::make_unique<TcpLink>(this, peer);
   TcpLink* known = entry.get();
