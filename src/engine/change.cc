@@ -97,6 +97,7 @@ void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
     links_.erase(id);
     wanted_.erase(id);
     evidence_.erase(id);
+    ended_.erase(id);
     lane_gone_.push_back(id);
     if (config_.group.lane && FTAR_MUTANT(kLaneLeaverDropped)) config_.group.lane->Drop(id);
     std::erase_if(held_, [id](const Held& held) { return held.from == id; });
@@ -114,25 +115,8 @@ void Engine::Impl::KeepFailures() {
   }
 }
 
-// Newcomers of the change before, which came to nothing, whose links have ended.
-void Engine::Impl::ForgetNewcomers(const std::vector<wire::ViewEntry>& members) {
-  if (!prepare_) return;
-  for (const wire::ViewEntry& entry : prepare_->members) {
-    const MemberId id = entry.card.id;
-    const bool needed = links_.contains(id) || wanted_.contains(id) || id == config_.self.id ||
-                        (view_ && view_->Find(id)) ||
-                        std::ranges::any_of(members, [id](const wire::ViewEntry& member) {
-                          return member.card.id == id;
-                        });
-    if (needed) continue;
-    evidence_.erase(id);
-    ready_.forget.push_back(id);
-  }
-}
-
 void Engine::Impl::Promise(const wire::Prepare& message) {
   KeepFailures();
-  ForgetNewcomers(message.members);
   promised_ = message.epoch;
   HearLead();
   promised_members_.clear();
@@ -150,6 +134,7 @@ void Engine::Impl::Promise(const wire::Prepare& message) {
   // Links to the leavers go before the Status does, so that nothing of theirs can land afterwards
   // (design 5, F2).
   RevokeAllBut(message.members);
+  ForgetStrangers();
   if (!FTAR_MUTANT(kLaneFlagLate)) RaiseFlag();
   const MemberId leader = LeaderOf(message);
   wire::ColumnStatus status = MakeStatus();
@@ -313,6 +298,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   for (const MemberId id : std::exchange(lane_gone_, {})) {
     if (config_.group.lane) config_.group.lane->Drop(id);
   }
+  ForgetStrangers();
   EnterAsRoot(verdicts);
   SendCoordinator(wire::Installed{view_->epoch});
   AfterView(before, install.lost);

@@ -305,6 +305,7 @@ void Engine::Impl::On(const wire::Rejected& message) {
 
 void Engine::Impl::On(const LinkIsUp& event) {
   links_.insert(event.peer);
+  ended_.erase(event.peer);
   std::erase(ready_.forget, event.peer);
   if (const auto found = evidence_.find(event.peer);
       found != evidence_.end() && found->second.kind == wire::EvidenceKind::kLinkLost) {
@@ -331,6 +332,26 @@ bool Engine::Impl::Known(MemberId id) const {
   return wanted_.contains(id);
 }
 
+// By an operation, too, that still runs in a view before.
+bool Engine::Impl::Needed(MemberId id) const {
+  return Known(id) || (base_ && base_->Find(id)) ||
+         std::find(lane_gone_.begin(), lane_gone_.end(), id) != lane_gone_.end();
+}
+
+// Newcomers that have dialled and ended before any view had them, and leavers that all are through
+// with.
+void Engine::Impl::ForgetStrangers() {
+  for (auto at = ended_.begin(); at != ended_.end();) {
+    if (Needed(*at) && !FTAR_MUTANT(kForgetsItsOwn)) {
+      ++at;
+      continue;
+    }
+    evidence_.erase(*at);
+    ready_.forget.push_back(*at);
+    at = ended_.erase(at);
+  }
+}
+
 // The first to know pushes; a coordinator that is away is told when it is back.
 void Engine::Impl::Accuse(wire::Evidence evidence) {
   if (!Known(evidence.subject)) return;
@@ -344,11 +365,9 @@ void Engine::Impl::Accuse(wire::Evidence evidence) {
 
 void Engine::Impl::On(const LinkIsDown& event) {
   links_.erase(event.peer);
-  // A newcomer that has dialled and ended before any view had it.
-  if (!Known(event.peer) || FTAR_MUTANT(kForgetsItsOwn)) {
-    ready_.forget.push_back(event.peer);
-    return;
-  }
+  ended_.insert(event.peer);
+  ForgetStrangers();
+  if (!Known(event.peer)) return;
   Accuse({wire::EvidenceKind::kLinkLost, event.peer, event.code, 0, event.text});
   wire::Loss who;
   who.member = event.peer;

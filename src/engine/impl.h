@@ -139,7 +139,8 @@ class Engine::Impl {
   void Promise(const wire::Prepare& prepare);
   void RaiseFlag();
   void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
-  void ForgetNewcomers(const std::vector<wire::ViewEntry>& members);
+  bool Needed(MemberId id) const;
+  void ForgetStrangers();
   void LeadIfAll();
   bool IsOvertaken(const std::vector<MemberId>& column) const;
   void TryInstall();
@@ -185,6 +186,7 @@ class Engine::Impl {
 
   // joining
   std::map<MemberId, wire::MemberCard> wanted_;  // peers to hold a link to
+  std::set<MemberId> ended_;                     // links to them were up and have ended
   std::set<MemberId> links_;                     // that are up
   bool welcomed_ = false;
 

@@ -241,8 +241,13 @@ void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
 void EngineDriver::ForgetPeer(TimeNs now, MemberId peer) {
   const auto found = peers_.find(peer);
   if (found == peers_.end() || found->second.link != nullptr) return;
+  for (const auto& device : devices_) {
+    const transport::Link* const link = device->Find(peer);
+    if (link != nullptr && !link->down()) return;  // there is another way to it
+  }
   LetGo(now, peer);
   for (const auto& device : devices_) device->Forget(peer);
+  if (lane_ != nullptr) lane_->Drop(peer);
   peers_.erase(found);
 }
 

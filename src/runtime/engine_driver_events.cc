@@ -139,8 +139,7 @@ void EngineDriver::LinkFault(TimeNs now, MemberId peer, Code code, const std::st
 
 void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& completion) {
   const auto found = peers_.find(completion.peer);
-  if (found == peers_.end()) return device.Forget(completion.peer);
-  if (found->second.device != &device && found->second.up) return;
+  if (found == peers_.end() || (found->second.device != &device && found->second.up)) return;
   Peer& peer = found->second;
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     if (flights_[slot].used && flights_[slot].to == completion.peer) EndFlightAt(now, slot);

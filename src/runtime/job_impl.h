@@ -132,6 +132,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
     Epoch epoch = 0;
     std::vector<MemberId> members;
   };
+  static Layout LayoutOf(const wire::View& view);
   struct GroupState {
     std::deque<Held> held;
     std::deque<OpPtr> ops;         // called and not delivered, in order of seq

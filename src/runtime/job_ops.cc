@@ -63,9 +63,13 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   out.shard = place_.shard;
   if (destroyed_) return out;
   const auto state = groups_.find(key);
-  const Layout* const layout =
-      state == groups_.end() ? nullptr : FindLayout(state->second, key, epoch);
-  if (layout != nullptr) {
+  std::optional<Layout> layout;
+  if (epoch != 0 && state != groups_.end()) {
+    if (const Layout* const found = FindLayout(state->second, key, epoch)) layout = *found;
+  } else if (const ViewPtr current = driver_->engine().group_view(key)) {
+    layout = LayoutOf(*current);  // who only asks has it remembered nowhere
+  }
+  if (layout) {
     out.members = static_cast<int32_t>(layout->members.size());
     for (int32_t i = 0; i < out.members; ++i) {
       if (layout->members[static_cast<size_t>(i)] == self_) out.rank = i;
@@ -79,12 +83,15 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   return out;
 }
 
+Job::Impl::Layout Job::Impl::LayoutOf(const wire::View& view) {
+  Layout out{view.epoch, {}};
+  for (const wire::ViewEntry& entry : view.entries) out.members.push_back(entry.card.id);
+  return out;
+}
+
 void Job::Impl::GroupState::Remember(Epoch epoch, const ViewPtr& view) {
   if (!view) return;
-  Layout& layout = layouts[epoch];
-  layout.epoch = view->epoch;
-  layout.members.clear();
-  for (const wire::ViewEntry& entry : view->entries) layout.members.push_back(entry.card.id);
+  layouts[epoch] = LayoutOf(*view);
   while (layouts.size() > kLayoutsMax) layouts.erase(layouts.begin());
 }
 

@@ -46,6 +46,10 @@ void HostWatch::Watch(MemberId peer, const std::string& name, TimeNs now) {
 
 void HostWatch::Forget(MemberId peer) {
   forgotten_.Add(peer);
+  Remove(peer);
+}
+
+void HostWatch::Remove(MemberId peer) {
   if (watch_ != nullptr) watch_->Remove(peer);
 }
 

@@ -27,6 +27,8 @@ class HostWatch {
   void Watch(MemberId peer, const std::string& name, TimeNs now);
   // Stops, for good: later offers of that peer are refused.
   void Forget(MemberId peer);
+  // Stops until one of the two asks anew.
+  void Remove(MemberId peer);
   bool Watches(MemberId peer) const { return watch_ != nullptr && watch_->Watches(peer); }
 
   // `ready`: wait_fd was readable. Appends peers that have exited, each once. Cheap when nothing is

@@ -132,6 +132,9 @@ class Link {
   // True while frames of ours wait to be sent.
   virtual bool busy() const = 0;
 
+  // It has said kDown, and was not begun anew.
+  virtual bool down() const = 0;
+
   // What ftarJobDump and error reports print.
   virtual std::string Describe() const = 0;
 };

@@ -29,6 +29,7 @@ class FaultyLink : public Link {
   bool Intact(uint64_t token) override { return inner_->Intact(token); }
   size_t hold_bytes_max() const override { return inner_->hold_bytes_max(); }
   bool busy() const override { return !waiting_.empty() || inner_->busy(); }
+  bool down() const override { return inner_->down(); }
   std::string Describe() const override;
 
   // ---- for the device

@@ -110,7 +110,7 @@ void ShmDevice::Revoke(MemberId peer) {
 
 void ShmDevice::Forget(MemberId peer) {
   const auto it = links_.find(peer);
-  if (it != links_.end() && it->second->state() == ShmLink::State::kDead) Remove(peer);
+  if (it != links_.end() && it->second->down()) Remove(peer);
 }
 
 void ShmDevice::Remove(MemberId peer) {

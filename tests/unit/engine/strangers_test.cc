@@ -55,5 +55,25 @@ TEST_F(Strangers, WhomTheCoordinatorNamesIsNone) {
   EXPECT_TRUE(Forgotten().empty());
 }
 
+TEST_F(Strangers, WhoIsOfAChangeIsForgottenWhenItComesToNothing) {
+  const auto prepare = [](uint64_t counter, std::initializer_list<uint64_t> members) {
+    wire::Prepare message;
+    message.epoch = MakeEpoch(counter, 1);
+    for (const uint64_t number : members) {
+      wire::ViewEntry entry;
+      entry.card = CardOf(number);
+      message.members.push_back(entry);
+    }
+    return FromCoordinator{message};
+  };
+  Step(CoordinatorUp{});
+  Step(LinkIsUp{other_});
+  Step(prepare(1, {1, 2}));
+  Step(LinkIsDown{other_, Code::kLink, "closed"});
+  EXPECT_TRUE(Forgotten().empty());
+  Step(prepare(2, {1, 3}));
+  EXPECT_EQ(Forgotten(), std::vector<MemberId>{other_});
+}
+
 }  // namespace
 }  // namespace ftar::engine
