@@ -366,6 +366,7 @@ class EngineDriver final : public transport::Placer {
   // send has left.
   std::deque<Deferred> deferred_;
   std::vector<transport::Completion> completions_;
+  std::vector<MemberId> never_up_;  // those among them that have ended
   std::vector<reduce::Source> sources_;  // scratch
   wire::LaneLine fast_line_;
   collective::Work fast_work_;  // scratch

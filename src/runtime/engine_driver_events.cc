@@ -29,7 +29,9 @@ bool EngineDriver::Poll(TimeNs now) {
     Guard([&] {
       completions_.clear();
       any |= device->Poll(now, kPollBytes, &completions_);
+      never_up_.clear();
       for (Completion& completion : completions_) OnCompletion(now, *device, completion);
+      for (const MemberId peer : never_up_) device->Forget(peer);
     });
     // What follows from it before the next device is looked at, which may cost a system call.
     if (!completions_.empty()) Run(now);
@@ -139,7 +141,8 @@ void EngineDriver::LinkFault(TimeNs now, MemberId peer, Code code, const std::st
 
 void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& completion) {
   const auto found = peers_.find(completion.peer);
-  if (found == peers_.end() || (found->second.device != &device && found->second.up)) return;
+  if (found == peers_.end()) return never_up_.push_back(completion.peer);
+  if (found->second.device != &device && found->second.up) return;
   Peer& peer = found->second;
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     if (flights_[slot].used && flights_[slot].to == completion.peer) EndFlightAt(now, slot);

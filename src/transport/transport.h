@@ -132,7 +132,7 @@ class Link {
   // True while frames of ours wait to be sent.
   virtual bool busy() const = 0;
 
-  // It has said kDown, and was not begun anew.
+  // It has said kDown, or was never begun, and nothing goes on.
   virtual bool down() const = 0;
 
   // What ftarJobDump and error reports print.

@@ -195,8 +195,7 @@ TEST_P(HandshakeTest, ReportsRefusedDials) {
   EXPECT_EQ(a.Last(Kind::kDown)->status.code(), Code::kPeer);
 }
 
-// A proven peer whose memory is not what it says: refused, without touching it.
-// As where the first packets are lost: who dials does not stake all its time on one attempt.
+// As where the first packets are lost.
 TEST(TcpDial, IsRepeatedWhereNothingAnswers) {
   Variant variant;
   variant.name = variant.transport = "tcp";
@@ -225,6 +224,7 @@ TEST(TcpDial, IsRepeatedWhereNothingAnswers) {
   EXPECT_GT(dialled.size(), static_cast<size_t>(config.tcp_streams));
 }
 
+// A proven peer whose memory is not what it says: refused, without touching it.
 TEST(ShmOffer, RefusesMemoryThatCouldShrink) {
   const Variant variant{"shm", "shm", 1, ""};
   Node b(variant, 2);

@@ -40,7 +40,7 @@ class ShmLink : public Link {
   bool Intact(uint64_t token) override;
   size_t hold_bytes_max() const override;
   bool busy() const override { return !queue_.empty(); }
-  bool down() const override { return state_ == State::kDead; }
+  bool down() const override { return state_ == State::kDead || state_ == State::kIdle; }
   std::string Describe() const override;
 
   // ---- for the device

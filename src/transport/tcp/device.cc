@@ -405,6 +405,8 @@ void TcpDevice::RunTimers(TimeNs now) {
   for (const uint64_t id : late) {
     const auto it = handshakes_.find(id);
     if (it == handshakes_.end()) continue;
+    // A Hello that was lost would come later than the next attempt's, and take its place.
+    if (it->second->dialler()) ResetAtClose(it->second->fd());
     it->second->Fail({Code::kLink, "no answer within the handshake's time"});
     FinishHandshake(id, now);
   }

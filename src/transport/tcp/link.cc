@@ -1,7 +1,6 @@
 #include "transport/tcp/link.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
@@ -265,8 +264,7 @@ bool TcpLink::Disturb(Device::Disturbance what, TimeNs now) {
   if (what != Device::Disturbance::kResetPaths) return false;
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].stream == nullptr) continue;
-    const linger abort_now{1, 0};  // RST instead of FIN
-    ::setsockopt(slots_[i].stream->fd(), SOL_SOCKET, SO_LINGER, &abort_now, sizeof abort_now);
+    ResetAtClose(slots_[i].stream->fd());
     LoseSlot(static_cast<int>(i), {Code::kLink, "reset by fault injection"}, now);
   }
   return true;

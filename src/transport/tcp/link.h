@@ -60,7 +60,7 @@ class TcpLink : public Link {
   Detached Detach(uint64_t token) override;
   size_t hold_bytes_max() const override;
   bool busy() const override;
-  bool down() const override { return state_ == State::kDead; }
+  bool down() const override { return state_ == State::kDead || state_ == State::kIdle; }
   std::string Describe() const override;
 
   // ---- for the device

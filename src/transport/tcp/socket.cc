@@ -298,6 +298,11 @@ Status SetOptions(int fd, const std::string& congestion, TimeNs unanswered_max_n
   return {};
 }
 
+void ResetAtClose(int fd) {
+  const linger at_once{1, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 Status CheckCongestion(const std::string& congestion) {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Status::System("socket", errno);

@@ -53,6 +53,8 @@ UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error)
 // What the peer's host has not acknowledged after `unanswered_max_ns` breaks the connection; 0: the
 // kernel's own patience, a quarter of an hour.
 Status SetOptions(int fd, const std::string& congestion, TimeNs unanswered_max_ns);
+// Closing it resets the connection: what is not on its way yet is never sent.
+void ResetAtClose(int fd);
 // Fails with kConfig if this system has no such congestion control.
 Status CheckCongestion(const std::string& congestion);
 
