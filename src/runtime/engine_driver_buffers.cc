@@ -247,6 +247,7 @@ void EngineDriver::ForgetPeer(TimeNs now, MemberId peer) {
   }
   LetGo(now, peer);
   for (const auto& device : devices_) device->Forget(peer);
+  // Not the engine's to do, since its link may have begun anew meanwhile, and its lane with it.
   if (lane_ != nullptr) lane_->Drop(peer);
   peers_.erase(found);
 }
