@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cassert>
-#include <iterator>
 #include <utility>
 
 #include "base/mutant.h"
 #include "engine/impl.h"
+#include "membership/bounds.h"
 
 namespace ftar::engine {
 
@@ -628,12 +628,10 @@ std::shared_ptr<const wire::View> Engine::Impl::GroupView(GroupKey key) const {
   const Seq seq = found == groups_.end() ? 0 : found->second->next_seq();
   const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step_);
   const wire::View& source = before ? *base_ : *view_;
-  // A job may have a hundred thousand members, and a column a dozen.
-  wire::View out{source.epoch, source.era, source.base, source.planned, source.boundary, {}, {}};
-  std::ranges::copy_if(
-      source.entries, std::back_inserter(out.entries), [&](const wire::ViewEntry& entry) {
-        return entry.card.shard == config_.self.shard && entry.Contains(key, seq, step_);
-      });
+  wire::View out = membership::ColumnOf(source, config_.self.shard);
+  std::erase_if(out.entries, [&](const wire::ViewEntry& entry) {
+    return !entry.Contains(key, seq, step_);
+  });
   return std::make_shared<const wire::View>(std::move(out));
 }
 

@@ -81,4 +81,12 @@ std::optional<Bound> LatestBound::Common() const {
   return step_ ? step_ : seq_;
 }
 
+wire::View ColumnOf(const wire::View& view, int32_t shard) {
+  wire::View out{view.epoch, view.era, view.base, view.planned, view.boundary, {}, view.electorates};
+  for (const wire::ViewEntry& entry : view.entries) {
+    if (entry.card.shard == shard) out.entries.push_back(entry);
+  }
+  return out;
+}
+
 }  // namespace ftar::membership

@@ -28,6 +28,10 @@ class LatestBound {
 // view, coordinator included. Null if the column is empty.
 const wire::ViewEntry* ColumnRoot(const wire::View& view, int32_t shard);
 
+// The view with this column's entries alone, and without room for others: a job may have a hundred
+// thousand members, and a column a dozen.
+wire::View ColumnOf(const wire::View& view, int32_t shard);
+
 }  // namespace ftar::membership
 
 #endif  // FTAR_MEMBERSHIP_BOUNDS_H_

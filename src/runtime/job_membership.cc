@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "membership/bounds.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
@@ -264,10 +265,7 @@ ViewPtr Job::Impl::view() {
 ViewPtr Job::Impl::column_view(int32_t shard) {
   const ViewPtr whole = view();
   if (!whole) return nullptr;
-  auto column = std::make_shared<wire::View>(*whole);
-  std::erase_if(column->entries,
-                [shard](const wire::ViewEntry& entry) { return entry.card.shard != shard; });
-  return column;
+  return std::make_shared<const wire::View>(membership::ColumnOf(*whole, shard));
 }
 
 Culprit Job::Impl::last_culprit() {

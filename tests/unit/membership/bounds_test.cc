@@ -44,5 +44,25 @@ TEST(LatestBound, WhatIsNoBoundaryIsNotInCommon) {
   EXPECT_FALSE(latest.Common());
 }
 
+TEST(ColumnOf, HasItsMembersInOrderAndNoRoomForOthers) {
+  wire::View view;
+  view.epoch = 7;
+  view.planned = true;
+  view.boundary = Step(3);
+  view.electorates.push_back({6, {{1, 1}}});
+  for (uint64_t number = 0; number < 1000; ++number) {
+    wire::ViewEntry entry;
+    entry.card.id = {1, number + 1};
+    entry.card.shard = static_cast<int32_t>(number % 100);
+    view.entries.push_back(entry);
+  }
+  const wire::View column = ColumnOf(view, 5);
+  wire::View expected = view;
+  std::erase_if(expected.entries, [](const wire::ViewEntry& e) { return e.card.shard != 5; });
+  EXPECT_EQ(column, expected);
+  EXPECT_EQ(column.entries.size(), 10u);
+  EXPECT_LT(column.entries.capacity(), 100u);
+}
+
 }  // namespace
 }  // namespace ftar::membership
