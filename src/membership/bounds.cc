@@ -82,7 +82,13 @@ std::optional<Bound> LatestBound::Common() const {
 }
 
 wire::View ColumnOf(const wire::View& view, int32_t shard) {
-  wire::View out{view.epoch, view.era, view.base, view.planned, view.boundary, {}, view.electorates};
+  wire::View out{.epoch = view.epoch,
+                 .era = view.era,
+                 .base = view.base,
+                 .planned = view.planned,
+                 .boundary = view.boundary,
+                 .entries = {},
+                 .electorates = view.electorates};
   for (const wire::ViewEntry& entry : view.entries) {
     if (entry.card.shard == shard) out.entries.push_back(entry);
   }
