@@ -78,7 +78,7 @@ constexpr Knob kKnobs[] = {
      "Operations of a group that may be in flight; more starts are queued."},
     {K::kChunk, "chunk", B, "auto", "auto", 1024, kGiB, kAgreed, kShown,
      "Bytes of a shard that travel and are reduced as one piece, 8 MiB at most; auto follows the "
-     "operation's size up to 512 KiB."},
+     "operation's size and the number of members up to 512 KiB."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the oneshot plan when plan is auto."},
     {K::kLaneMax, "lane_max", B, "1MiB", "", 0, 1 << 20, kOwn, kShown,

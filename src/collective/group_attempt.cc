@@ -68,7 +68,7 @@ int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
     case plan::Kind::kAllReduce:
     case plan::Kind::kBarrier: break;
   }
-  return plan::OwnerOf(chunk.index, op.origin, op.members);
+  return plan::OwnerOf(chunk.index, op.origin.members, op.members);
 }
 
 // In place, and results land on input that is still to be read: the input moves out of the way
@@ -166,6 +166,17 @@ plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view,
                       around.crowded && !around.lane, around.wired);
 }
 
+// Of the first attempt's view alone, so that all who begin it choose alike.
+void GroupMachine::ChoosePieces(Op& op) {
+  const Surroundings& around = SurroundingsIn(op.view);
+  const plan::Ground ground{static_cast<int>(op.members.size()), around.crowded, around.wired};
+  op.origin.piece_bytes =
+      config_.chunk_bytes > 0
+          ? config_.chunk_bytes
+          : plan::PieceBytes(op.spec.kind, op.plan, op.spec.count * op.spec.element_bytes, ground,
+                             config_.piece_least, config_.piece_most);
+}
+
 // A function of the view and the call, as HubFor's is to be: in its lines each says what is complete
 // here, and a hub says what is complete everywhere.
 bool GroupMachine::IsForCrowdedLane(const OpSpec& spec, const ViewPtr& view, size_t members) {
@@ -194,11 +205,12 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   const bool segmented =
       op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather;
   const int32_t segments = segmented ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
-  op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, op.spec.accumulator_bytes, segments,
-                       config_.chunk_bytes);
   // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
   // already here.
-  op.plan = ChoosePlan(op.spec, op.view, op.origin.size());
+  op.plan = ChoosePlan(op.spec, op.view, op.origin.members.size());
+  if (op.origin.piece_bytes == 0) ChoosePieces(op);
+  op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, op.spec.accumulator_bytes, segments,
+                       op.origin.piece_bytes);
   op.hub = HubFor(op);
   op.weights.assign(members, kUnknownWeight);
   op.weights[op.me] = op.spec.weight;
@@ -250,9 +262,12 @@ bool GroupMachine::HoldsBytes(const Op& op, const ChunkState& chunk) {
   return chunk.is_final && (op.spec.kind != plan::Kind::kReduceScatter || chunk.role.makes_final);
 }
 
-void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin) {
+void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, wire::Origin origin) {
   std::vector<KeptRaw> kept = DetachRaws(op);
   op.view = std::move(view);
+  // Pieces that lie here are cut as they were, whatever anybody says.
+  if (op.origin.piece_bytes > 0 || FTAR_MUTANT(kPiecesOfToday))
+    origin.piece_bytes = op.origin.piece_bytes;
   op.origin = std::move(origin);
   op.members = MembersOf(*op.view, op.seq, op.step, std::move(op.members));
   op.salvage = op.complete = op.committed = op.absent = false;

@@ -196,7 +196,7 @@ void GroupMachine::UseMemoryAgain(Op* op) {
     to->clear();
   };
   take(spent_.members, &op->members);
-  take(spent_.origin, &op->origin);
+  take(spent_.origin.members, &op->origin.members);
   take(spent_.weights, &op->weights);
   take(spent_.raws_sent, &op->raws_sent);
   take(spent_.staging, &op->staging);
@@ -233,8 +233,9 @@ void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
     ApplyVerdict(now, placed, kept);
   } else {
     const ViewPtr view = ViewFor(placed.seq, placed.step);
-    BeginAttempt(now, placed, view,
-                 MembersOf(*view, placed.seq, placed.step, std::move(placed.origin)));
+    BeginAttempt(
+        now, placed, view,
+        {MembersOf(*view, placed.seq, placed.step, std::move(placed.origin.members)), 0});
   }
   ReplayEarly(now, queued.seq);
   if (Op* target = Find(queued.seq)) CheckComplete(now, *target);

@@ -216,7 +216,9 @@ void GroupMachine::ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict
   op.complete = op.committed = op.salvage = false;
   const ViewPtr view = ViewFor(op.seq, op.step);
   BeginAttempt(now, op, view,
-               verdict.origin.empty() ? MembersOf(*view, op.seq, op.step) : verdict.origin);
+               verdict.origin.members.empty()
+                   ? wire::Origin{MembersOf(*view, op.seq, op.step), 0}
+                   : verdict.origin);
   CheckComplete(now, op);
 }
 
@@ -297,7 +299,8 @@ void GroupMachine::ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict
     for (const KeptRaw& raw : DetachRaws(op)) ReleaseInbound(raw.piece.inbound);
     op.view = attempt;
     op.members = MembersOf(FTAR_MUTANT(kSalvageInNewView) ? *current_ : *attempt, op.seq, op.step);
-    if (op.origin.empty()) op.origin = op.members;
+    if (op.origin.members.empty()) op.origin = verdict.origin;
+    if (op.origin.members.empty()) op.origin.members = op.members;
     op.complete = op.absent = false;
     PlaceInAttempt(op);
     // V5: called here when the leader had asked already, and with a root that is not in the

@@ -188,7 +188,7 @@ class GroupMachine {
     ViewPtr view;                   // of the attempt
     std::vector<MemberId> members;  // of the attempt, in view order
     int me = -1;
-    std::vector<MemberId> origin;
+    wire::Origin origin;  // of the first attempt, for good (F5)
     std::vector<double> weights;  // by position; NaN unknown
     std::vector<ChunkState> chunks;
     std::vector<bool> raws_sent;  // by position
@@ -258,6 +258,7 @@ class GroupMachine {
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc
   const Surroundings& SurroundingsIn(const ViewPtr& view);
+  void ChoosePieces(Op& op);
   plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
   bool IsForCrowdedLane(const OpSpec& spec, const ViewPtr& view, size_t members);
   MemberId HubFor(const Op& op);
@@ -265,7 +266,7 @@ class GroupMachine {
   // `used`: memory that is used again.
   std::vector<MemberId> MembersOf(const wire::View& view, Seq seq, uint64_t step,
                                   std::vector<MemberId> used = {}) const;
-  void BeginAttempt(TimeNs now, Op& op, ViewPtr view, std::vector<MemberId> origin);
+  void BeginAttempt(TimeNs now, Op& op, ViewPtr view, wire::Origin origin);
   void PlaceInAttempt(Op& op);
   void TellSegmentless(Op& op);
   static bool HoldsBytes(const Op& op, const ChunkState& chunk);

@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "collective/lane.h"
+#include "plan/grid.h"
 #include "plan/role.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -173,7 +174,8 @@ struct GroupConfig {
   bool fault_tolerant = true;  // --ft on
   bool deterministic = false;
   plan::PlanKind plan = plan::PlanKind::kAuto;
-  uint64_t chunk_bytes = 0;
+  uint64_t chunk_bytes = 0;  // 0: chosen for each operation, between these two
+  uint64_t piece_least = plan::kChunkBytesMin, piece_most = plan::kChunkBytesMax;
   std::optional<uint64_t> oneshot_max_bytes;  // none: by the number of members
   Lane* lane = nullptr;  // null: there is none, and all goes by frames (rule F4)
 };

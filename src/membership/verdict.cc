@@ -269,15 +269,20 @@ class Table {
     }
     // Before salvage: a broadcast may be final at those who agree with its root while another
     // member called something else.
-    if (Disagree(facts, &verdict) || Salvage(facts, &verdict) || RootGone(facts, &verdict))
-      return verdict;
+    if (Disagree(facts, &verdict)) return verdict;
+    verdict.origin = OriginOf(facts);
+    if (Salvage(facts, &verdict) || RootGone(facts, &verdict)) return verdict;
     verdict.kind = VerdictKind::kRetry;
+    return verdict;
+  }
+
+  // F5: what the first attempt has settled is for whoever comes to the operation later.
+  static wire::Origin OriginOf(const OpFacts& facts) {
     const OpStatus* oldest = nullptr;
     for (const auto& [id, op] : facts.reports) {
-      if (!op->origin.empty() && (!oldest || op->attempt < oldest->attempt)) oldest = op;
+      if (!op->origin.members.empty() && (!oldest || op->attempt < oldest->attempt)) oldest = op;
     }
-    if (oldest) verdict.origin = oldest->origin;
-    return verdict;
+    return oldest ? oldest->origin : wire::Origin{};
   }
 
   // Every chunk final, all of one attempt, somewhere; the highest such epoch (V3, V4). Segments of

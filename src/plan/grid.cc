@@ -7,11 +7,35 @@ namespace ftar::plan {
 
 namespace {
 
+constexpr int kTwoAtOnce = 2;  // one on its way, and one that is worked on
+constexpr int kCrowdedPieces = 4;
+
 uint64_t BytesMax(uint64_t chunk_bytes) {
   return std::clamp(chunk_bytes, kChunkBytesMax, kAskedBytesMax);
 }
 
+// How many pieces there should be, large enough or not.
+uint64_t PiecesWanted(Kind kind, PlanKind plan, const Ground& ground) {
+  // Everybody's segments, or inputs, are pieces enough.
+  const bool one_owner = kind == Kind::kReduceScatter || kind == Kind::kAllGather;
+  if (one_owner || plan == PlanKind::kOneShot) return 1;
+  if (kind == Kind::kBroadcast || ground.members < 2) return kTwoAtOnce;
+  // Who shares a core with others pays for everybody's frames, whoever owns the piece.
+  if (ground.crowded) return ground.wired ? kTwoAtOnce : std::min(ground.members, kCrowdedPieces);
+  return static_cast<uint64_t>(ground.members);
+}
+
 }  // namespace
+
+uint64_t PieceBytes(Kind kind, PlanKind plan, uint64_t bytes, const Ground& ground, uint64_t least,
+                    uint64_t most) {
+  const uint64_t wanted = PiecesWanted(kind, plan, ground);
+  uint64_t pieces = std::clamp<uint64_t>(bytes / least, 1, wanted);
+  // As many for one owner as for the other.
+  const uint64_t rounds = (bytes + pieces * most - 1) / (pieces * most);
+  pieces *= std::max<uint64_t>(rounds, 1);
+  return std::clamp((bytes + pieces - 1) / pieces, least, most);
+}
 
 uint64_t PieceBytesMax(uint64_t chunk_bytes) {
   if (chunk_bytes == 0) return kChunkBytesMax;
@@ -22,11 +46,7 @@ Grid::Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, i
            uint64_t chunk_bytes)
     : count_(count), segments_(segments) {
   assert(element_bytes > 0 && segments > 0);
-  const uint64_t bytes = count * element_bytes;
   const uint64_t most = BytesMax(chunk_bytes);
-  if (chunk_bytes == 0) {
-    chunk_bytes = std::clamp(bytes / kChunksWanted, kChunkBytesMin, kChunkBytesMax);
-  }
   const uint64_t widening = std::max<uint64_t>(accumulator_bytes / element_bytes, 1);
   chunk_bytes = std::clamp<uint64_t>(chunk_bytes, 64, most / widening);
   // Whole cache lines, so that two members never write the two halves of one line of an output.

@@ -1,10 +1,12 @@
-// The chunk grid: how an operation's elements are cut into chunks. A function of the operation
-// alone, never of the members (rule F5), so that a retry with fewer members finds the same pieces.
+// The chunk grid: how an operation's elements are cut into chunks. Its first attempt settles that,
+// and every later one keeps it (rule F5), so that a retry with fewer members finds the same pieces.
 // Pure.
 #ifndef FTAR_PLAN_GRID_H_
 #define FTAR_PLAN_GRID_H_
 
 #include <cstdint>
+
+#include "plan/role.h"
 
 namespace ftar::plan {
 
@@ -14,11 +16,23 @@ inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
 inline constexpr uint64_t kAskedBytesMax = 8 << 20;  // the same where a chunk's size was asked for
 inline constexpr uint64_t kPartialWideningMax = 8;
 inline constexpr uint64_t kChunkBytesMin = 64 * 1024;  // a frame costs 1 to 2 us at either end
-inline constexpr uint32_t kChunksWanted =
-    8;  // enough pieces for several owners to work side by side
 
-// The most bytes that a chunk, or its partial sum, may have. chunk_bytes 0: chosen from the size.
+// The most bytes that a chunk, or its partial sum, may have. chunk_bytes 0: chosen for each
+// operation.
 uint64_t PieceBytesMax(uint64_t chunk_bytes);
+
+// Where an operation is carried out.
+struct Ground {
+  int members = 1;
+  bool crowded = false;  // there are more members than cores somewhere
+  bool wired = false;    // what is sent is copied
+};
+
+// The bytes of a chunk of an operation whose segments (or whole) have `bytes`, at most `most` of
+// them and, where there are so many, at least `least`. Each owner has one piece, or as many as the
+// others: more cost frames and gain nothing, where who waits for a piece has others to work on.
+uint64_t PieceBytes(Kind kind, PlanKind plan, uint64_t bytes, const Ground& ground,
+                    uint64_t least = kChunkBytesMin, uint64_t most = kChunkBytesMax);
 
 struct Chunk {
   uint32_t index = 0;
@@ -33,7 +47,8 @@ struct Chunk {
 class Grid {
  public:
   Grid() = default;
-  // chunk_bytes 0: chosen from the size. `accumulator_bytes` are those of a partial sum's element.
+  // chunk_bytes: as PieceBytes has them, or as they were asked for. `accumulator_bytes` are those
+  // of a partial sum's element.
   Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, int32_t segments,
        uint64_t chunk_bytes);
 

@@ -221,6 +221,12 @@ struct NoQuorum {  // the coordinator sees the losses but may not number a view
 
 // ---- member to member
 
+// What an operation's first attempt has settled for all later ones (rule F5).
+struct Origin {
+  std::vector<MemberId> members;  // chunk owners stay while they live
+  uint64_t piece_bytes = 0;       // of the chunk grid; 0: none has begun
+  bool operator==(const Origin&) const = default;
+};
 struct OpStatus {
   Seq seq = 0;
   Epoch attempt = 0;
@@ -230,8 +236,7 @@ struct OpStatus {
   std::vector<uint64_t> final_chunks;  // bit c: chunk c is final here, in `attempt`
   Signature signature;
   double weight = 1;
-  std::vector<MemberId>
-      origin;  // members of the first attempt: chunk owners stay while they live (rule F5)
+  Origin origin;
 };
 enum class VerdictKind : uint8_t { kCommit = 1, kSalvage = 2, kRetry = 3, kFail = 4 };
 struct Verdict {
@@ -244,7 +249,7 @@ struct Verdict {
   MemberId culprit;
   std::vector<int32_t> holders;  // salvage: for each chunk the rank (in the column, in the new
                                  // view's list) that serves it
-  std::vector<MemberId> origin;  // retry
+  Origin origin;                 // salvage, retry
 };
 struct GroupStatus {
   GroupKey group = 0;

@@ -120,7 +120,7 @@ Offset<fb::GroupProgress> Pack(Builder& b, const GroupProgress& group) {
 Offset<fb::OpStatus> Pack(Builder& b, const OpStatus& op) {
   return fb::CreateOpStatus(b, op.seq, op.attempt, op.complete, op.retriable, op.chunks,
                             b.CreateVector(op.final_chunks), Pack(b, op.signature), op.weight,
-                            PackIds(b, op.origin));
+                            PackIds(b, op.origin.members), op.origin.piece_bytes);
 }
 
 Offset<fb::GroupStatus> Pack(Builder& b, const GroupStatus& group) {
@@ -133,7 +133,8 @@ Offset<fb::Verdict> Pack(Builder& b, const Verdict& verdict) {
   const fb::Id culprit = Pack(verdict.culprit);
   return fb::CreateVerdict(b, verdict.seq, static_cast<uint8_t>(verdict.kind), verdict.attempt,
                            static_cast<int32_t>(verdict.code), b.CreateString(verdict.text),
-                           &culprit, b.CreateVector(verdict.holders), PackIds(b, verdict.origin));
+                           &culprit, b.CreateVector(verdict.holders),
+                           PackIds(b, verdict.origin.members), verdict.origin.piece_bytes);
 }
 
 Offset<fb::GroupVerdicts> Pack(Builder& b, const GroupVerdicts& group) {

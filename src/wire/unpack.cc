@@ -115,7 +115,8 @@ class Reader {
     Numbers(in.final_chunks(), out.final_chunks);
     Get(*in.signature(), out.signature);
     out.weight = in.weight();
-    Ids(in.origin(), out.origin);
+    Ids(in.origin(), out.origin.members);
+    out.origin.piece_bytes = in.piece_bytes();
   }
   void Get(const fb::GroupStatus& in, GroupStatus& out) {
     out.group = in.group();
@@ -134,7 +135,8 @@ class Reader {
     Text(in.text(), out.text);
     out.culprit = Id(in.culprit());
     Numbers(in.holders(), out.holders);
-    Ids(in.origin(), out.origin);
+    Ids(in.origin(), out.origin.members);
+    out.origin.piece_bytes = in.piece_bytes();
   }
   void Get(const fb::GroupVerdicts& in, GroupVerdicts& out) {
     out.group = in.group();

@@ -58,6 +58,7 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
     const bool silent = cell.kind == "stop" || cell.kind == "drop";
     Variables variables = {{"FTAR_TRANSPORT", cell.transport},
                            {"FTAR_PLAN", cell.plan},
+                           {"FTAR_CHUNK", "64K"},  // so that each reduces some, on any machine
                            {"FTAR_TIMEOUT", silent ? "1s" : "20s"},
                            {"FTAR_LOG", "info"}};
     // Smaller blocks than 64 KiB are not lent.

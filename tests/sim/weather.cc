@@ -34,6 +34,7 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->lanes = one_in(2) ? static_cast<int>(dice->Between(1, 2)) : 0;
   weather->cores = one_in(3) ? static_cast<int>(dice->Between(1, 4)) : 0;
   weather->lands = one_in(2) ? 1 : 0;
+  weather->pieces = one_in(2) ? 1 : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -120,6 +121,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"lanes", &Weather::lanes, 0},
       {"cores", &Weather::cores, 0},
       {"lands", &Weather::lands, 0},
+      {"pieces", &Weather::pieces, 0},
       {"fades", &Weather::fades, 0},
       {"broadcasts", &Weather::broadcasts, 0},
       {"laggards", &Weather::laggards, 0},

@@ -65,6 +65,8 @@ struct Weather {
   int plan_strikes = 0;    // deaths, stops and hiccups behind a word of a planned change
   int lands = 0;           // results arrive bit by bit where they belong; 2: and stall on the way
 
+  int pieces = 0;  // operations are cut by how many members they begin with (rule F5)
+
   // Members come and go as they please, and that is all.
   bool harmless() const {
     return kills + stops + hangs + cuts + flaps + hiccups + blackouts + coordinator_restarts +

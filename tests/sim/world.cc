@@ -226,7 +226,9 @@ World::Node& World::AddNode(int replica, int shard) {
                                : "off";
   config.agreed_config = {"late_timeout=" + late, "timeout=100ms"};
   config.group.window = static_cast<Seq>(weather_.window);
-  config.group.chunk_bytes = 64;
+  config.group.chunk_bytes = weather_.pieces ? 0 : 64;
+  config.group.piece_least = kElementBytes;
+  config.group.piece_most = 1024;
   if (weather_.lanes) OpenLane(*node, &config);
   node->engine = std::make_unique<engine::Engine>(config);
   node->struck = host_struck_;

@@ -94,15 +94,15 @@ TEST(Grid, CoversEveryElementOnce) {
   for (uint64_t count : {0ull, 1ull, 3ull, 1000ull, 4096ull, 100'003ull, 5'000'000ull}) {
     for (uint32_t width : {1u, 2u, 4u, 8u}) {
       for (int segments : {1, 3}) {
-        for (uint64_t forced : {0ull, 64ull, 4096ull}) {
-          if (forced == 64 && count > 100'003) continue;
-          const Grid grid(count, width, width, segments, forced);
+        for (uint64_t bytes : {1ull, 64ull, 4096ull, 100'000ull, 1ull << 60}) {
+          if (bytes <= 64 && count > 100'003) continue;
+          const Grid grid(count, width, width, segments, bytes);
           std::vector<uint64_t> next(segments, 0);
           for (uint32_t c = 0; c < grid.chunks(); ++c) {
             const Chunk chunk = grid.At(c);
             ASSERT_EQ(chunk.first, next[chunk.segment]);
             next[chunk.segment] += chunk.count;
-            ASSERT_LE(chunk.count * width, kChunkBytesMax);
+            ASSERT_LE(chunk.count * width, kAskedBytesMax);
           }
           for (uint64_t end : next) ASSERT_EQ(end, count);
           ASSERT_GE(grid.chunks(), static_cast<uint32_t>(segments));
@@ -115,11 +115,48 @@ TEST(Grid, CoversEveryElementOnce) {
 // A frame holds a whole chunk, also as a partial sum: integers to be averaged become eight bytes.
 TEST(Grid, PartialSumsAreNoLargerThanChunksMayBe) {
   for (uint32_t width : {1u, 2u, 4u}) {
-    for (uint64_t forced : {uint64_t{0}, kChunkBytesMax}) {
-      const Grid grid(50'000'000, width, 8, 1, forced);
-      EXPECT_EQ(grid.At(0).count * 8, kChunkBytesMax) << width;
+    const Grid grid(50'000'000, width, 8, 1, kChunkBytesMax);
+    EXPECT_EQ(grid.At(0).count * 8, kChunkBytesMax) << width;
+  }
+}
+
+uint64_t Pieces(Kind kind, PlanKind plan, uint64_t bytes, const Ground& ground) {
+  return Grid(bytes / 4, 4, 4, 1, PieceBytes(kind, plan, bytes, ground)).chunks();
+}
+
+TEST(Pieces, EachOwnerHasAsManyAsTheOthers) {
+  for (int members : {2, 3, 4, 7, 8, 16}) {
+    for (uint64_t bytes = 4096; bytes <= uint64_t{1} << 30; bytes = bytes * 3 / 2 / 4 * 4) {
+      const uint64_t pieces =
+          Pieces(Kind::kAllReduce, PlanKind::kDirect, bytes, {.members = members});
+      const uint64_t fit = std::max<uint64_t>(bytes / kChunkBytesMin, 1);
+      ASSERT_LE(pieces, std::max<uint64_t>(fit, members)) << bytes;
+      if (fit < static_cast<uint64_t>(members)) continue;
+      // Whole cache lines may make it one less at the end.
+      ASSERT_LE((members - pieces % members) % members, 1) << bytes << " in " << pieces;
+      ASSERT_LE(PieceBytes(Kind::kAllReduce, PlanKind::kDirect, bytes, {.members = members}),
+                kChunkBytesMax);
     }
   }
+}
+
+TEST(Pieces, AreFewWhereFramesCostMost) {
+  constexpr uint64_t kMiB = 1 << 20;
+  const auto all_reduce = [](uint64_t bytes, const Ground& ground) {
+    return Pieces(Kind::kAllReduce, PlanKind::kDirect, bytes, ground);
+  };
+  EXPECT_EQ(all_reduce(kMiB, {.members = 2}), 2);
+  EXPECT_EQ(all_reduce(4 * kMiB, {.members = 2}), 8);
+  EXPECT_EQ(all_reduce(4 * kMiB, {.members = 3}), 9);
+  EXPECT_EQ(all_reduce(64 * 1024, {.members = 8}), 1);
+  EXPECT_EQ(all_reduce(kMiB, {.members = 8}), 8);
+  EXPECT_EQ(all_reduce(kMiB, {.members = 8, .crowded = true}), 4);
+  EXPECT_EQ(all_reduce(kMiB, {.members = 8, .crowded = true, .wired = true}), 2);
+  EXPECT_EQ(Pieces(Kind::kAllReduce, PlanKind::kOneShot, 256 * 1024, {.members = 2}), 1);
+  EXPECT_EQ(Pieces(Kind::kReduceScatter, PlanKind::kDirect, kMiB / 2, {.members = 8}), 1);
+  EXPECT_EQ(Pieces(Kind::kAllGather, PlanKind::kDirect, 2 * kMiB, {.members = 8}), 4);
+  EXPECT_EQ(Pieces(Kind::kBroadcast, PlanKind::kDirect, kMiB, {.members = 8}), 2);
+  EXPECT_EQ(Pieces(Kind::kAllReduce, PlanKind::kDirect, 0, {.members = 8}), 1);
 }
 
 // What is asked for may be larger than what is chosen, up to a bound of its own.

@@ -63,6 +63,7 @@ FTAR_FIELDS(Evicted, 2);
 FTAR_FIELDS(CoordinatorBeat, 1);
 FTAR_FIELDS(LateNotice, 4);
 FTAR_FIELDS(NoQuorum, 1);
+FTAR_FIELDS(Origin, 2);
 FTAR_FIELDS(OpStatus, 9);
 FTAR_FIELDS(GroupStatus, 7);
 FTAR_FIELDS(ColumnStatus, 7);
