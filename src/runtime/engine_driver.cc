@@ -7,6 +7,7 @@
 
 #include "base/copy.h"
 #include "reduce/reduce.h"
+#include "runtime/clock.h"
 #include "wire/codec.h"
 
 namespace ftar::runtime {
@@ -233,7 +234,9 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   }
   const bool copy = frame.copied || payload.bytes <= kCopyBytesMax;
   const uint64_t cookie = copy ? 0 : StartFlight(frame.to, group, frame.header.seq, payload);
-  found->second.link->Send(frame.header, frame.ext, {data, payload.bytes}, copy, cookie);
+  wire::FrameHeader header = frame.header;
+  ChooseWay(group, *found->second.link, &header, payload.bytes);
+  found->second.link->Send(header, frame.ext, {data, payload.bytes}, copy, cookie);
   sent_ = true;
 }
 
@@ -330,6 +333,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   if (accelerator_ && !FetchInbound(now, work)) return;
   std::byte* const dst = Resolve(group, work.dst, true);
   bool good = dst != nullptr;
+  const TimeNs begin = host_mates_ ? Now() : 0;
   if (good && reduces) {
     const auto dtype = static_cast<reduce::Dtype>(work.dtype);
     const auto redop = static_cast<reduce::Redop>(work.redop);
@@ -338,7 +342,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     good =
         work.dst.bytes >= work.count * reduce::ElementBytes(format) && GatherSources(group, work);
     if (good && final) {
-      reduce::ReduceToFinal(dtype, redop, sources_, work.divisor, work.scale, dst, work.count);
+      ReduceResult(group, work, dst);
     } else if (good) {
       reduce::ReduceToPartial(dtype, redop, sources_, dst, work.count);
     }
@@ -354,6 +358,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   if (!good && failed_) return;
   if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
+  if (host_mates_) NoteRead(group, work, Now() - begin);
   if (work.id == 0) return;
   if (const std::optional<MemberId> spoiler = Spoiler(work)) {
     Step(now, engine::WorkSpoiled{group, work.id});

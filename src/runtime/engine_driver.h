@@ -184,6 +184,7 @@ class EngineDriver final : public transport::Placer {
     std::span<const std::byte> payload;
     std::shared_ptr<const void> lent;  // the payload lies in its sender's memory, kept mapped
     bool on_device = false;            // and that is a GPU's
+    bool streamed = false;             // past its writer's caches
     StagingBlock own;
     Home own_home = Home::kHost;
     uint32_t flights = 0;   // sends that read it
@@ -281,6 +282,18 @@ class EngineDriver final : public transport::Placer {
   bool LaneHasNews() const;
   bool LookAtLane(TimeNs now);
   std::string OutsideText(GroupKey group, const collective::Work& work);
+  // What is handed over to peers of this host, and who writes it: the link, or a reduction.
+  enum class Handed : uint8_t { kInput, kResult, kLent };
+  static constexpr size_t kHandedKinds = 3;
+  HandOver& WayOf(Handed what, const Op& op);
+  static Handed HandedAs(const Op& op, wire::FrameKind kind);
+  void ChooseWay(GroupKey group, const transport::Link& link, wire::FrameHeader* header,
+                 uint64_t payload_bytes);
+  void NoteHandedOver(const transport::Completion& sent);
+  void NoteRead(GroupKey group, const collective::Work& work, TimeNs spent);
+  void ReduceResult(GroupKey group, const collective::Work& work, std::byte* dst);
+  void Reduce(const collective::Work& work, uint64_t first, uint64_t count, std::byte* dst);
+  void ReduceAndStream(const collective::Work& work, std::byte* dst);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
   void BlameSpoiler(TimeNs now, MemberId by);
   bool GatherSources(GroupKey group, const collective::Work& work);
@@ -372,7 +385,9 @@ class EngineDriver final : public transport::Placer {
   collective::Work fast_work_;  // scratch
   uint64_t fast_made_ = 0;      // elements of the result
   bool fast_fenced_ = false;    // the flags were looked at since its line was stored
-  HandOver hand_over_;
+  HandOver hand_over_;  // of what goes through the lane
+  HandOver ways_[2][kHandedKinds];  // of the rest; second: of operations that no cache holds
+  bool host_mates_ = false;         // some link shares memory
   StagingBlock fast_result_;  // that its user must not see yet
   engine::Ready ready_;       // scratch
   GroupKey hook_group_ = 0;

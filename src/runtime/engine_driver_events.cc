@@ -57,7 +57,9 @@ void EngineDriver::OnCompletion(TimeNs now, Device& device, Completion& completi
     case Completion::Kind::kUp:
     case Completion::Kind::kAccepted: return OnLinkUp(now, device, completion);
     case Completion::Kind::kReceived: return OnReceived(now, completion);
-    case Completion::Kind::kSent: return EndFlight(now, completion.cookie);
+    case Completion::Kind::kSent:
+      NoteHandedOver(completion);
+      return EndFlight(now, completion.cookie);
     case Completion::Kind::kPathLost:
       log_->Info("runtime", "path to " + ToString(completion.peer) + " lost: " + completion.text);
       return host_->OnPathLost(completion.peer, completion.status);
@@ -73,6 +75,7 @@ void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& comple
   const bool was_up = std::exchange(peer.up, true);
   if (was_up && peer.device != &device) return;  // the first way found stays in use
   peer.device = &device;
+  host_mates_ = host_mates_ || completion.link->shares_memory();
   peer.link = completion.link;
   peer.faulted = false;
   if (!was_up) Feed(now, engine::LinkIsUp{completion.peer});
@@ -112,6 +115,7 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
     inbound.payload = completion.payload;
     inbound.lent = completion.lent;
     inbound.on_device = completion.on_device;
+    inbound.streamed = (header.flags & wire::kFrameStreamed) != 0;
     frame.inbound = inbound_.Add(inbound);
     sender.resting.push_back({frame.inbound, sender.received_bytes});
   }

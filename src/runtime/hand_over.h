@@ -20,7 +20,8 @@ class HandOver {
   // Whether operation `seq` streams what it hands over. All try the other way at the same ones.
   bool Streams(Seq seq) const {
     const bool better = Known(true) && (!Known(false) || kDearer * Cost(true) < Cost(false));
-    return seq % kTryEvery < kTries ? !better : better;
+    const Seq every = seq < kTryEvery ? kTryEarly : kTryEvery;
+    return seq % every < kTries ? !better : better;
   }
   void NoteWritten(bool streamed, uint64_t bytes, TimeNs spent) {
     Note(&written_[streamed ? 1 : 0], bytes, spent);
@@ -31,6 +32,8 @@ class HandOver {
 
  private:
   static constexpr Seq kTryEvery = 100, kTries = 2;
+  // At first more often: pages that are touched for the first time make either way look dear.
+  static constexpr Seq kTryEarly = 16;
   // What was streamed before is cold when it is tried without.
   static constexpr double kDearer = 2.5;
   static constexpr double kNewest = 0.5;  // its weight in the mean

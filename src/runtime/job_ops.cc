@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/copy.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
@@ -143,6 +144,8 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
   if (request.recv == nullptr) op->recv_bytes = 0;
   // Who only receives a broadcast has no input.
   if (spec.kind == plan::Kind::kBroadcast && spec.root != self_) op->send_bytes = 0;
+  op->lends = op->recv_bytes >= kHandOverMinBytes &&
+              exports_->Find(op->request.recv, op->recv_bytes) != nullptr;
   op->group = group;
   op->start_ns = now;
   op->step = step_number_;

@@ -23,6 +23,7 @@ class Op {
   Seq seq = kNoSeq;         // known once the engine has taken it
   uint64_t send_bytes = 0;  // what kSend and kRecv references may reach
   uint64_t recv_bytes = 0;
+  bool lends = false;  // peers of this host may read its results where they lie
   TimeNs start_ns = 0;
   // Its stream's side; open when it is done. Null: no stream.
   device::Gate* gate = nullptr;

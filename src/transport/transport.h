@@ -66,6 +66,7 @@ struct Completion {
   bool on_device = false;  // and that is a GPU's, which the host cannot follow
   uint64_t token = 0;
   uint64_t cookie = 0;
+  TimeNs spent_ns = 0;  // kSent: on copying the payload to where the peer reads it; 0: it was not
   Status status;
   std::string text;
 };
@@ -120,6 +121,9 @@ class Link {
   // Whether a payload in a GPU's memory would be lent, if it is sent now and not copied. Any other
   // has to be brought to the host's before it is sent: a link never follows such an address.
   virtual bool LendsDevice(std::span<const std::byte> /*payload*/) { return false; }
+
+  // The peer's process reads what is sent from memory that this one has written.
+  virtual bool shares_memory() const { return false; }
 
   // Asked after a lent payload was read: false if its owner has taken the memory back meanwhile,
   // and what was read may be anything. Of other payloads true.

@@ -1,19 +1,9 @@
 #include "transport/faulty/link.h"
 
-#include <chrono>
-
 #include "transport/faulty/device.h"
+#include "transport/steady_clock.h"
 
 namespace ftar::transport::faulty {
-namespace {
-
-TimeNs SteadyNow() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 void FaultyLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
                       std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) {

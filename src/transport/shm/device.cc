@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 
 #include "transport/lane_memory.h"
+#include "transport/steady_clock.h"
 #include "wire/addresses.h"
 
 namespace ftar::transport::shm {
@@ -25,12 +25,6 @@ constexpr TimeNs kCheckNs = 20 * kMicrosecond;
 constexpr TimeNs kBackoffMinNs = kMillisecond;
 constexpr TimeNs kBackoffMaxNs = 50 * kMillisecond;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
-
-TimeNs SteadyNow() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 size_t RingBytes(size_t wanted) {
   if (wanted == 0) return kRingBytesDefault;

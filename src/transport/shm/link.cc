@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.h"
 #include "transport/shm/device.h"
+#include "transport/steady_clock.h"
 
 namespace ftar::transport::shm {
 
@@ -101,8 +103,9 @@ bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::
     device_->counting().bytes_sent += payload.size() - sizeof reference;
     return true;
   }
+  const TimeNs begin = payload.size() >= kHandOverMinBytes ? SteadyNow() : 0;
   if (!Publish(header, ext, payload)) return false;
-  TellSent(header, cookie);
+  TellSent(header, cookie, begin > 0 ? SteadyNow() - begin : 0);
   return true;
 }
 
@@ -130,7 +133,7 @@ bool ShmLink::Publish(const wire::FrameHeader& header, std::span<const std::byte
   return true;
 }
 
-void ShmLink::TellSent(const wire::FrameHeader& header, uint64_t cookie) {
+void ShmLink::TellSent(const wire::FrameHeader& header, uint64_t cookie, TimeNs spent_ns) {
   if (cookie == 0) return;
   Completion sent;
   sent.kind = Completion::Kind::kSent;
@@ -138,6 +141,7 @@ void ShmLink::TellSent(const wire::FrameHeader& header, uint64_t cookie) {
   sent.peer = peer_;
   sent.cookie = cookie;
   sent.header = header;
+  sent.spent_ns = spent_ns;
   device_->Emit(std::move(sent));
 }
 
@@ -147,7 +151,7 @@ bool ShmLink::CollectLoans() {
   channel_->borrower().MapWaiting();
   bool any = false;
   for (Lender::Returned returned; channel_->lender().TakeReturned(&returned); any = true)
-    TellSent(returned.header, returned.cookie);
+    TellSent(returned.header, returned.cookie, 0);
   if (channel_->lender().idle()) loans_awaited_ = false;
   return any;
 }

@@ -37,6 +37,7 @@ class ShmLink : public Link {
   void Release(uint64_t token) override;
   Detached Detach(uint64_t token) override;
   bool LendsDevice(std::span<const std::byte> payload) override;
+  bool shares_memory() const override { return true; }
   bool Intact(uint64_t token) override;
   size_t hold_bytes_max() const override;
   bool busy() const override { return !queue_.empty(); }
@@ -90,7 +91,7 @@ class ShmLink : public Link {
                    std::span<const std::byte> payload, bool lendable, uint64_t cookie);
   bool Publish(const wire::FrameHeader& header, std::span<const std::byte> ext,
                std::span<const std::byte> payload);
-  void TellSent(const wire::FrameHeader& header, uint64_t cookie);
+  void TellSent(const wire::FrameHeader& header, uint64_t cookie, TimeNs spent_ns);
   size_t TakeFromRing(size_t budget_bytes);
   // Returns the bytes of payload that were given out.
   size_t Deliver(const RingReader::Record& record);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.h"
+
 namespace ftar::transport::shm {
 namespace {
 
@@ -45,8 +47,9 @@ RingWriter::Result RingWriter::Write(const wire::FrameHeader& header,
   std::byte* place = At(head_ + skip);
   std::memcpy(place, &header, sizeof header);
   if (!ext.empty()) std::memcpy(place + kPrefixBytes, ext.data(), ext.size());
-  if (!payload.empty())
-    std::memcpy(place + kPrefixBytes + Padded(ext.size()), payload.data(), payload.size());
+  const bool streamed = (header.flags & wire::kFrameStreamed) != 0;
+  Copy(place + kPrefixBytes + Padded(ext.size()), payload.data(), payload.size(),
+       streamed ? CopyMode::kHandOver : CopyMode::kCached);
   head_ += skip + need;
   own_->head.store(head_, std::memory_order_seq_cst);
   return Result::kWritten;

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
+#include "transport/steady_clock.h"
 #include "wire/addresses.h"
 
 namespace ftar::transport::tcp {
@@ -31,12 +31,6 @@ uint64_t RandomId() {
   uint64_t id = 0;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(&id), sizeof id) != 1) id = 0;
   return id;
-}
-
-TimeNs SteadyNow() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace
