@@ -168,8 +168,8 @@ struct MinOp {
   static FTAR_HD Lane Apply(Lane a, Lane b) {
     if constexpr (std::is_floating_point_v<Lane>) {
       // Neither is less: both are equal, and OR makes -0 of two different zeros; or one is NaN,
-      // which OR keeps one.
-      return a < b ? a : (b < a ? b : FromBits(BitsOf(a) | BitsOf(b), a));
+      // which OR keeps one. In this form it needs fewest registers.
+      return FromBits((b < a ? 0 : BitsOf(a)) | (a < b ? 0 : BitsOf(b)), a);
     } else {
       return a < b ? a : b;
     }
@@ -182,9 +182,8 @@ struct MaxOp {
   static FTAR_HD Lane Apply(Lane a, Lane b) {
     if constexpr (std::is_floating_point_v<Lane>) {
       // As in MinOp, but AND makes +0 of two different zeros, while a NaN needs OR to stay one.
-      return a > b ? a
-                   : (b > a ? b
-                            : FromBits(a == b ? BitsOf(a) & BitsOf(b) : BitsOf(a) | BitsOf(b), a));
+      const auto x = b > a ? 0 : BitsOf(a), y = a > b ? 0 : BitsOf(b);
+      return FromBits(a == b ? x & y : x | y, a);
     } else {
       return a > b ? a : b;
     }

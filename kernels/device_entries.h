@@ -6,7 +6,7 @@
 
 namespace ftar::kernels {
 
-using DeviceFunction = void (*)(Job);
+using DeviceFunction = void (*)(Jobs);
 using DeviceEntries = Entries<DeviceFunction>;
 
 void AddF32(DeviceEntries* list);

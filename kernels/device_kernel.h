@@ -35,15 +35,40 @@ __device__ __forceinline__ void AddToChecksum(uint32_t* checksum, uint32_t sum) 
   if (threadIdx.x % 32 == 0) atomicAdd(checksum, sum);
 }
 
+// A block's shared memory, without a constructor to run in it.
+template <typename T>
+struct Uninitialized {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  __device__ T* get() { return reinterpret_cast<T*>(bytes); }
+};
+
+// The job at hand lies in memory that the block's threads share, since registers are for the data.
+__device__ __forceinline__ void TakeJob(const Job& from, Job* to) {
+  using Word = uint64_t;
+  static_assert(sizeof(Job) % sizeof(Word) == 0);
+  __syncthreads();  // Nobody reads the last one any more.
+  for (uint32_t i = threadIdx.x; i < sizeof(Job) / sizeof(Word); i += blockDim.x) {
+    reinterpret_cast<Word*>(to)[i] = reinterpret_cast<const Word*>(&from)[i];
+  }
+  __syncthreads();
+}
+
 template <typename Work>
 __global__ void __launch_bounds__(kMaxThreads, Work::kBlocksPerMultiprocessor)
-    FtarKernel(const __grid_constant__ Job job) {
-  uint32_t sum = 0;
-  for (uint64_t chunk = blockIdx.x; chunk < job.chunks; chunk += gridDim.x) {
-    if (IsStopped(job)) break;
-    RunChunk<typename Work::Tile, Work::kUnroll>(job, chunk, threadIdx.x, blockDim.x, &sum);
+    FtarKernel(const __grid_constant__ Jobs jobs) {
+  __shared__ Uninitialized<Job> shared;
+  const Job& job = *shared.get();
+  uint32_t chunk = blockIdx.x;
+  FTAR_NO_UNROLL for (uint32_t j = 0; j < jobs.count; ++j) {
+    TakeJob(jobs.job[j], shared.get());
+    uint32_t sum = 0;
+    FTAR_NO_UNROLL for (; chunk < job.chunks; chunk += gridDim.x) {
+      if (IsStopped(job)) return;
+      RunChunk<typename Work::Tile, Work::kUnroll>(job, chunk, threadIdx.x, blockDim.x, &sum);
+    }
+    if (job.checksum != nullptr) AddToChecksum(job.checksum, sum);
+    chunk -= static_cast<uint32_t>(job.chunks);
   }
-  if (job.checksum != nullptr) AddToChecksum(job.checksum, sum);
 }
 
 struct DeviceMaker {

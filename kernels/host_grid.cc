@@ -46,27 +46,37 @@ const Entries<HostFunction>& List() {
   return kList;
 }
 
-}  // namespace
-
-Status RunOnHost(const Plan& plan, void (*before_chunk)(uint64_t chunk)) {
-  const auto entry = std::find_if(List().begin(), List().end(),
-                                  [&plan](const auto& e) { return e.id == plan.id; });
-  if (entry == List().end()) return Status(Code::kUnsupported, "no such kernel");
-  const Job& job = plan.job;
-  const auto threads = static_cast<uint32_t>(plan.threads);
-  const auto blocks = static_cast<uint64_t>(plan.blocks);
-  uint32_t sum = 0;
-  for (uint64_t block = 0; block < blocks; ++block) {
-    for (uint64_t chunk = block; chunk < job.chunks; chunk += blocks) {
+// What device_kernel.h's kernel does, for all threads of a block.
+void RunBlock(const Batch& batch, HostFunction run, uint32_t block,
+              void (*before_chunk)(uint64_t chunk)) {
+  const auto threads = static_cast<uint32_t>(batch.threads);
+  const auto blocks = static_cast<uint32_t>(batch.blocks);
+  uint32_t chunk = block;
+  for (uint32_t j = 0; j < batch.jobs.count; ++j) {
+    const Job& job = batch.jobs.job[j];
+    uint32_t sum = 0;
+    for (; chunk < job.chunks; chunk += blocks) {
       if (before_chunk != nullptr) before_chunk(chunk);
       if (job.abort_word != nullptr && *job.abort_word != job.epoch) {
         if (job.stopped != nullptr) *job.stopped = 1;
-        break;
+        return;
       }
-      for (uint32_t t = 0; t < threads; ++t) entry->function(job, chunk, t, threads, &sum);
+      for (uint32_t t = 0; t < threads; ++t) run(job, chunk, t, threads, &sum);
     }
+    if (job.checksum != nullptr) *job.checksum += sum;
+    chunk -= static_cast<uint32_t>(job.chunks);
   }
-  if (job.checksum != nullptr) *job.checksum += sum;
+}
+
+}  // namespace
+
+Status RunOnHost(const Batch& batch, void (*before_chunk)(uint64_t chunk)) {
+  const auto entry = std::find_if(List().begin(), List().end(),
+                                  [&batch](const auto& e) { return e.id == batch.id; });
+  if (entry == List().end()) return Status(Code::kUnsupported, "no such kernel");
+  for (int block = 0; block < batch.blocks; ++block) {
+    RunBlock(batch, entry->function, static_cast<uint32_t>(block), before_chunk);
+  }
   return Status::Ok();
 }
 

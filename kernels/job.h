@@ -1,4 +1,4 @@
-// What one launch is told: plain numbers and addresses, passed to the kernel by value.
+// What a launch is told: plain numbers and addresses, passed to the kernel by value.
 //
 // Made by plan.h alone, which checks everything; the kernels trust it. Owns nothing. The same
 // struct is read by the device and by the host grid of the tests.
@@ -38,7 +38,8 @@ struct Job {
   uint64_t chunks = 0;
 
   // Null: nobody asks. The sum of the result's 32-bit little-endian words, counted from its first
-  // byte and the last one padded with zeros, is added to it modulo 2^32.
+  // byte and the last one padded with zeros, is added to it modulo 2^32; a part of it where blocks
+  // have stopped.
   uint32_t* checksum = nullptr;
   // Null: never aborted. A value other than `epoch` stops each block before its next chunk; one
   // that has stopped so writes 1 to `stopped`.
@@ -46,6 +47,18 @@ struct Job {
   uint32_t epoch = 0;
   uint32_t* stopped = nullptr;
 };
+
+// As many as 4 KiB hold: kernels of every architecture and toolkit have parameters of that size.
+inline constexpr uint32_t kMaxJobs = 8;
+
+// A kernel's parameter. Blocks go through the jobs one after the other, none waits for another in
+// between, and chunks are dealt out as if they were all of one job; so none may touch what another
+// one writes.
+struct Jobs {
+  Job job[kMaxJobs];
+  uint32_t count = 0;
+};
+static_assert(sizeof(Jobs) <= 4096);
 
 }  // namespace ftar::kernels
 

@@ -54,13 +54,13 @@ Status LaunchShape(const void* kernel, int blocks, int threads, void** arguments
 
 }  // namespace
 
-Status Launch(const Plan& plan, void* stream, FenceDomain domain) {
-  if (plan.blocks == 0) return Status::Ok();
-  const Expected<const void*> kernel = Find(plan.id);
+Status Launch(const Batch& batch, void* stream, FenceDomain domain) {
+  if (batch.blocks == 0) return Status::Ok();
+  const Expected<const void*> kernel = Find(batch.id);
   if (!kernel.ok()) return kernel.status();
-  Job job = plan.job;
-  void* arguments[] = {&job};
-  return LaunchShape(kernel.value(), plan.blocks, plan.threads, arguments, stream, domain);
+  // Copied by the launch.
+  void* arguments[] = {const_cast<Jobs*>(&batch.jobs)};
+  return LaunchShape(kernel.value(), batch.blocks, batch.threads, arguments, stream, domain);
 }
 
 Status LaunchResident(void* control, int blocks, void* stream) {

@@ -1,5 +1,5 @@
-// The launch shell: a plan onto a stream of the current device. The face without CUDA's types, so
-// that files compiled by g++ alone may include it.
+// The launch shell: a batch of plans onto a stream of the current device. The face without CUDA's
+// types, so that files compiled by g++ alone may include it.
 //
 // Any thread may call, as CUDA allows. Nothing is owned but the list of kernels, which is made
 // once.
@@ -16,9 +16,9 @@ namespace ftar::kernels {
 // those of the user's kernels beside it.
 enum class FenceDomain { kDefault, kRemote };
 
-// Enqueues the plan on `stream`, a cudaStream_t. The memory of the job must live until the kernel
-// has ended. A plan with nothing to do enqueues nothing.
-Status Launch(const Plan& plan, void* stream, FenceDomain domain = FenceDomain::kDefault);
+// Enqueues the batch on `stream`, a cudaStream_t. The memory of the jobs must live until the kernel
+// has ended. A batch with nothing to do enqueues nothing.
+Status Launch(const Batch& batch, void* stream, FenceDomain domain = FenceDomain::kDefault);
 
 // Starts the resident kernel (resident.h) on `stream`; `control` is a ResidentControl.
 Status LaunchResident(void* control, int blocks, void* stream);

@@ -14,6 +14,8 @@ using reduce::Dtype;
 using reduce::Redop;
 
 constexpr uint64_t kPackBytes = 16;
+// A block counts its chunks, with a grid beyond them, in 32 bits.
+constexpr uint64_t kChunksMax = INT32_MAX;
 
 Status Refused(const char* what) { return Status(Code::kArg, what); }
 
@@ -149,7 +151,9 @@ Status Cut(const Layout& layout, uint64_t count, size_t element_bytes, const Sha
   const uint64_t even = CeilDivide(job.units, blocks * rounds);
   job.chunk = std::clamp(CeilDivide(even, tile) * tile, tile, most);
   job.chunks = CeilDivide(job.units, job.chunk);
+  if (job.chunks > kChunksMax) return Refused("too many chunks");
   plan->blocks = static_cast<int>(std::min(job.chunks, blocks));
+  plan->blocks_wished = shape.blocks;
   plan->threads = shape.threads;
   return Status::Ok();
 }
@@ -171,6 +175,30 @@ Variant VariantOf(const Reduction& r, const Job& job, Combine op) {
 }
 
 }  // namespace
+
+bool Batch::Add(const Plan& plan) {
+  if (jobs.count == 0) id = plan.id;
+  if (plan.blocks == 0) return true;
+  const uint64_t more = plan.job.count * reduce::ElementBytes(plan.id.dtype);
+  if (jobs.count > 0) {
+    const auto wished = static_cast<uint64_t>(std::max(plan.blocks, plan.blocks_wished));
+    const bool soon = bytes + more <= wished * kBatchBytesOfBlock;
+    if (!(plan.id == id) || jobs.count == kMaxJobs || !soon) return false;
+  }
+  jobs.job[jobs.count++] = plan.job;
+  bytes += more;
+  chunks += plan.job.chunks;
+  threads = std::max(threads, plan.threads);
+  const auto needed = static_cast<int>(std::min<uint64_t>(chunks, INT32_MAX));
+  blocks = std::max({blocks, plan.blocks, std::min(needed, plan.blocks_wished)});
+  return true;
+}
+
+void Batch::Clear() {
+  jobs.count = 0;
+  blocks = threads = 0;
+  chunks = bytes = 0;
+}
 
 Expected<Plan> PlanReduction(const Reduction& r, const Control& control, const Shape& wish) {
   FTAR_RETURN_IF_ERROR(Check(r));

@@ -44,6 +44,27 @@ struct Plan {
   Id id;
   int blocks = 0;  // 0: there is nothing to do.
   int threads = 0;
+  int blocks_wished = 0;  // Of which it may have fewer chunks.
+};
+
+// One launch: plans of one kernel, none of which touches what another one writes.
+struct Batch {
+  Batch() = default;
+  // Implicit: a plan is a batch of one.
+  Batch(const Plan& plan) { Add(plan); }
+
+  // False, and nothing has changed, where it is of another kernel, where there is no room, and
+  // where it would wait for the others for longer than a launch of its own costs (tuning.h). The
+  // first one is always taken.
+  bool Add(const Plan& plan);
+  void Clear();
+
+  Jobs jobs;
+  Id id;
+  int blocks = 0;  // As many as all chunks together need, and no more than the largest plan wishes.
+  int threads = 0;
+  uint64_t chunks = 0;  // Of all jobs.
+  uint64_t bytes = 0;   // Of all results.
 };
 
 // Fails with Code::kArg for a call that reduce.h forbids, for counts out of range and for a grid

@@ -6,13 +6,6 @@
 namespace ftar::kernels {
 namespace {
 
-// A block's shared memory, without a constructor to run in it.
-template <typename T>
-struct Uninitialized {
-  alignas(T) unsigned char bytes[sizeof(T)];
-  __device__ T* get() { return reinterpret_cast<T*>(bytes); }
-};
-
 // One thread's operations. Words of the mailboxes go to memory each time, at the system's scope:
 // the other side is the host.
 struct DeviceOps {

@@ -10,9 +10,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "kernels/device.h"
 #include "kernels/host_grid.h"
@@ -51,72 +53,74 @@ void ExpectOk(const Status& status, const std::string& what) {
   Expect(status.ok(), what + ": " + status.ToString());
 }
 
-// Device memory for as long as the object lives.
+bool on_host = false;
+
+// Memory of that kind, or the host's where its grid runs the cases, for as long as the object
+// lives.
 class Memory {
  public:
-  Memory(size_t bytes, MemoryKind kind = MemoryKind::kDevice) : space_(kind) {
-    const Expected<void*> place = space_.Allocate(bytes);
+  Memory(size_t bytes, MemoryKind kind = MemoryKind::kDevice) {
+    if (on_host) {
+      space_ = std::make_unique<reduce::HostSpace>();
+    } else {
+      space_ = std::make_unique<DeviceSpace>(kind);
+    }
+    const Expected<void*> place = space_->Allocate(bytes);
     ExpectOk(place.status(), "allocate " + std::to_string(bytes));
     if (place.ok()) data_ = place.value();
   }
-  ~Memory() { ExpectOk(space_.Free(data_), "free"); }
+  ~Memory() { ExpectOk(space_->Free(data_), "free"); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   unsigned char* data() const { return static_cast<unsigned char*>(data_); }
-  DeviceSpace& space() { return space_; }
+  reduce::Space& space() { return *space_; }
 
  private:
-  DeviceSpace space_;
+  std::unique_ptr<reduce::Space> space_;
   void* data_ = nullptr;
 };
 
-bool on_host = false;
+// A case with its memory.
+struct Placing {
+  Placing(const CaseOptions& options, uint64_t seed, MemoryKind kind)
+      : test(options, seed), memory(test.before().size(), kind) {}
+  Case test;
+  Memory memory;
+};
 
-void RunCaseOnHost(const Case& c, const std::string& name) {
-  reduce::HostSpace space;
-  const Expected<void*> place = space.Allocate(c.before().size());
-  ExpectOk(place.status(), "allocate");
-  if (!place.ok()) return;
-  auto* base = static_cast<unsigned char*>(place.value());
-  std::copy(c.before().begin(), c.before().end(), base);
-  const Expected<Plan> plan = c.PlanAt(base);
-  ExpectOk(plan.ok() ? RunOnHost(plan.value()) : plan.status(), name);
-  const std::string wrong = c.Compare(Image(base, base + c.before().size()));
-  Expect(wrong.empty(), wrong);
-  ExpectOk(space.Free(base), "free");
+// Runs cases in memory of that kind, each in its own, as one launch; what has no place in that is
+// left out.
+void RunCases(const std::vector<CaseOptions>& options, uint64_t seed, MemoryKind kind) {
+  std::vector<std::unique_ptr<Placing>> placed;
+  Batch batch;
+  for (const CaseOptions& o : options) {
+    auto one = std::make_unique<Placing>(o, seed + placed.size(), kind);
+    const Image& before = one->test.before();
+    if (one->memory.data() == nullptr) return;
+    ExpectOk(one->memory.space().CopyIn(one->memory.data(), before.data(), before.size()), "copy");
+    const Expected<Plan> plan = one->test.PlanAt(one->memory.data());
+    ExpectOk(plan.status(), NameOf(o));
+    if (plan.ok() && batch.Add(*plan)) placed.push_back(std::move(one));
+  }
+  ExpectOk(on_host ? RunOnHost(batch) : Launch(batch, nullptr), NameOf(options[0]));
+  for (const auto& one : placed) {
+    Image after(one->test.before().size());
+    ExpectOk(one->memory.space().CopyOut(after.data(), one->memory.data(), after.size()), "copy");
+    const std::string wrong = one->test.Compare(after);
+    Expect(wrong.empty(), wrong + " (seed " + std::to_string(seed) + " of " +
+                              std::to_string(placed.size()) + " in a launch)");
+  }
 }
 
-// Runs a case in memory of that kind; the result is the image afterwards.
 void RunCase(const CaseOptions& options, uint64_t seed, MemoryKind kind = MemoryKind::kDevice) {
-  const Case c(options, seed);
-  if (on_host) return RunCaseOnHost(c, NameOf(options));
-  Memory memory(c.before().size(), kind);
-  if (memory.data() == nullptr) return;
-  ExpectOk(memory.space().CopyIn(memory.data(), c.before().data(), c.before().size()), "copy in");
-  const Expected<Plan> plan = c.PlanAt(memory.data());
-  ExpectOk(plan.status(), NameOf(options));
-  if (!plan.ok()) return;
-  ExpectOk(Launch(plan.value(), nullptr), NameOf(options));
-  Image after(c.before().size());
-  ExpectOk(memory.space().CopyOut(after.data(), memory.data(), after.size()), NameOf(options));
-  const std::string wrong = c.Compare(after);
-  Expect(wrong.empty(), wrong + " (case seed " + std::to_string(seed) + ")");
+  RunCases({options}, seed, kind);
 }
 
 void TestEveryKernel(const Options& options) {
-  static constexpr Redop kRedops[] = {Redop::kSum, Redop::kProd, Redop::kMin, Redop::kMax,
-                                      Redop::kAvg};
   uint64_t seed = options.seed;
   for (const Id& id : AllIds()) {
-    CaseOptions o;
-    o.dtype = id.dtype;
+    CaseOptions o = OptionsFor(id);
     o.count = options.quick ? 9001 : 200003;
-    o.copy = id.variant == Variant::kCopy;
-    o.sources = id.variant == Variant::kTwo ? 2 : 3;
-    o.wide = id.variant == Variant::kWide;
-    o.to_partial = id.variant == Variant::kMixed;
-    o.redop = kRedops[static_cast<int>(id.op)];
-    o.shape.unroll = id.unroll;
     for (Placement placement :
          {Placement::kAligned, Placement::kSameOffset, Placement::kOddBytes}) {
       o.placement = placement;
@@ -129,16 +133,33 @@ void TestEveryKernel(const Options& options) {
   }
 }
 
+// Of the first one's kernel, if their places and grids leave it that.
+std::vector<CaseOptions> RandomBatch(std::mt19937_64* random, size_t max_count) {
+  std::vector<CaseOptions> batch = {RandomOptions(random, max_count)};
+  while (batch.size() < kMaxJobs && (*random)() % 8 != 0) {
+    const CaseOptions other = RandomOptions(random, max_count);
+    batch.push_back(batch[0]);
+    CaseOptions& o = batch.back();
+    o.count = other.count;
+    o.placement = other.placement;
+    o.destinations = other.destinations;
+    o.in_place = other.in_place;
+    o.checksum = other.checksum;
+    o.shape = other.shape;
+  }
+  return batch;
+}
+
 void TestRandomCases(const Options& options) {
   std::mt19937_64 random(options.seed);
   const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
-  int cases = 0;
+  int launches = 0;
   while (Clock::now() < end && failures < 20) {
-    const CaseOptions o = RandomOptions(&random, options.max_count);
-    RunCase(o, random(), random() % 8 == 0 ? MemoryKind::kPinned : MemoryKind::kDevice);
-    ++cases;
+    const MemoryKind kind = random() % 8 == 0 ? MemoryKind::kPinned : MemoryKind::kDevice;
+    RunCases(RandomBatch(&random, options.max_count), random(), kind);
+    ++launches;
   }
-  std::printf("  %d random cases\n", cases);
+  std::printf("  %d launches of random cases\n", launches);
 }
 
 // All bit patterns of the small floats to f32, and f32 of every exponent back.
@@ -163,7 +184,7 @@ void TestConversions(const Options& options) {
     reduce::FinishPartial(dtype, Redop::kSum, in.data(), 1.0, 1.0, back.data(), floats);
 
     Memory a(small.size()), b(patterns * 4), c(floats * 4), d(back.size());
-    DeviceSpace& space = a.space();
+    reduce::Space& space = a.space();
     ExpectOk(space.CopyIn(a.data(), small.data(), small.size()), "copy in");
     ExpectOk(space.CopyIn(c.data(), in.data(), floats * 4), "copy in");
     const Source from_small{.data = a.data(), .format = dtype, .weight = 1.0};
@@ -194,7 +215,7 @@ void TestExactAllocations(const Options& options) {
         y[i] = static_cast<unsigned char>(random());
       }
       Memory a(bytes), b(bytes), c(bytes);
-      DeviceSpace& space = a.space();
+      reduce::Space& space = a.space();
       ExpectOk(space.CopyIn(a.data(), x.data(), bytes), "copy in");
       ExpectOk(space.CopyIn(b.data(), y.data(), bytes), "copy in");
       const Source host[] = {{.data = x.data(), .format = dtype, .weight = 1.0},

@@ -21,23 +21,6 @@ using reduce::Redop;
 
 constexpr uint64_t kSeed = 20261122;
 
-// An image at a multiple of 256.
-class Placed {
- public:
-  explicit Placed(const Image& image) : bytes_(image.size() + 256), size_(image.size()) {
-    const auto address = reinterpret_cast<uintptr_t>(bytes_.data());
-    base_ = bytes_.data() + (256 - address % 256) % 256;
-    std::copy(image.begin(), image.end(), base_);
-  }
-  unsigned char* base() { return base_; }
-  Image image() const { return {base_, base_ + size_}; }
-
- private:
-  std::vector<unsigned char> bytes_;
-  unsigned char* base_ = nullptr;
-  size_t size_;
-};
-
 void RunCase(const CaseOptions& options, uint64_t seed) {
   const Case c(options, seed);
   Placed placed(c.before());
@@ -114,16 +97,8 @@ TEST(BlockJobTest, SixteenToSixteen) {
 // Each kernel that there is, the ones for measuring too, named by its id.
 TEST(BlockJobTest, EveryKernelIsReached) {
   for (const Id& id : AllIds()) {
-    CaseOptions o{.dtype = id.dtype, .count = 4321};
-    const bool two = id.variant == Variant::kTwo;
-    o.copy = id.variant == Variant::kCopy;
-    o.sources = two || o.copy ? 2 : 3;
-    o.wide = id.variant == Variant::kWide;
-    o.to_partial = id.variant == Variant::kMixed;
-    static constexpr Redop kRedops[] = {Redop::kSum, Redop::kProd, Redop::kMin, Redop::kMax,
-                                        Redop::kAvg};
-    o.redop = kRedops[static_cast<int>(id.op)];
-    o.shape.unroll = id.unroll;
+    CaseOptions o = OptionsFor(id);
+    o.count = 4321;
     const Case c(o, kSeed);
     Placed placed(c.before());
     const Expected<Plan> plan = c.PlanAt(placed.base());

@@ -74,6 +74,18 @@ CaseOptions RandomOptions(std::mt19937_64* random, size_t max_count) {
   return o;
 }
 
+CaseOptions OptionsFor(const Id& id) {
+  static constexpr Redop kRedops[] = {Redop::kSum, Redop::kProd, Redop::kMin, Redop::kMax,
+                                      Redop::kAvg};
+  CaseOptions o{.dtype = id.dtype, .redop = kRedops[static_cast<int>(id.op)]};
+  o.copy = id.variant == Variant::kCopy;
+  o.sources = id.variant == Variant::kTwo || o.copy ? 2 : 3;
+  o.wide = id.variant == Variant::kWide;
+  o.to_partial = id.variant == Variant::kMixed;
+  o.shape.unroll = id.unroll;
+  return o;
+}
+
 std::string NameOf(const CaseOptions& o) {
   std::string name = o.copy ? "copy" : reduce::NameOf(o.dtype) + " " + reduce::NameOf(o.redop);
   name += " " + std::to_string(o.sources) + " to " + std::to_string(o.destinations) + ", " +

@@ -5,6 +5,7 @@
 #ifndef FTAR_TESTS_UNIT_KERNELS_CASES_H_
 #define FTAR_TESTS_UNIT_KERNELS_CASES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -37,6 +38,8 @@ struct CaseOptions {
 };
 
 CaseOptions RandomOptions(std::mt19937_64* random, size_t max_count);
+// A case for that kernel.
+CaseOptions OptionsFor(const Id& id);
 std::string NameOf(const CaseOptions& options);
 
 class Case {
@@ -74,6 +77,23 @@ class Case {
   std::vector<Area> destinations_;
   Image before_;
   Image expected_;
+};
+
+// An image at a multiple of 256.
+class Placed {
+ public:
+  explicit Placed(const Image& image) : bytes_(image.size() + 256), size_(image.size()) {
+    const auto address = reinterpret_cast<uintptr_t>(bytes_.data());
+    base_ = bytes_.data() + (256 - address % 256) % 256;
+    std::copy(image.begin(), image.end(), base_);
+  }
+  unsigned char* base() { return base_; }
+  Image image() const { return {base_, base_ + size_}; }
+
+ private:
+  std::vector<unsigned char> bytes_;
+  unsigned char* base_ = nullptr;
+  size_t size_;
 };
 
 // Bytes as 32-bit little-endian words, the last one padded with zeros, added up modulo 2^32.
