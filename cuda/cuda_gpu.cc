@@ -458,10 +458,10 @@ Status CudaGpu::LoadKernels() {
   return kernels::LoadAll();
 }
 
-Status CudaGpu::Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) {
+Status CudaGpu::Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) {
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
-  FTAR_RETURN_IF_ERROR(kernels::Launch(plan, plans_, kernels::FenceDomain::kRemote));
+  FTAR_RETURN_IF_ERROR(kernels::Launch(batch, plans_, kernels::FenceDomain::kRemote));
   return driver_.ToStatus(
       driver_.cuStreamWriteValue64(plans_, ToDevice(done), seq, CU_STREAM_WRITE_VALUE_DEFAULT),
       "cuStreamWriteValue64");

@@ -33,7 +33,7 @@ class CudaGpu final : public Gpu {
   Status EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) override;
   Expected<bool> Captures(StreamHandle stream) override;
   Status LoadKernels() override;
-  Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) override;
+  Status Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) override;
   Status LaunchResident(void* control, int blocks) override;
   Status Health() override;
 

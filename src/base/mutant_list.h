@@ -197,6 +197,8 @@
   X(kAbortUntold, "abort", "drops what waits, and tells the device nothing") \
   X(kOneBlockSpeaksForAll, "done", "takes one block's done for the whole plan's") \
   X(kOverlapTogether, "order", "starts plans together that touch the same memory") \
+  X(kRunInConflict, "order", "launches plans as one that touch the same memory") \
+  X(kRunAcrossEpochs, "abort", "launches plans as one that an abort lies between") \
   X(kSlotReused, "slots", "writes over a part that its block may not have read yet") \
   X(kAbsentBlockServed, "crew", "hands parts to blocks that have not come or have left") \
   X(kLaunchedTwice, "crew", "launches a kernel again before all blocks of the last have left") \

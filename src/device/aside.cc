@@ -117,8 +117,8 @@ class AsideGpu final : public Gpu {
   }
   Expected<bool> Captures(StreamHandle stream) override { return core_->gpu->Captures(stream); }
   Status LoadKernels() override { return core_->gpu->LoadKernels(); }
-  Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) override {
-    return core_->gpu->Launch(plan, done, seq);
+  Status Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) override {
+    return core_->gpu->Launch(batch, done, seq);
   }
   Status LaunchResident(void* control, int blocks) override {
     return core_->gpu->LaunchResident(control, blocks);

@@ -1,9 +1,9 @@
 // What an executor does with its schedule's decisions: reads what the lanes say, hands plans over.
 //
 // A template over the mailboxes and the launches, so that the device simulator runs it too.
-//   Launches: Launch(plan, number, epoch) starts behind what was launched before; Done() is the
-//   number through which all are done; LaunchResident(blocks) starts the resident kernel; Abort(e)
-//   stops launches of epochs before e.
+//   Launches: Launch(post) starts the post's plan behind what was launched before, with its run's
+//   others or alone; Done() is the number through which all are done; LaunchResident(blocks) starts
+//   the resident kernel; Abort(e) stops launches of epochs before e.
 #ifndef FTAR_DEVICE_CONDUCTOR_H_
 #define FTAR_DEVICE_CONDUCTOR_H_
 
@@ -149,7 +149,7 @@ class Conductor {
     }
     for (Post post; schedule_.TakePost(&post);) {
       if (post.lane == schedule_.launch_lane()) {
-        launches_->Launch(*post.plan, post.number, post.epoch);
+        launches_->Launch(post);
         continue;
       }
       const int kernel = kernels::ResidentKernelOf(post.plan->id);

@@ -93,7 +93,7 @@ class GpuExecutor final : public Executor {
 };
 
 void GpuExecutor::Measure(TimeNs now) {
-  launcher_.meter().Done(launcher_.Done(), now);
+  launcher_.Measure(now);
   if (options_.kind != ExecutorKind::kResident) return;
   const TimeNs stays = options_.silence_ns > 0 ? options_.silence_ns : INT64_MAX;
   launcher_.meter().Resident(conductor_.Gone() ? 0 : options_.blocks, stays, now);

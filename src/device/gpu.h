@@ -120,10 +120,10 @@ class Gpu {
   // ---- kernels, for executors
   // Every kernel is loaded, so that no launch waits for what runs (set-up).
   virtual Status LoadKernels() = 0;
-  // Starts the plan on a private stream, behind what was started on it before, and then has `seq`
+  // Starts the batch on a private stream, behind what was started on it before, and then has `seq`
   // stored to `*done` (pinned). May wait for the driver: called from an executor's own thread. A
-  // plan without blocks stores alone.
-  virtual Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) = 0;
+  // batch without blocks stores alone.
+  virtual Status Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) = 0;
   // Starts the resident kernel (kernels/resident.h), whose mailboxes are `control`, in pinned
   // memory. It runs until it is told to stop.
   virtual Status LaunchResident(void* control, int blocks) = 0;

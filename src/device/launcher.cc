@@ -15,26 +15,29 @@ constexpr std::chrono::milliseconds kHealthPeriod(20);
 struct Command {
   kernels::Plan plan;
   uint64_t number = 0;
+  uint64_t run = 0;         // 0: no plan
   int resident_blocks = 0;  // above 0: the resident kernel, no plan
 };
 
 // One thread pushes, one pops.
 class Ring {
  public:
-  bool Push(const Command& command) {
+  // To be filled, and then pushed.
+  Command* Back() {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
-    if (tail - head_.load(std::memory_order_acquire) == commands_.size()) return false;
-    commands_[tail % commands_.size()] = command;
-    tail_.store(tail + 1, std::memory_order_release);
-    return true;
+    assert(tail - head_.load(std::memory_order_acquire) < commands_.size());
+    return &commands_[tail % commands_.size()];
   }
-  // Null if there is none; Pop when it has been carried out.
-  const Command* Front() const {
-    const uint64_t head = head_.load(std::memory_order_relaxed);
-    if (head == tail_.load(std::memory_order_acquire)) return nullptr;
-    return &commands_[head % commands_.size()];
+  void Push() { tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  // From the front, counted from 0. Null if there is none; Pop when it has been carried out.
+  const Command* At(uint64_t place) const {
+    const uint64_t at = head_.load(std::memory_order_relaxed) + place;
+    if (at == tail_.load(std::memory_order_acquire)) return nullptr;
+    return &commands_[at % commands_.size()];
   }
-  void Pop() { head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void Pop(uint64_t count) {
+    head_.store(head_.load(std::memory_order_relaxed) + count, std::memory_order_release);
+  }
   bool empty() const {
     return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_acquire);
   }
@@ -54,6 +57,10 @@ struct Launcher::Core {
   LaunchWords* words = nullptr;
   void* control = nullptr;
   Ring ring;
+  kernels::Batch batch;
+  // Of the launch that each plan went out with, by its number. As many again as are outstanding:
+  // they are read some time after they are done.
+  std::array<std::atomic<int>, 2 * kOutstandingMax> blocks = {};
   std::atomic<uint32_t> epoch{0};
   std::atomic<bool> work{false};
   std::atomic<bool> ended{false};
@@ -69,23 +76,43 @@ struct Launcher::Core {
     if (failure.ok()) failure = status;
     failed.store(true, std::memory_order_release);
   }
-  void CarryOut(const Command& command);
+  uint64_t CarryOut();
+  uint64_t TakeBatch();
   bool AwaitCommand();
   void Run();
 };
 
-void Launcher::Core::CarryOut(const Command& command) {
-  if (failed.load(std::memory_order_relaxed)) return;  // Behind a failure nothing ever ends.
-  if (command.resident_blocks > 0) {
-    const Status launched = gpu->LaunchResident(control, command.resident_blocks);
-    if (!launched.ok()) Fail(launched);
-    return;
+// Into `batch`, which it fills as far as commands wait now; answers how many it has taken.
+uint64_t Launcher::Core::TakeBatch() {
+  batch.Clear();
+  const uint64_t run = ring.At(0)->run;
+  uint64_t taken = 0;
+  for (const Command* next = ring.At(0); next != nullptr; next = ring.At(taken)) {
+    if (next->run != run || !batch.Add(next->plan)) break;
+    ++taken;
   }
-  kernels::Plan plan = command.plan;
-  // What was dropped still has its number stored, in its turn.
-  if (plan.job.epoch != epoch.load(std::memory_order_acquire)) plan.blocks = 0;
-  const Status launched = gpu->Launch(plan, &words->done, command.number);
+  // What was dropped still has its number stored, in its turn. A run is of one epoch.
+  if (ring.At(0)->plan.job.epoch != epoch.load(std::memory_order_acquire)) batch.Clear();
+  for (uint64_t i = 0; i < taken; ++i) {
+    const uint64_t number = ring.At(i)->number;
+    blocks[number % blocks.size()].store(batch.blocks, std::memory_order_relaxed);
+  }
+  return taken;
+}
+
+// From the front of the ring; answers how many commands that were.
+uint64_t Launcher::Core::CarryOut() {
+  const Command& front = *ring.At(0);
+  if (failed.load(std::memory_order_relaxed)) return 1;  // Behind a failure nothing ever ends.
+  if (front.resident_blocks > 0) {
+    const Status launched = gpu->LaunchResident(control, front.resident_blocks);
+    if (!launched.ok()) Fail(launched);
+    return 1;
+  }
+  const uint64_t taken = TakeBatch();
+  const Status launched = gpu->Launch(batch, &words->done, ring.At(taken - 1)->number);
   if (!launched.ok()) Fail(launched);
+  return taken;
 }
 
 // False if there will be none.
@@ -106,9 +133,9 @@ bool Launcher::Core::AwaitCommand() {
 }
 
 void Launcher::Core::Run() {
-  while (AwaitCommand()) {
-    CarryOut(*ring.Front());
-    ring.Pop();
+  while (!ring.empty() || AwaitCommand()) {
+    ring.Pop(CarryOut());
+    if (!ring.empty()) continue;
     const std::lock_guard<std::mutex> lock(mutex);
     changed.notify_all();  // Settle
   }
@@ -135,26 +162,33 @@ Launcher::~Launcher() {
   }
 }
 
-void Launcher::Push(int blocks, const kernels::Plan* plan, uint64_t number) {
-  Command command{.plan = {}, .number = number, .resident_blocks = blocks};
-  if (plan != nullptr) command.plan = *plan;
-  const bool pushed = core_->ring.Push(command);
-  assert(pushed);
-  static_cast<void>(pushed);
+void Launcher::Wake() {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   core_->changed.notify_all();
 }
 
-void Launcher::Launch(const kernels::Plan& plan, uint64_t number, uint32_t epoch) {
-  kernels::Plan mine = plan;
-  mine.job.abort_word = &core_->words->abort_epoch;
-  mine.job.epoch = epoch;
-  mine.job.stopped = nullptr;
-  meter_.Launch(number, mine.blocks, Now());
-  Push(0, &mine, number);
+void Launcher::Launch(const Post& post) {
+  meter_.Launch(post.number, Now());
+  Command* const command = core_->ring.Back();
+  command->plan = *post.plan;
+  command->number = post.number;
+  command->run = post.run;
+  command->resident_blocks = 0;
+  kernels::Job& job = command->plan.job;
+  job.abort_word = &core_->words->abort_epoch;
+  job.epoch = post.epoch;
+  job.stopped = nullptr;
+  core_->ring.Push();
+  Wake();
 }
 
-void Launcher::LaunchResident(int blocks) { Push(blocks, nullptr, 0); }
+void Launcher::LaunchResident(int blocks) {
+  Command* const command = core_->ring.Back();
+  command->run = 0;
+  command->resident_blocks = blocks;
+  core_->ring.Push();
+  Wake();
+}
 
 void Launcher::Abort(uint32_t epoch) {
   std::atomic_ref<uint32_t>(core_->words->abort_epoch).store(epoch, std::memory_order_release);
@@ -165,10 +199,17 @@ uint64_t Launcher::Done() const {
   return std::atomic_ref<uint64_t>(core_->words->done).load(std::memory_order_acquire);
 }
 
+void Launcher::Measure(TimeNs now) {
+  const auto blocks_of = [this](uint64_t number) {
+    const auto& blocks = core_->blocks;
+    return blocks[number % blocks.size()].load(std::memory_order_relaxed);
+  };
+  meter_.Done(Done(), blocks_of, now);
+}
+
 void Launcher::Expect(bool work) {
   if (core_->work.exchange(work, std::memory_order_relaxed) || !work) return;
-  const std::lock_guard<std::mutex> lock(core_->mutex);
-  core_->changed.notify_all();
+  Wake();
 }
 
 Status Launcher::status() const {

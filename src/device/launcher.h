@@ -1,10 +1,11 @@
 // The thread that launches: whatever the driver makes a call wait for, the job's lock is not held.
 //
 // Its owner, one thread at a time, hands commands over through a ring that never fills (the
-// schedule bounds what is outstanding) and waits for nothing. Kernels run one after the other on
-// the Gpu's private stream; how far they are stands in pinned memory, and so does the word that
-// stops them. While somebody says that there is work, or will be, the thread also asks for the
-// context's health.
+// schedule bounds what is outstanding) and waits for nothing. What waits at the front of the ring
+// and is of one run and one kernel goes out as one launch; what is alone goes at once. Kernels run
+// one after the other on the Gpu's private stream; how far they are stands in pinned memory, and so
+// does the word that stops them. While somebody says that there is work, or will be, the thread
+// also asks for the context's health.
 #ifndef FTAR_DEVICE_LAUNCHER_H_
 #define FTAR_DEVICE_LAUNCHER_H_
 
@@ -15,6 +16,7 @@
 #include "base/status.h"
 #include "device/gpu.h"
 #include "device/meter.h"
+#include "device/schedule.h"
 
 namespace ftar::device {
 
@@ -37,13 +39,14 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   // At most kOutstandingMax are not done.
-  void Launch(const kernels::Plan& plan, uint64_t number, uint32_t epoch);
+  void Launch(const Post& post);
   void LaunchResident(int blocks);
   // What is launched from now on with an older epoch does nothing; what runs stops.
   void Abort(uint32_t epoch);
   // Through which number all are done.
   uint64_t Done() const;
-  // Of what was launched, the resident kernel apart.
+  // Counts what was launched until now, the resident kernel apart.
+  void Measure(TimeNs now);
   Meter& meter() { return meter_; }
 
   // Whether somebody waits for the GPU.
@@ -59,7 +62,7 @@ class Launcher {
 
  private:
   struct Core;
-  void Push(int blocks, const kernels::Plan* plan, uint64_t number);
+  void Wake();
 
   std::shared_ptr<Core> core_;
   Meter meter_;

@@ -3,13 +3,13 @@
 //
 // Pure; time comes in with every call and never falls. Kernels that are launched run one after the
 // other, so the time from one's end to the next one's end is the next one's; several that have
-// ended between two looks share what has passed.
+// ended between two looks share what has passed. Several may go out as one launch, of more blocks:
+// who asks says how many they were in the end.
 #ifndef FTAR_DEVICE_METER_H_
 #define FTAR_DEVICE_METER_H_
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 
 #include "base/ids.h"
 
@@ -17,17 +17,17 @@ namespace ftar::device {
 
 class Meter {
  public:
-  void Launch(uint64_t number, int blocks, TimeNs now) {
-    if (running_.empty()) since_ = now;
-    running_.push_back({number, blocks});
+  // Numbers follow each other, from 1.
+  void Launch(uint64_t number, TimeNs now) {
+    if (ended_ == launched_) since_ = now;
+    launched_ = number;
   }
 
-  void Done(uint64_t through, TimeNs now) {
+  // `blocks_of(number)`: of the launch that it went out with.
+  template <typename BlocksOf>
+  void Done(uint64_t through, const BlocksOf& blocks_of, TimeNs now) {
     int64_t blocks = 0, ended = 0;
-    for (; !running_.empty() && running_.front().number <= through; running_.pop_front()) {
-      blocks += running_.front().blocks;
-      ++ended;
-    }
+    for (; ended_ < std::min(through, launched_); ++ended) blocks += blocks_of(++ended_);
     if (ended == 0) return;
     block_ns_ += (now - since_) * blocks / ended;
     since_ = now;
@@ -44,11 +44,7 @@ class Meter {
   int64_t block_ns() const { return block_ns_; }
 
  private:
-  struct Running {
-    uint64_t number = 0;
-    int blocks = 0;
-  };
-  std::deque<Running> running_;
+  uint64_t launched_ = 0, ended_ = 0;  // through these numbers
   TimeNs since_ = 0, looked_ = 0;
   int resident_ = 0;
   int64_t block_ns_ = 0;

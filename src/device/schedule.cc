@@ -66,6 +66,7 @@ void Schedule::SeeBlock(int block, bool up, bool left) {
 
 void Schedule::Abort() {
   ++epoch_;
+  if (!FTAR_MUTANT(kRunAcrossEpochs)) ++run_;
   for (Entry& entry : window_) {
     if (entry.state == State::kWaiting || FTAR_MUTANT(kAbortEndsRunning)) {
       entry.state = State::kFinished;
@@ -87,6 +88,8 @@ void Schedule::Tick(TimeNs now, uint64_t motion) {
 // ---- handing over
 
 bool Schedule::TakePost(Post* post) {
+  // With every poll, and the window may be long.
+  if (ready_.empty() && options_.blocks == 0 && !CanTake(lanes_.back())) return false;
   size_t looked = 0;
   for (size_t i = 0; ready_.empty() && i < window_.size() && looked < kLookAhead; ++i) {
     if (window_[i].state != State::kWaiting) continue;
@@ -186,13 +189,25 @@ void Schedule::Hand(uint64_t plan, int lane_number, Part part) {
   entry.state = State::kRunning;
   entry.lane = part.stride == 1 ? lane_number : kNone;
   ++entry.parts_left;
+  if (lane_number == launch_lane()) entry.run = RunFor(entry);
   lane.handed.push_back({.number = ++lane.posted, .plan = plan, .part = part});
   ready_.push_back({.lane = lane_number,
                     .number = lane.posted,
+                    .run = entry.run,
                     .epoch = entry.epoch,
                     .first = part.first,
                     .stride = part.stride,
                     .plan = &entry.plan});
+}
+
+// What conflicts with it and is of the run is one of its blockers: a later plan that was launched
+// ahead of it would have waited for it.
+uint64_t Schedule::RunFor(const Entry& entry) {
+  const bool conflicts =
+      std::any_of(entry.blockers.begin(), entry.blockers.end(),
+                  [this](uint64_t plan) { return plan >= first_ && Find(plan).run == run_; });
+  if (conflicts && !FTAR_MUTANT(kRunInConflict)) ++run_;
+  return run_;
 }
 
 // All blocks have left: what they have not done, nobody has begun.

@@ -27,6 +27,9 @@ namespace ftar::device {
 struct Post {
   int lane = 0;
   uint64_t number = 0;  // of the lane, from 1
+  // The stream's lane: from 1, never falls. Plans of one run are of one epoch and touch nothing
+  // that another one of them writes, so those that follow each other may go out as one launch.
+  uint64_t run = 0;
   uint32_t epoch = 0;
   uint64_t first = 0;
   uint64_t stride = 1;
@@ -92,6 +95,7 @@ class Schedule {
     uint32_t epoch = 0;
     State state = State::kWaiting;
     int lane = -1;                        // the only one that it went to
+    uint64_t run = 0;                     // 0: it was not launched
     int parts_left = 0;                   // of those that were handed over
     std::vector<uint64_t> blockers = {};  // earlier ones that it conflicts with
     std::vector<Part> again = {};         // parts that a kernel left undone; its others are done
@@ -120,6 +124,7 @@ class Schedule {
   bool StartSplit(uint64_t plan);
   bool StartAgain(uint64_t plan);
   void Hand(uint64_t plan, int lane, Part part);
+  uint64_t RunFor(const Entry& entry);
   void Withdraw();
   int LeastLoaded() const;
   void FinishPart(uint64_t plan);
@@ -137,6 +142,7 @@ class Schedule {
   std::vector<Lane> lanes_;
   std::deque<Post> ready_;
   uint32_t epoch_ = 1;
+  uint64_t run_ = 1;  // of what was launched last
 
   Crew crew_ = Crew::kHome;
   bool held_ = false;

@@ -60,12 +60,12 @@ int RunSeeds(const Options& options) {
   const double seconds = SecondsSince(start);
   const auto runs = static_cast<double>(options.to - options.from + 1);
   std::printf(
-      "%.0f seeds, %d failures; %llu plans, %llu launched, %llu aborts, %llu kernels launched "
-      "again; %.0f runs a second, %.1f million steps a second\n",
+      "%.0f seeds, %d failures; %llu plans, %llu launched, %llu batches, %llu aborts, %llu kernels "
+      "launched again; %.0f runs a second, %.1f million steps a second\n",
       runs, failures, static_cast<unsigned long long>(r.plans),
-      static_cast<unsigned long long>(r.launches), static_cast<unsigned long long>(r.aborts),
-      static_cast<unsigned long long>(r.relaunches), runs / seconds,
-      static_cast<double>(r.steps) / seconds / 1e6);
+      static_cast<unsigned long long>(r.launches), static_cast<unsigned long long>(r.batches),
+      static_cast<unsigned long long>(r.aborts), static_cast<unsigned long long>(r.relaunches),
+      runs / seconds, static_cast<double>(r.steps) / seconds / 1e6);
   return failures > 0 ? 1 : 0;
 }
 

@@ -229,9 +229,7 @@ void SimMemory::StorePack(Pack* to, const Pack& pack) const {
   world_->Store(reinterpret_cast<uintptr_t>(to), FromPack(pack), false);
 }
 
-void SimLaunches::Launch(const kernels::Plan& plan, uint64_t number, uint32_t epoch) {
-  world_->Launch(plan, number, epoch);
-}
+void SimLaunches::Launch(const device::Post& post) { world_->Launch(post); }
 void SimLaunches::LaunchResident(int blocks) { world_->LaunchResident(blocks); }
 void SimLaunches::Abort(uint32_t epoch) { world_->AbortLaunches(epoch); }
 uint64_t SimLaunches::Done() const { return world_->LaunchesDone(); }
@@ -401,9 +399,13 @@ void World::CheckCells() {
 
 // ---- launches
 
-void World::Launch(const kernels::Plan& plan, uint64_t number, uint32_t epoch) {
+void World::Launch(const device::Post& post) {
   ++reached_.launches;
-  stream_.push_back({.plan = plan, .number = number, .epoch = epoch, .view = now_->view});
+  stream_.push_back({.plan = *post.plan,
+                     .number = post.number,
+                     .run = post.run,
+                     .epoch = post.epoch,
+                     .view = now_->view});
 }
 
 void World::AbortLaunches(uint32_t epoch) {
@@ -421,19 +423,38 @@ void World::PlayStream() {
   while (!host_ended_ || !stream_.empty()) {
     Step();
     if (stream_.empty()) continue;
-    const Launched launched = stream_.front();
-    stream_.pop_front();
-    Join(&now_->view, launched.view);
-    if (launched.epoch == launch_epoch_) PlayLaunched(launched);
-    Store(kLaunchDone, {.low = launched.number}, true);
+    if (random_.Chance(0.3)) WaitSome(100);  // the driver takes its time
+    const std::vector<Launched> batch = TakeBatch();
+    // As the launcher judges: by the first, for all.
+    if (batch.front().epoch == launch_epoch_) PlayBatch(batch);
+    Store(kLaunchDone, {.low = batch.back().number}, true);
   }
 }
 
-void World::PlayLaunched(const Launched& launched) {
-  for (uint64_t chunk = 0; chunk < launched.plan.job.chunks; ++chunk) {
+// As many of the front's run as the seed lets have come by now.
+std::vector<World::Launched> World::TakeBatch() {
+  std::vector<Launched> batch;
+  do {
+    batch.push_back(stream_.front());
+    stream_.pop_front();
+    Join(&now_->view, batch.back().view);
+  } while (!stream_.empty() && stream_.front().run == batch.front().run && !random_.Chance(0.2));
+  if (batch.size() > 1) ++reached_.batches;
+  return batch;
+}
+
+// Blocks go their own ways, so chunks of all its jobs come in any order.
+void World::PlayBatch(const std::vector<Launched>& batch) {
+  std::vector<std::pair<const Launched*, uint64_t>> chunks;
+  for (const Launched& launched : batch) {
+    for (uint64_t c = 0; c < launched.plan.job.chunks; ++c) chunks.emplace_back(&launched, c);
+  }
+  for (size_t left = chunks.size(); left > 0; --left) {
+    std::swap(chunks[left - 1], chunks[random_.Below(left)]);
+    const auto& [launched, chunk] = chunks[left - 1];
     Step();
-    if (Load(kLaunchEpoch, false).low != launched.epoch) return;
-    TouchChunk(launched.plan.job, chunk, 0, 1);
+    if (Load(kLaunchEpoch, false).low != launched->epoch) return;
+    TouchChunk(launched->plan.job, chunk, 0, 1);
   }
 }
 

@@ -96,7 +96,7 @@ class SimMemory {
 class SimLaunches {
  public:
   explicit SimLaunches(World* world) : world_(world) {}
-  void Launch(const kernels::Plan& plan, uint64_t number, uint32_t epoch);
+  void Launch(const device::Post& post);
   void LaunchResident(int blocks);
   void Abort(uint32_t epoch);
   uint64_t Done() const;
@@ -113,7 +113,8 @@ class World {
   const Weather& weather() const { return weather_; }
   // Of all runs: so that a reader sees that seeds reach what they are for.
   struct Reached {
-    uint64_t steps = 0, plans = 0, aborts = 0, dropped = 0, relaunches = 0, launches = 0;
+    uint64_t steps = 0, plans = 0, aborts = 0, dropped = 0, relaunches = 0;
+    uint64_t launches = 0, batches = 0;
   };
   const Reached& reached() const { return reached_; }
 
@@ -130,7 +131,7 @@ class World {
   void Fail(const std::string& text);
 
   // ---- for the conductor
-  void Launch(const kernels::Plan& plan, uint64_t number, uint32_t epoch);
+  void Launch(const device::Post& post);
   void LaunchResident(int blocks);
   void AbortLaunches(uint32_t epoch);
   uint64_t LaunchesDone();
@@ -141,6 +142,7 @@ class World {
   struct Launched {
     kernels::Plan plan;
     uint64_t number = 0;
+    uint64_t run = 0;
     uint32_t epoch = 0;
     View view;
   };
@@ -164,7 +166,8 @@ class World {
   kernels::Plan DrawPlan();
   // The device.
   void PlayStream();
-  void PlayLaunched(const Launched& launched);
+  std::vector<Launched> TakeBatch();
+  void PlayBatch(const std::vector<Launched>& batch);
   void StartBlocks();
   void PlayThread(Block* block, uint32_t thread);
   void EndThread(Block* block);

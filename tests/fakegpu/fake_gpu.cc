@@ -91,11 +91,13 @@ class FakeGpu : public device::Gpu {
   }
 
   Status LoadKernels() override { return Health(); }
-  Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) override {
-    kernels::Plan copy = plan;
+  Status Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) override {
+    kernels::Batch copy = batch;
     const Locked lock(DriverLock());
     const bool put = kernels_.Put([copy, done, seq]() mutable {
-      if (copy.blocks > 0 && (!Reach(&copy.job) || !kernels::RunOnHost(copy).ok())) {
+      bool good = true;
+      for (uint32_t j = 0; j < copy.jobs.count; ++j) good = Reach(&copy.jobs.job[j]) && good;
+      if (copy.blocks > 0 && (!good || !kernels::RunOnHost(copy).ok())) {
         return SetMood(Mood::kBroken);
       }
       std::atomic_ref<uint64_t>(*done).store(seq, std::memory_order_release);

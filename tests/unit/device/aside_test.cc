@@ -29,7 +29,7 @@ class SlowGpu final : public Gpu {
   Status EnqueueGate(StreamHandle, Gate*, void*) override { return Status::Ok(); }
   Expected<bool> Captures(StreamHandle) override { return false; }
   Status LoadKernels() override { return Status::Ok(); }
-  Status Launch(const kernels::Plan&, uint64_t*, uint64_t) override { return Status::Ok(); }
+  Status Launch(const kernels::Batch&, uint64_t*, uint64_t) override { return Status::Ok(); }
   Status LaunchResident(void*, int) override { return Status::Ok(); }
   Status Health() override { return Status::Ok(); }
 

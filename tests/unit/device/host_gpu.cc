@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "kernels/host_grid.h"
 #include "kernels/host_resident.h"
@@ -14,7 +15,7 @@ HostGpu::~HostGpu() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ends_ = true;
-    held_ = false;
+    held_ = blocks_ = false;
     changed_.notify_all();
   }
   stream_.join();
@@ -26,6 +27,17 @@ void HostGpu::Hold(bool held) {
   const std::lock_guard<std::mutex> lock(mutex_);
   held_ = held;
   changed_.notify_all();
+}
+
+void HostGpu::BlockLaunches(bool block) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  blocks_ = block;
+  changed_.notify_all();
+}
+
+std::vector<HostGpu::Call> HostGpu::calls() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return calls_;
 }
 
 Expected<void*> HostGpu::AllocatePinned(size_t bytes) {
@@ -44,16 +56,19 @@ Status HostGpu::FreePinned(void* address) {
   return Status::Ok();
 }
 
-Status HostGpu::Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) {
+Status HostGpu::Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) {
   if (fail_launches_) return Status(Code::kDevice, "the launch fails, as the test asked");
-  const std::lock_guard<std::mutex> lock(mutex_);
-  queue_.push_back({.plan = plan, .done = done, .seq = seq});
+  std::unique_lock<std::mutex> lock(mutex_);
+  calls_.push_back({.jobs = batch.jobs.count, .blocks = batch.blocks, .seq = seq});
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return !blocks_; });
+  queue_.push_back({.batch = batch, .done = done, .seq = seq});
   changed_.notify_all();
   return Status::Ok();
 }
 
 // kernels::RunOnHost reads the abort word as a device does, without atomics; these tests store it
-// meanwhile. So its chunks are run one at a time here, with a look in between.
+// meanwhile. So it is looked at here, once for each launch.
 void HostGpu::RunStream() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
@@ -62,14 +77,15 @@ void HostGpu::RunStream() {
     Launched launched = queue_.front();
     queue_.pop_front();
     lock.unlock();
-    kernels::Plan plan = launched.plan;
-    const uint32_t* word = plan.job.abort_word;
-    plan.job.abort_word = nullptr;
-    const bool runs =
-        word == nullptr ||
-        std::atomic_ref<uint32_t>(*const_cast<uint32_t*>(word)).load(std::memory_order_relaxed) ==
-            plan.job.epoch;
-    if (runs && plan.blocks > 0) static_cast<void>(kernels::RunOnHost(plan));
+    bool runs = true;
+    for (uint32_t j = 0; j < launched.batch.jobs.count; ++j) {
+      kernels::Job& job = launched.batch.jobs.job[j];
+      auto* const word = const_cast<uint32_t*>(std::exchange(job.abort_word, nullptr));
+      if (word == nullptr) continue;
+      const std::atomic_ref<uint32_t> told(*word);
+      runs = runs && told.load(std::memory_order_relaxed) == job.epoch;
+    }
+    if (runs && launched.batch.blocks > 0) static_cast<void>(kernels::RunOnHost(launched.batch));
     std::atomic_ref<uint64_t>(*launched.done).store(launched.seq, std::memory_order_release);
     lock.lock();
   }

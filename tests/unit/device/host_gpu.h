@@ -24,6 +24,15 @@ class HostGpu final : public Gpu {
 
   // Nothing that is launched begins while it is held.
   void Hold(bool held);
+  // Calls of Launch do not return while they are blocked, as when somebody keeps the driver.
+  void BlockLaunches(bool block);
+  // Of each launch, in their order: how many jobs it had, and what it stores.
+  struct Call {
+    uint32_t jobs = 0;
+    int blocks = 0;
+    uint64_t seq = 0;
+  };
+  std::vector<Call> calls();
   void FailLaunches(bool fail) { fail_launches_ = fail; }
   void Break() { broken_ = true; }
   // From now on the resident kernel refuses all work, as one that cannot reach its memory.
@@ -45,13 +54,13 @@ class HostGpu final : public Gpu {
   Status EnqueueGate(StreamHandle, Gate*, void*) override { return Missing(); }
   Expected<bool> Captures(StreamHandle) override { return false; }
   Status LoadKernels() override { return Status::Ok(); }
-  Status Launch(const kernels::Plan& plan, uint64_t* done, uint64_t seq) override;
+  Status Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) override;
   Status LaunchResident(void* control, int blocks) override;
   Status Health() override;
 
  private:
   struct Launched {
-    kernels::Plan plan;
+    kernels::Batch batch;
     uint64_t* done = nullptr;
     uint64_t seq = 0;
   };
@@ -69,7 +78,9 @@ class HostGpu final : public Gpu {
   std::condition_variable changed_;
   std::deque<Launched> queue_;
   std::set<void*> pinned_;
+  std::vector<Call> calls_;
   bool held_ = false;
+  bool blocks_ = false;
   bool ends_ = false;
   std::thread stream_;
   std::vector<std::thread> resident_;

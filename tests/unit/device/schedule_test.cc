@@ -135,6 +135,44 @@ TEST_F(ScheduleTest, AnAbortDropsWhatWaitsAndAwaitsWhatRuns) {
   EXPECT_EQ(posts[0].epoch, epoch + 1);
 }
 
+std::vector<uint64_t> RunsOf(const std::vector<Post>& posts) {
+  std::vector<uint64_t> runs;
+  for (const Post& post : posts) runs.push_back(post.run - posts[0].run);
+  return runs;
+}
+
+TEST_F(ScheduleTest, ARunEndsBeforeAPlanThatConflictsWithIt) {
+  Open({.blocks = 0, .launches = 8});
+  schedule_->Submit(Copy(0x10000, 0x20000, 64), false);
+  schedule_->Submit(Copy(0x10000, 0x30000, 64), false);  // reads the same
+  schedule_->Submit(Copy(0x20000, 0x40000, 64), false);  // reads what the first one writes
+  schedule_->Submit(Copy(0x10000, 0x50000, 64), false);
+  schedule_->Submit(Copy(0x60000, 0x10000, 64), false);  // writes what others read
+  schedule_->Submit(Copy(0x60000, 0x20000, 64), false);  // conflicts with what is of older runs
+  EXPECT_EQ(RunsOf(Take()), (std::vector<uint64_t>{0, 0, 1, 1, 2, 2}));
+}
+
+TEST_F(ScheduleTest, WhatIsDoneEndsNoRun) {
+  Open({.blocks = 0, .launches = 8});
+  schedule_->Submit(Copy(0x10000, 0x20000, 64), false);
+  auto posts = Take();
+  EXPECT_TRUE(schedule_->Acknowledge(0, 1));
+  schedule_->Submit(Copy(0x20000, 0x30000, 64), false);
+  for (const Post& post : Take()) posts.push_back(post);
+  EXPECT_EQ(RunsOf(posts), (std::vector<uint64_t>{0, 0}));
+}
+
+TEST_F(ScheduleTest, ARunIsOfOneEpoch) {
+  Open({.blocks = 0, .launches = 8});
+  schedule_->Submit(Copy(0x10000, 0x20000, 64), false);
+  auto posts = Take();
+  schedule_->Abort();
+  schedule_->Submit(Copy(0x30000, 0x40000, 64), false);
+  for (const Post& post : Take()) posts.push_back(post);
+  EXPECT_EQ(RunsOf(posts), (std::vector<uint64_t>{0, 1}));
+  EXPECT_NE(posts[0].epoch, posts[1].epoch);
+}
+
 TEST_F(ScheduleTest, NobodyIsBelievedWhoSaysWhatCannotBe) {
   Open(TwoBlocks());
   schedule_->Submit(Copy(0x1000, 0x2000, 64), true);
@@ -251,7 +289,14 @@ class Model {
         for (const InFlight& other : queue) ASSERT_TRUE(other.plan != n || lane == post.lane);
       }
     }
-    lanes_[post.lane].push_back({.plan = plan, .number = post.number});
+    if (post.lane == blocks_) {
+      for (const InFlight& other : lanes_[post.lane]) {
+        ASSERT_LE(other.run, post.run);
+        if (other.run < post.run) continue;
+        ASSERT_FALSE(Touched(plans_[plan]).Conflicts(Touched(plans_[other.plan])));
+      }
+    }
+    lanes_[post.lane].push_back({.plan = plan, .number = post.number, .run = post.run});
     ASSERT_LE(lanes_[post.lane].size(), post.lane == blocks_ ? 3u : 4u);
   }
 
@@ -269,6 +314,7 @@ class Model {
   struct InFlight {
     uint64_t plan = 0;
     uint64_t number = 0;
+    uint64_t run = 0;
   };
   Schedule* const schedule_;
   const int blocks_;
