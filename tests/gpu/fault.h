@@ -54,6 +54,7 @@ bool Drain(Executor* executor);
 // ---- the parts
 void TestBits(Gpu* gpu, uint64_t seed);
 void TestHandshake(Gpu* gpu);
+void TestLaunches(Gpu* gpu);
 void TestAborts(Gpu* gpu, uint64_t seed, int times);
 void TestGates(Gpu* gpu, int times);
 

@@ -182,6 +182,34 @@ void TestHandshake(Gpu* gpu) {
   }
 }
 
+// What a launch costs the host, alone and for eight plans: to the end of the last of many.
+void TestLaunches(Gpu* gpu) {
+  constexpr int kLaunches = 2000;
+  const Expected<void*> memory = gpu->AllocatePinned(sizeof(uint64_t));
+  ExpectOk(memory.status(), "pinned");
+  if (!memory.ok()) return;
+  auto* const done = static_cast<uint64_t*>(*memory);
+  uint64_t seq = 0;
+  Memory data(4096 * 2 * kernels::kMaxJobs);
+  for (const uint32_t jobs : {1u, kernels::kMaxJobs}) {
+    kernels::Batch batch;
+    for (uint32_t j = 0; j < jobs; ++j) {
+      unsigned char* const from = data.data() + 8192 * j;
+      Expect(batch.Add(Copy(from, from + 4096, 64)), "a batch");
+    }
+    const TimeNs start = Now();
+    for (int i = 0; i < kLaunches; ++i) ExpectOk(gpu->Launch(batch, done, ++seq), "launch");
+    const TimeNs launched = Now();
+    while (std::atomic_ref<uint64_t>(*done).load(std::memory_order_acquire) < seq) {
+      if (Now() > launched + 10 * kSecond) return Expect(false, "launches do not end");
+    }
+    std::printf("  launch of %u jobs    %.2f us of the host, %.2f us to its end\n", jobs,
+                static_cast<double>(launched - start) / 1e3 / kLaunches,
+                static_cast<double>(Now() - start) / 1e3 / kLaunches);
+  }
+  ExpectOk(gpu->FreePinned(done), "free");
+}
+
 // Copies for milliseconds are under way; the abort comes anywhere among them.
 void TestAborts(Gpu* gpu, uint64_t seed, int times) {
   constexpr size_t kBytes = size_t{16} << 20;
@@ -349,6 +377,8 @@ int Main(int argc, char** argv) {
   before = Report("bits", before);
   TestHandshake(gpu->get());
   before = Report("handshake", before);
+  TestLaunches(gpu->get());
+  before = Report("launches", before);
   TestAborts(gpu->get(), seed, quick ? 50 : 1000);
   before = Report("aborts", before);
   TestGates(gpu->get(), quick ? 100 : 1000);
