@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "transport/buffer_pool.h"
+#include "transport/priorities.h"
 #include "wire/frame.h"
 
 namespace ftar::transport {
@@ -43,9 +44,7 @@ struct OutFrame {
   bool sent_before = false;
 
   size_t wire_bytes() const { return sizeof(wire::FrameHeader) + ext.size() + payload.size(); }
-  bool is_data() const {
-    return header.kind != wire::FrameKind::kControl && header.kind != wire::FrameKind::kAck;
-  }
+  bool is_data() const { return IsData(header); }
   bool belongs_to(uint32_t group, uint64_t seq) const {
     return is_data() && header.group == group && header.seq == seq;
   }
@@ -77,13 +76,10 @@ struct OutFrame {
 
 using OutQueue = std::deque<std::unique_ptr<OutFrame>>;
 
-// An ack passes the data that waits: whoever waits for it would wait for a later operation's bytes
-// as well. Acks and control frames keep their order among themselves.
-inline void Enqueue(std::unique_ptr<OutFrame> frame, OutQueue* queue) {
-  auto at = queue->end();
-  if (frame->header.kind == wire::FrameKind::kAck) {
-    while (at != queue->begin() && (*std::prev(at))->is_data()) --at;
-  }
+inline void Enqueue(std::unique_ptr<OutFrame> frame, const Priorities* priorities,
+                    OutQueue* queue) {
+  const auto header_of = [](const auto& queued) -> const auto& { return queued->header; };
+  const auto at = PlaceInQueue(frame->header, priorities, *queue, header_of);
   queue->insert(at, std::move(frame));
 }
 

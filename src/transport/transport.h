@@ -2,8 +2,10 @@
 // poll returns.
 //
 // A link carries frames (wire/frame.h) in order, each exactly once, as long as it is up, except
-// that an ack passes data frames that wait to be sent, and that lent inputs (Completion::lent) are
-// passed by whatever comes behind them. It survives the loss of a path (a reset
+// that an ack passes data frames that wait to be sent, that data passes waiting data of less urgent
+// groups (DeviceConfig::priorities), and that lent inputs (Completion::lent) are passed by whatever
+// comes behind them. Nothing but an ack or a lent input's successor is ever on the other side of a
+// control frame than it was sent. A link survives the loss of a path (a reset
 // socket is dialled again and unacknowledged frames are sent again, design 7), and says kDown only
 // when all paths are gone for good or the peer's process is. What a frame means is nobody's
 // business here: epochs, credits and verdicts live above.
@@ -27,6 +29,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "transport/priorities.h"
 #include "wire/frame.h"
 #include "wire/view.h"
 
@@ -163,6 +166,8 @@ struct DeviceConfig {
   size_t shm_ring_bytes = 0;        // 0: chosen from the group's size
   // Payload that lies there, peers of this host read where it is. Null: everything is copied.
   std::shared_ptr<const ExportedMemory> exports;
+  // Whose data goes first. Null: all groups are alike.
+  std::shared_ptr<const Priorities> priorities;
   // What peers of this host see of small operations. Null: nothing.
   std::shared_ptr<LaneMemory> lanes;
   int64_t path_silence_ns = 0;  // a path that swallows what is sent for so long is lost; 0: never

@@ -146,6 +146,53 @@ TEST_P(ConformTest, AnAckPassesDataThatWaits) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "and the data keeps its own";
 }
 
+// Data of an urgent group passes others' that waits, but no word and no data of its like.
+TEST_P(ConformTest, UrgentDataPassesDataThatWaits) {
+  constexpr uint32_t kUrgent = 70;
+  constexpr size_t kBytes = 256 * 1024;
+  const auto priorities = std::make_shared<transport::Priorities>();
+  priorities->Set(kUrgent, 1);
+  DeviceConfig a_config = BaseConfig(GetParam(), 1), b_config = BaseConfig(GetParam(), 2);
+  a_config.priorities = b_config.priorities = priorities;
+  Node a(GetParam(), a_config), b(GetParam(), b_config);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  const uint64_t frames = 4 * b.device->Find(a.card.id)->hold_bytes_max() / kBytes + 4;
+  const uint64_t word = frames, urgent = frames + 1, end = frames + 4;
+  const TestFrame data = MakeFrame(0, kBytes);
+  const auto send_bulk = [&](uint64_t begin, uint64_t last) {
+    for (uint64_t i = begin; i < last; ++i)
+      link->Send(MakeFrame(i, 0).header, {}, data.payload, false, 0);
+  };
+  send_bulk(0, frames / 4);
+  wire::FrameHeader header = MakeFrame(word, 0).header;
+  header.kind = wire::FrameKind::kControl;
+  link->Send(header, {}, {}, false, 0);
+  send_bulk(frames / 4, frames);
+  for (uint64_t i = urgent; i < end; ++i) {
+    header = MakeFrame(i, 0).header;
+    header.group = kUrgent;
+    link->Send(header, {}, {data.payload.data(), 1000}, true, 0);
+  }
+  std::vector<uint64_t> order;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    order.push_back(c.header.seq);
+    c.link->Release(c.token);
+    return false;
+  };
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return order.size() == end; }));
+  const auto place = [&](uint64_t seq) { return std::ranges::find(order, seq) - order.begin(); };
+  EXPECT_EQ(place(word), static_cast<ptrdiff_t>(frames / 4)) << "the word keeps its place";
+  EXPECT_LT(place(word), place(urgent)) << "nothing passes it";
+  EXPECT_LT(place(end - 1), static_cast<ptrdiff_t>(frames * 3 / 4))
+      << "urgent data passes the rest";
+  EXPECT_LT(place(urgent), place(urgent + 1)) << "and keeps its order";
+  EXPECT_LT(place(urgent + 1), place(urgent + 2));
+  std::erase_if(order, [&](uint64_t seq) { return seq == word || seq >= urgent; });
+  EXPECT_TRUE(std::ranges::is_sorted(order)) << "so does what is passed";
+}
+
 TEST_P(ConformTest, DetachedFramesDoNotStall) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));

@@ -13,6 +13,7 @@ namespace {
 // A reference costs the reader cold cache lines in another's memory and the bookkeeping of a loan;
 // below this the copy is cheaper.
 constexpr size_t kLentBytesMin = 4096;
+constexpr size_t kReadAheadFrames = 1024;
 }  // namespace
 
 ShmLink::~ShmLink() {
@@ -80,7 +81,7 @@ void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
     return Fail(
         {Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
   }
-  Enqueue(std::move(frame), &queue_);
+  Enqueue(std::move(frame), device_->priorities(), &queue_);
 }
 
 bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::byte> ext,
@@ -188,16 +189,45 @@ void ShmLink::Nudge() {
 
 size_t ShmLink::Receive(size_t budget_bytes) {
   size_t bytes = TakeFromRing(budget_bytes);
-  for (; bytes < budget_bytes && !lent_inputs_.empty(); lent_inputs_.pop_front()) {
-    bytes += lent_inputs_.front().payload.size();
-    device_->Emit(std::move(lent_inputs_.front()));
+  while (bytes < budget_bytes && HandOut(&bytes)) {
   }
   return bytes;
 }
 
+bool ShmLink::ReadsAhead() const {
+  const Priorities* const priorities = device_->priorities();
+  return (priorities != nullptr && priorities->any()) || !waiting_.empty();
+}
+
+void ShmLink::Keep(Completion completion, std::deque<Completion>* queue) {
+  const auto header_of = [](const Completion& kept) -> const auto& { return kept.header; };
+  const auto at = PlaceInQueue(completion.header, device_->priorities(), *queue, header_of);
+  queue->insert(at, std::move(completion));
+}
+
+// A word that waits may have come before it, so that it is not passed.
+bool ShmLink::LentInputIsNext() const {
+  if (lent_inputs_.empty() || waiting_.empty()) return !lent_inputs_.empty();
+  const Priorities* const priorities = device_->priorities();
+  return words_waiting_ == 0 && priorities != nullptr &&
+         priorities->Of(lent_inputs_.front().header.group) >
+             priorities->Of(waiting_.front().header.group);
+}
+
+bool ShmLink::HandOut(size_t* bytes) {
+  std::deque<Completion>& queue = LentInputIsNext() ? lent_inputs_ : waiting_;
+  if (queue.empty()) return false;
+  Completion& next = queue.front();
+  if (!IsData(next.header)) --words_waiting_;
+  *bytes += std::max<size_t>(1, next.payload.size());
+  device_->Emit(std::move(next));
+  queue.pop_front();
+  return true;
+}
+
 size_t ShmLink::TakeFromRing(size_t budget_bytes) {
   size_t bytes = 0;
-  while (state_ == State::kUp && bytes < budget_bytes) {
+  while (state_ == State::kUp && bytes < budget_bytes && waiting_.size() < kReadAheadFrames) {
     RingReader::Record record;
     const Expected<bool> more = channel_->reader().Next(&record);
     if (!more.ok()) {
@@ -230,7 +260,12 @@ size_t ShmLink::Deliver(const RingReader::Record& record) {
   completion.token = held_.Add(std::move(held));
   const size_t bytes = completion.payload.size();
   if (lent_input) {
-    lent_inputs_.push_back(std::move(completion));
+    Keep(std::move(completion), &lent_inputs_);
+    return 0;
+  }
+  if (ReadsAhead()) {
+    if (!IsData(completion.header)) ++words_waiting_;
+    Keep(std::move(completion), &waiting_);
     return 0;
   }
   device_->Emit(std::move(completion));
@@ -315,7 +350,7 @@ size_t ShmLink::hold_bytes_max() const {
 bool ShmLink::HasWork() const {
   if (state_ != State::kUp) return false;
   if (loans_awaited_ && channel_->lender().HasReturned()) return true;
-  return !lent_inputs_.empty() || channel_->reader().HasMore() ||
+  return !lent_inputs_.empty() || !waiting_.empty() || channel_->reader().HasMore() ||
          (!queue_.empty() && channel_->writer().RoomMayHaveCome());
 }
 
@@ -334,7 +369,8 @@ Borrower::Socket ShmLink::ListenForBlocks() {
 
 void ShmLink::OnPeerGone(bool exited, Status status) {
   if (state_ == State::kDead) return;
-  Receive(SIZE_MAX);
+  while (state_ == State::kUp && Receive(SIZE_MAX) > 0) {
+  }
   if (exited) Tell(Completion::Kind::kExited);
   Fail(std::move(status));
 }
@@ -348,6 +384,8 @@ void ShmLink::Fail(Status status) {
   if (channel_ != nullptr) channel_->CloseDescriptors();
   queue_.clear();
   lent_inputs_.clear();
+  waiting_.clear();
+  words_waiting_ = 0;
   offered.reset();
   dial_at = give_up_at = kNever;
   Tell(Completion::Kind::kDown, std::move(status));

@@ -9,6 +9,7 @@
 #ifndef FTAR_TRANSPORT_SHM_LINK_H_
 #define FTAR_TRANSPORT_SHM_LINK_H_
 
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -93,6 +94,12 @@ class ShmLink : public Link {
                std::span<const std::byte> payload);
   void TellSent(const wire::FrameHeader& header, uint64_t cookie, TimeNs spent_ns);
   size_t TakeFromRing(size_t budget_bytes);
+  // Where groups differ the ring is read ahead of what is handed out: urgent data may be behind.
+  bool ReadsAhead() const;
+  void Keep(Completion completion, std::deque<Completion>* queue);
+  bool LentInputIsNext() const;
+  // Gives out what is next of all that waits here. False: nothing does.
+  bool HandOut(size_t* bytes);
   // Returns the bytes of payload that were given out.
   size_t Deliver(const RingReader::Record& record);
   // Puts the payload that a record refers to in the reference's place. False if it makes no sense.
@@ -108,7 +115,9 @@ class ShmLink : public Link {
   // They wait nowhere but here, so that what comes behind them need not wait for the reductions
   // that they will cause: a result that the peer has just made is still in the caches.
   std::deque<Completion> lent_inputs_;
-  bool loans_awaited_ = false;  // FinishOp: somebody waits for what is lent
+  std::deque<Completion> waiting_;  // read ahead
+  size_t words_waiting_ = 0;        // control frames and acks among them
+  bool loans_awaited_ = false;      // FinishOp: somebody waits for what is lent
 };
 
 }  // namespace ftar::transport::shm

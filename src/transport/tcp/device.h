@@ -47,6 +47,7 @@ class TcpDevice : public Device {
 
   // ---- for links
   const DeviceConfig& config() const { return config_; }
+  const Priorities* priorities() const { return config_.priorities.get(); }
   BufferPool* pool() { return &pool_; }
   Placer* placer() { return placer_; }
   Counters& counting() { return counters_; }

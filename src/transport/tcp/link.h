@@ -127,6 +127,7 @@ class TcpLink : public Link {
   void BreakIfNoStream(TimeNs now);
   void ScheduleDial(int slot, TimeNs now);
   void FillStream(int slot);
+  size_t CreditFor(const OutFrame& next) const;
   OutFrame* NextFrame();
   void Assign(OutFrame* frame, int slot);
   void CollectWritten(int slot);

@@ -13,6 +13,7 @@ constexpr size_t kHoldBytesMax = 64u << 20;
 constexpr uint64_t kAheadFramesMax = 1u << 20;
 constexpr size_t kAheadBytesMax = 128u << 20;  // or twice the credit; one frame may be more than it
 constexpr size_t kStreamQueueBytes = 256 * 1024;
+constexpr size_t kBehindUrgentBytes = 2u << 20;  // two acks' worth: less costs bandwidth
 constexpr size_t kFlushBytesMax = 4u << 20;
 constexpr size_t kLightFrames = 8, kLightBytes = 132 * 1024;  // with headers
 constexpr uint64_t kAckFrames = 64;
@@ -42,7 +43,7 @@ void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
     return Fail(
         {Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
   }
-  Enqueue(std::move(frame), &queue_);
+  Enqueue(std::move(frame), device_->priorities(), &queue_);
   device_->MarkDirty(this);
 }
 
@@ -223,13 +224,23 @@ void TcpLink::FillStream(int slot) {
   }
 }
 
+// Of what urgent data may have to follow, only so much is handed to the streams: behind that it
+// would wait here and in the kernels of both ends, where nothing passes anything.
+size_t TcpLink::CreditFor(const OutFrame& next) const {
+  const size_t credit = device_->config().credit_bytes;
+  const Priorities* const priorities = device_->priorities();
+  const bool is_last = priorities != nullptr && priorities->any() && next.is_data() &&
+                       priorities->Of(next.header.group) < priorities->highest();
+  return is_last ? std::min(credit, kBehindUrgentBytes) : credit;
+}
+
 OutFrame* TcpLink::NextFrame() {
   while (!resend_.empty()) {
     const uint64_t number = *resend_.begin();
     resend_.erase(resend_.begin());
     if (number >= acked_) return WindowFrame(number);
   }
-  if (queue_.empty() || window_bytes_ >= device_->config().credit_bytes) return nullptr;
+  if (queue_.empty() || window_bytes_ >= CreditFor(*queue_.front())) return nullptr;
   window_.push_back(std::move(queue_.front()));
   queue_.pop_front();
   OutFrame* frame = window_.back().get();
