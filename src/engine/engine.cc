@@ -515,7 +515,10 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
   config.key = key;
   if (window > 0) config.window = window;
   auto machine = std::make_unique<collective::GroupMachine>(std::move(config));
+  ranked_.reserve(groups_.size() + 1);
   auto& slot = groups_[key] = std::move(machine);  // no empty slot if there is no memory
+  ranked_.push_back({0, key, slot.get()});
+  Rank(key, 0);
   if (!view_ || phase_ == Phase::kJoining) return *slot;
   slot->AwaitEnds({ends_unheard_.begin(), ends_unheard_.end()});
   slot->SetPlannedView(now_, view_, base_);
@@ -527,7 +530,18 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
   return *slot;
 }
 
-void Engine::Impl::On(const OpenGroup& event) { Group(event.group, event.window); }
+void Engine::Impl::On(const OpenGroup& event) {
+  Group(event.group, event.window);
+  Rank(event.group, event.priority);
+}
+
+void Engine::Impl::Rank(GroupKey group, int32_t priority) {
+  for (Ranked& ranked : ranked_) {
+    if (ranked.key == group) ranked.priority = priority;
+  }
+  std::ranges::sort(ranked_, {},
+                    [](const Ranked& one) { return std::pair(-one.priority, one.key); });
+}
 
 void Engine::Impl::On(const StartOp& event) {
   if (phase_ != Phase::kMember) {
@@ -552,9 +566,9 @@ void Engine::Impl::On(const WorkSpoiled& event) {
 
 void Engine::Impl::On(const Tick&) {}
 
-// Everything the groups have to say since last time, in order.
+// Everything the groups have to say since last time, in order, the most urgent ones first.
 void Engine::Impl::CollectGroups() {
-  for (auto& [key, group] : groups_) {
+  for (const auto& [priority, key, group] : ranked_) {
     group->TakeTodo(now_, &ready_.todo);
     for (auto& want : group->TakeWants()) SendPeer(want.to, want.want);
     for (wire::CallNotice& notice : group->TakeCallNotices()) {
@@ -629,9 +643,8 @@ std::shared_ptr<const wire::View> Engine::Impl::GroupView(GroupKey key) const {
   const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step_);
   const wire::View& source = before ? *base_ : *view_;
   wire::View out = membership::ColumnOf(source, config_.self.shard);
-  std::erase_if(out.entries, [&](const wire::ViewEntry& entry) {
-    return !entry.Contains(key, seq, step_);
-  });
+  std::erase_if(out.entries,
+                [&](const wire::ViewEntry& entry) { return !entry.Contains(key, seq, step_); });
   return std::make_shared<const wire::View>(std::move(out));
 }
 

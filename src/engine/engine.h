@@ -73,8 +73,9 @@ struct WorkSpoiled {
 };  // it has read lent payload that was taken back
 struct OpenGroup {
   GroupKey group;
-  Seq window = 0;
-};  // window 0: the job's
+  Seq window = 0;        // 0: the job's
+  int32_t priority = 0;  // what the group wants comes before what less urgent ones do
+};
 struct StartOp {
   GroupKey group;
   collective::OpSpec spec;

@@ -95,6 +95,12 @@ class Engine::Impl {
   TimeNs woke_at_ = 0;  // from a pause that was longer than its beats allow
   bool frozen_ = false;
   std::map<GroupKey, std::unique_ptr<collective::GroupMachine>> groups_;
+  struct Ranked {
+    int32_t priority = 0;
+    GroupKey key = 0;
+    collective::GroupMachine* group = nullptr;
+  };
+  std::vector<Ranked> ranked_;  // of groups_, the most urgent first, equals by key
 
   std::shared_ptr<const wire::View> GroupView(GroupKey group) const;
   wire::Heartbeat Progress() const;
@@ -119,6 +125,7 @@ class Engine::Impl {
   bool Known(MemberId id) const;
   void DispatchPeer(MemberId from, const wire::Message& message);
   bool HoldForEra(MemberId from, Epoch era, const wire::Message& message);
+  void Rank(GroupKey group, int32_t priority);
   void CollectGroups();
   bool Beats() const;
   void NotePause();

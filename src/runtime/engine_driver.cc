@@ -380,7 +380,7 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
   // Normally nothing is in flight here: with fault tolerance the engine has cancelled it. Without,
   // the buffers stay ours until the last send has left.
   const uint64_t number = OnDevice(group, seq) ? accelerator_->submitted() : 0;
-  if (!deferred_.empty() || !IsFree(group, seq, number)) {
+  if (WaitsBehind(group, deferred_.end()) || !IsFree(group, seq, number)) {
     deferred_.push_back({group, number, std::move(outcome)});
     return;
   }
@@ -400,11 +400,20 @@ bool EngineDriver::IsFree(GroupKey group, Seq seq, uint64_t number) const {
   return !running && !HasFlights(group, seq);
 }
 
+// Something of its group does, before `end`.
+bool EngineDriver::WaitsBehind(GroupKey group, std::deque<Deferred>::iterator end) {
+  return std::any_of(deferred_.begin(), end,
+                     [group](const Deferred& one) { return one.group == group; });
+}
+
 void EngineDriver::DeliverFinished(TimeNs now) {
-  while (!deferred_.empty() &&
-         IsFree(deferred_.front().group, deferred_.front().outcome.seq, deferred_.front().number)) {
-    Deferred next = std::move(deferred_.front());
-    deferred_.pop_front();
+  for (auto at = deferred_.begin(); at != deferred_.end();) {
+    if (WaitsBehind(at->group, at) || !IsFree(at->group, at->outcome.seq, at->number)) {
+      ++at;
+      continue;
+    }
+    Deferred next = std::move(*at);
+    at = deferred_.erase(at);
     DeliverNow(now, next.group, std::move(next.outcome));
   }
 }

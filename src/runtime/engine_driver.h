@@ -34,7 +34,8 @@
 
 namespace ftar::runtime {
 
-// What the driver hands on. Called under the job's lock, in the order in which the engine said it.
+// What the driver hands on. Called under the job's lock, in the order in which the engine said it;
+// of deliveries only those of one group keep theirs.
 class DriverHost {
  public:
   virtual ~DriverHost() = default;
@@ -202,6 +203,11 @@ class EngineDriver final : public transport::Placer {
     GroupKey group = 0;
     collective::BufferRef user, kept;
   };
+  struct Deferred {
+    GroupKey group = 0;
+    uint64_t number = 0;  // of the last plan that may touch its buffers
+    collective::Outcome outcome;
+  };
   struct Flight {  // a send whose payload is not copied
     bool used = false;
     uint32_t generation = 0;
@@ -328,6 +334,7 @@ class EngineDriver final : public transport::Placer {
   void FinishSends(GroupKey group, Seq seq);
   bool HasFlights(GroupKey group, Seq seq) const;
   bool IsFree(GroupKey group, Seq seq, uint64_t number) const;
+  bool WaitsBehind(GroupKey group, std::deque<Deferred>::iterator end);
   void DeliverFinished(TimeNs now);
 
   std::unique_ptr<engine::Engine> engine_;
@@ -370,16 +377,11 @@ class EngineDriver final : public transport::Placer {
   std::vector<uint32_t> free_flights_;
   size_t flights_used_ = 0;
   std::vector<std::pair<GroupKey, Seq>> landing_;  // operations whose results arrive in place
-  struct Deferred {
-    GroupKey group = 0;
-    uint64_t number = 0;  // of the last plan that may touch its buffers
-    collective::Outcome outcome;
-  };
   // Delivered when the GPU has let go of their buffers and, without fault tolerance, their last
   // send has left.
   std::deque<Deferred> deferred_;
   std::vector<transport::Completion> completions_;
-  std::vector<MemberId> never_up_;  // those among them that have ended
+  std::vector<MemberId> never_up_;       // those among them that have ended
   std::vector<reduce::Source> sources_;  // scratch
   wire::LaneLine fast_line_;
   collective::Work fast_work_;  // scratch
