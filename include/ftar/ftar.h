@@ -386,13 +386,19 @@ FTAR_API ftarResult_t ftarViewRelease(ftarView_t view);
 
 /* ---- groups and steps ---- */
 
+/* Operations of one group are delivered in the order of their calls, so what is urgent has a group
+ * of its own. `priority`, -100 to 100, larger is more urgent: on this member the group's data is
+ * sent and handed out, and its work is done, before what waits of groups with a lower one. It is
+ * strict, and it overtakes nothing but other groups' data: what a member is told and whether it
+ * lives is no part of any group. Give it alike on all members, since an operation is as fast as the
+ * slowest of them; nothing but that depends on it. The last ftarGroupOpen of a group decides. */
 typedef struct {
   size_t size;
   const char* name; /* the same name is the same group all over a column; NULL: "default" */
   int32_t shard;    /* -1: mine; another column than mine is FTAR_ERR_UNSUPPORTED */
   uint32_t flags;   /* 0 */
   int32_t window;   /* operations in flight before starts queue, the same on all; 0: the knob */
-  int32_t priority; /* must be 0 */
+  int32_t priority; /* 0: like any other; see above */
 } ftarGroupConfig;
 #define FTAR_GROUP_CONFIG_INIT \
   { sizeof(ftarGroupConfig), NULL, -1, 0, 0, 0 }
@@ -544,7 +550,7 @@ typedef struct {
   void* recv;
   uint64_t count;     /* elements; see FTAR_ALLREDUCE and its neighbours. 0 is legal */
   int32_t root;       /* broadcast: rank in the view of `epoch` */
-  int32_t priority;   /* must be 0 */
+  int32_t priority;   /* must be 0: a priority is a group's */
   double weight;      /* 0: the input is not read and does not count; NaN: the step's, else 1 */
   double scale;       /* multiplies the result; finite, not 0; the same on all */
   int64_t timeout_ns; /* when it passes, whoever is late is suspect; the operation itself goes on.

@@ -299,10 +299,12 @@ class Job : public Handle<ftarJob_t, ftarJobDestroy> {
   Result<View> GetView() const {
     return Made<View, ftarView_t>([&](auto* view) { return ftarJobGetView(get(), view); });
   }
-  Result<Group> OpenGroup(const char* name = nullptr, int32_t window = 0) const {
+  Result<Group> OpenGroup(const char* name = nullptr, int32_t window = 0,
+                          int32_t priority = 0) const {
     ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
     config.name = name;
     config.window = window;
+    config.priority = priority;
     return Made<Group, ftarGroup_t>([&](auto* g) { return ftarGroupOpen(get(), &config, g); });
   }
   Result<ftarStepInfo> BeginStep(int64_t step = -1, double weight = 1, uint32_t flags = 0) const {

@@ -19,14 +19,17 @@ namespace {
 
 constexpr size_t kNameMax = 255;
 constexpr int32_t kWindowMax = 1024;  // as the knob's
+constexpr int32_t kPriorityMax = 100;
 
 Status CheckGroupConfig(const ftarGroupConfig& config) {
   if (config.flags != 0) {
     return Status(Code::kUnsupported, "config.flags",
                   "config.flags has a flag this library does not know");
   }
-  if (config.priority != 0) {
-    return Status(Code::kUnsupported, "config.priority", "config.priority must be 0");
+  if (config.priority < -kPriorityMax || config.priority > kPriorityMax) {
+    return Status(
+        Code::kArg, "config.priority",
+        "config.priority is " + std::to_string(config.priority) + ", not within -100 and 100");
   }
   if (config.window < 0 || config.window > kWindowMax) {
     return Status(Code::kArg, "config.window",
@@ -52,7 +55,7 @@ Status OpenGroup(const std::shared_ptr<api::JobObject>& owner, const ftarGroupCo
   object->key = engine::KeyOf(name);
   Expected<ftarGroup_t> handle = api::AddHandle<ftarGroup_t>(object);
   if (!handle.ok()) return handle.status();
-  Expected<runtime::GroupPtr> opened = owner->job->OpenGroup(name, config.window);
+  Expected<runtime::GroupPtr> opened = owner->job->OpenGroup(name, config.window, config.priority);
   Status status = opened.status();
   if (opened.ok()) {
     object->group = *opened;

@@ -65,7 +65,12 @@ Status CheckNumbers(const ftarOpDesc& desc, std::string_view prefix) {
 // Fields that wait for a later release.
 Status CheckReserved(const ftarOpDesc& desc, std::string_view prefix) {
   if (desc.flags != 0) return Unsupported(prefix, "flags", "has a flag this library does not know");
-  if (desc.priority != 0) return Unsupported(prefix, "priority", "must be 0 in this release");
+  if (desc.priority != 0) {
+    return Unsupported(prefix, "priority",
+                       "must be 0: a group's operations are delivered in the order of their calls; "
+                       "what is more urgent goes to a group with a priority of its own "
+                       "(ftarGroupConfig.priority)");
+  }
   return Status::Ok();
 }
 

@@ -85,9 +85,9 @@ ViewPtr Job::column_view(int32_t shard) const { return impl_->column_view(shard)
 MemberId Job::self() const { return impl_->self(); }
 Culprit Job::last_culprit() const { return impl_->last_culprit(); }
 
-Expected<GroupPtr> Job::OpenGroup(const std::string& name, int32_t window) {
+Expected<GroupPtr> Job::OpenGroup(const std::string& name, int32_t window, int32_t priority) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  return impl_->OpenGroup(name, window);
+  return impl_->OpenGroup(name, window, priority);
 }
 
 Status Job::CloseGroup(const GroupPtr& group) {
@@ -109,9 +109,7 @@ bool Job::StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& bu
   return !impl_->forked() && impl_->StartAgain(group, op, buffers);
 }
 
-bool Job::WaitAgain(const OpPtr& op) {
-  return !impl_->forked() && impl_->WaitAgain(op);
-}
+bool Job::WaitAgain(const OpPtr& op) { return !impl_->forked() && impl_->WaitAgain(op); }
 
 Status Job::Wait(const OpPtr& op, int64_t timeout_ns) { return impl_->Wait(op, timeout_ns); }
 

@@ -146,7 +146,7 @@ class Job : public std::enable_shared_from_this<Job> {
   MemberId self() const;
   Culprit last_culprit() const;  // who died or why we are out, for error info
 
-  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
+  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);
   Status CloseGroup(const GroupPtr& group);
   // `epoch`: members and rank in that view, as far as it is still known; 0: in the newest.
   GroupInfo group_info(const GroupPtr& group, Epoch epoch = 0) const;

@@ -145,6 +145,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   if (const size_t credit = BytesOrZero(config_.bytes(KnobId::kCredit)); credit > 0)
     device.credit_bytes = credit;
   device.exports = exports_;
+  device.priorities = priorities_;
   if (lane_) device.lanes = lane_->shared();
   device.shm_ring_bytes = RingBytes(config_);
   // Together less than the time after which silence evicts: the link's verdict should come before

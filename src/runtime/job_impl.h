@@ -72,7 +72,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ViewPtr view();
   ViewPtr column_view(int32_t shard);
   Culprit last_culprit();
-  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window);
+  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);
   GroupInfo group_info(GroupKey key, Epoch epoch);
   Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
   Status Wait(const OpPtr& op, int64_t timeout_ns);
@@ -265,8 +265,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   int user_wake_fd_ = -1, progress_wake_fd_ = -1;
   std::map<GroupKey, GroupState> groups_;
   std::vector<OpPtr> starting_;  // between StartOp and Started
-  // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an operation
-  // that is held; followed only in between, when it is in groups_.
+  // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an
+  // operation that is held; followed only in between, when it is in groups_.
   const Op* fast_ = nullptr;
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;
@@ -303,6 +303,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   BoundedQueue<JobEvent> recent_events_{256};  // the flight recorder; fetching does not empty it
   const std::shared_ptr<transport::ExportedMemory> exports_ =
       std::make_shared<transport::ExportedMemory>();
+  const std::shared_ptr<transport::Priorities> priorities_ =
+      std::make_shared<transport::Priorities>();
   UserMemory memory_{exports_};
   std::thread thread_;
 };

@@ -41,7 +41,7 @@ Status Job::Impl::CheckUsable() const {
   return ended_;
 }
 
-Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window) {
+Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window, int32_t priority) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   LookForGpu();
@@ -50,7 +50,9 @@ Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window)
   group->key = engine::KeyOf(name);
   groups_[group->key];
   const TimeNs now = Now();
-  driver_->Feed(now, engine::OpenGroup{group->key, static_cast<Seq>(std::max(window, 0))});
+  priorities_->Set(group->key, priority);
+  const Seq known_window = static_cast<Seq>(std::max(window, 0));
+  driver_->Feed(now, engine::OpenGroup{group->key, known_window, priority});
   Settle(now);
   WakeIfNeeded();
   return group;

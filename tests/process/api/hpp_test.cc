@@ -83,6 +83,8 @@ TEST(Hpp, AMovedJobIsTheSameJob) {
   EXPECT_EQ(second.get(), nullptr);
   EXPECT_EQ(third.get(), handle);
   EXPECT_TRUE(third.OpenGroup().ok());
+  EXPECT_TRUE(third.OpenGroup("urgent", 0, 10).ok());
+  EXPECT_EQ(third.OpenGroup("urgent", 0, 1000).code(), FTAR_ERR_ARG);
   third = ftar::Job();
   EXPECT_EQ(ftarJobWaitReady(handle, 0), FTAR_ERR_HANDLE) << "the temporary took it along";
 }

@@ -454,7 +454,8 @@ TEST_F(Abi, GroupConfigurations) {
       {[](auto* c) { c->window = 1025; }, FTAR_ERR_ARG},
       {[](auto* c) { c->shard = -2; }, FTAR_ERR_ARG},
       {[](auto* c) { c->shard = 1; }, FTAR_ERR_UNSUPPORTED},
-      {[](auto* c) { c->priority = 1; }, FTAR_ERR_UNSUPPORTED},
+      {[](auto* c) { c->priority = 101; }, FTAR_ERR_ARG},
+      {[](auto* c) { c->priority = -101; }, FTAR_ERR_ARG},
       {[](auto* c) { c->flags = 1; }, FTAR_ERR_UNSUPPORTED},
   };
   for (const auto& bad : cases) {
@@ -464,6 +465,24 @@ TEST_F(Abi, GroupConfigurations) {
     EXPECT_EQ(ftarGroupOpen(job_, &config, &group), bad.code) << LastError().text;
     EXPECT_EQ(group, nullptr);
   }
+}
+
+TEST_F(Abi, GroupsHavePriorities) {
+  for (const int32_t priority : {-100, 0, 100}) {
+    ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+    config.priority = priority;
+    ftarGroup_t group = nullptr;
+    ASSERT_EQ(ftarGroupOpen(job_, &config, &group), FTAR_OK) << LastError().text;
+    EXPECT_EQ(World().group_priority, priority);
+    EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+  }
+}
+
+TEST_F(Abi, OperationsHaveNoPriorityAndAreToldWhatHas) {
+  desc_.priority = 1;
+  ftarOp_t op = nullptr;
+  EXPECT_EQ(ftarOpStart(group_, &desc_, &op), FTAR_ERR_UNSUPPORTED);
+  EXPECT_NE(std::string(LastError().text).find("ftarGroupConfig.priority"), std::string::npos);
 }
 
 TEST_F(Abi, Steps) {

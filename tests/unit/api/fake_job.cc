@@ -94,7 +94,10 @@ ViewPtr Job::view() const { return World().view; }
 ViewPtr Job::column_view(int32_t) const { return World().view; }
 MemberId Job::self() const { return MemberId{1, 1}; }
 Culprit Job::last_culprit() const { return World().culprit; }
-Expected<GroupPtr> Job::OpenGroup(const std::string&, int32_t) { return std::make_shared<Group>(); }
+Expected<GroupPtr> Job::OpenGroup(const std::string&, int32_t, int32_t priority) {
+  World().group_priority = priority;
+  return std::make_shared<Group>();
+}
 Status Job::CloseGroup(const GroupPtr&) { return World().close_group; }
 GroupInfo Job::group_info(const GroupPtr&, Epoch) const {
   GroupInfo info;

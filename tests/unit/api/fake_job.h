@@ -28,6 +28,7 @@ struct FakeWorld {
   std::vector<OpRequest> requests;
   std::vector<OpBuffers> again_with;
   StepRequest step;
+  int32_t group_priority = 0;
   int destroyed = 0;
   Code reported = Code::kOk;
 
