@@ -174,6 +174,7 @@
   X(kFastOutlivesNews, "F4", "takes a call to be like the last one whatever came in between") \
   X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
   X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it does not") \
+  X(kUrgentPassesControl, "J3", "lets urgent data pass the words that went before it") \
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \
   X(kLentPieceKept, "F5", "keeps pieces for the retry that lie in the memory of who lent them") \
   X(kPiecesOfToday, "F5", "cuts a retried operation into pieces anew") \

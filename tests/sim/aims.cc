@@ -24,7 +24,7 @@ void World::Clog(Node& from, Node& to, const wire::Message& message) {
   const bool verdicts = std::holds_alternative<wire::ColumnVerdicts>(message);
   const bool matters = verdicts || std::holds_alternative<wire::StepMark>(message) ||
                        std::holds_alternative<wire::Announce>(message);
-  const bool fresh = to.delivered_end == 0 && !verdicts;
+  const bool fresh = to.main.delivered_end == 0 && !verdicts;
   if (!matters || calm_ || !begun_ || !later_.Chance(fresh ? 0.7 : 0.1)) return;
   --clogs_left_;
   const TimeNs by = later_.Between(2 * kMillisecond, 150 * kMillisecond);

@@ -128,7 +128,8 @@ void World::CutLink(Node& a, Node& b) {
     const bool hears = cut_.contains({to->index, from->index});
     const TimeNs later = hears ? 0 : 5 * kMillisecond;
     After(later + rng_.Between(1, 5) * kMillisecond, [this, self, peer] {
-      self->memory.RecallFrom(peer);
+      self->main.memory.RecallFrom(peer);
+      self->urgent.memory.RecallFrom(peer);
       if (!self->revoked.contains(peer))
         Feed(*self, engine::LinkIsDown{peer, Code::kLink, "reset"});
     });
@@ -551,8 +552,12 @@ void World::ScheduleFaults() {
 void World::CalmDown() {
   if (quiet_at_ > now_) return After(quiet_at_ - now_, [this] { CalmDown(); });
   calm_ = look_again_ = true;
-  for (const auto& node : nodes_) goal_ = std::max(goal_, node->delivered_end);
+  for (const auto& node : nodes_) {
+    goal_ = std::max(goal_, node->main.delivered_end);
+    urgent_goal_ = std::max(urgent_goal_, node->urgent.delivered_end);
+  }
   goal_ += static_cast<Seq>(weather_.ops);
+  if (weather_.urgent) urgent_goal_ += static_cast<Seq>(weather_.ops);
   if (trace_) Trace("calm: everybody must reach " + std::to_string(goal_));
 }
 

@@ -19,13 +19,13 @@ void World::OpenLane(Node& node, engine::Config* config) {
       &lane_host_, node.card.id, [this, blind, reader = node.index](MemberId writer) {
         return !blind || (seed_ * 31 + reader * 7 + writer.lo * 3) % 5 != 0;
       });
-  node.memory.Attach(kGroup, node.lane.get());
+  for (Use* use : {&node.main, &node.urgent}) use->memory.Attach(use->group, node.lane.get());
   config->group.lane = node.lane.get();
 }
 
 void World::Publish(Node& node, GroupKey group, const collective::Todo& todo) {
   Buffer input;
-  FailIf(node.memory.Read(todo.frame.payload, &input));
+  FailIf(node.Of(group).memory.Read(todo.frame.payload, &input));
   if (trace_)
     Trace("line   " + ToString(node.card.id) + " op " + std::to_string(todo.line.seq) +
           " attempt " + std::to_string(EpochCounter(todo.line.attempt)));
@@ -49,14 +49,14 @@ void World::TellOfLane(Node& node, TimeNs at) {
 // The user's thread publishes, and looks for some time; whatever happens to its member before the
 // end stops the fast path.
 bool World::CallFast(Node& node) {
-  const auto line = node.engine->StartFast(now_, kGroup, node.unnumbered.back());
+  const auto line = node.engine->StartFast(now_, kGroup, node.main.unnumbered.back());
   if (!line) return false;
   const Seq seq = node.fast = line->seq;
   if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(seq) + ", fast");
-  OnStarted(node, seq);
+  OnStarted(node, node.main, seq);
   collective::Todo todo;
   todo.line = *line;
-  const collective::OpSpec& spec = node.specs.at(seq);
+  const collective::OpSpec& spec = node.main.specs.at(seq);
   todo.frame.payload = {collective::BufferRef::Kind::kSend, seq, 0, spec.count * kElementBytes};
   Publish(node, kGroup, todo);
   node.begun.clear();
@@ -75,7 +75,7 @@ void World::PeekFast(Node& node, Seq seq) {
   collective::Work work;
   const uint64_t there = node.engine->BegunFast(&work);
   if (there == 0) return;
-  FailIf(node.memory.RunFast(std::move(work), node.engine->view()->era, &node.begun));
+  FailIf(node.main.memory.RunFast(std::move(work), node.engine->view()->era, &node.begun));
   node.begun.resize(there / 2 + 1);
 }
 
@@ -86,7 +86,7 @@ void World::LookFast(Node& node, Seq seq) {
   if (found == collective::FastLook::kWait) return;
   if (found == collective::FastLook::kStopped) return Drain(node);
   Buffer result;
-  FailIf(node.memory.RunFast(std::move(work), node.engine->view()->era, &result));
+  FailIf(node.main.memory.RunFast(std::move(work), node.engine->view()->era, &result));
   std::copy(node.begun.begin(), node.begun.end(), result.begin());
   // It may be slow to look at the flags, and finds them as they are then.
   AtNode(node, OfWork(node, now_ + WorkTime()),
@@ -98,9 +98,9 @@ void World::LookFast(Node& node, Seq seq) {
 void World::EndFast(Node& node, Seq seq, Buffer result) {
   if (node.fast != seq || !node.engine->in_fast()) return;
   if (const auto outcome = node.engine->EndFast(now_)) {
-    Memory::OpBuffers& buffers = *node.memory.Find(seq);
+    Memory::OpBuffers& buffers = *node.main.memory.Find(seq);
     buffers.recv = std::move(result);
-    OnDelivered(node, *outcome);
+    OnDelivered(node, node.main, *outcome);
   }
   Drain(node);
 }

@@ -132,6 +132,7 @@ constexpr Where kWhere[] = {
     {Mutant::kFramesBesideLane,
      "lanes=1,hosted=0,stops=3,shards=2,replicas=2,work_delay_max_us=500,delay_max_us=100,"
      "leaves=0,joins=0,kills=0,skew=1"},
+    {Mutant::kUrgentPassesControl, "urgent=1,skew=1,joins=3,kills=3,ambushes=4,hosted=0"},
     {Mutant::kAwayLinkKept,
      "hosted=0,cuts=2,hiccups=8,joins=3,one_way=1,leaves=0,kills=0,stops=0,aborts=0,replicas=2,"
      "skew=1,delay_max_us=5000"},

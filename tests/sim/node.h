@@ -14,6 +14,20 @@
 namespace ftar::sim {
 
 inline constexpr GroupKey kGroup = 7;
+inline constexpr GroupKey kUrgentGroup = 9;
+
+// What one member's user does in one group.
+struct World::Use {
+  explicit Use(GroupKey key) : group(key) {}
+
+  const GroupKey group;
+  Memory memory;
+  std::map<Seq, collective::OpSpec> specs;
+  std::deque<collective::OpSpec> unnumbered;
+  Seq delivered_end = 0;
+  Seq step_end = 0;
+  TimeNs resting_until = 0;
+};
 
 struct World::Node {
   explicit Node(TimeNs heartbeat_ns) : conduct(heartbeat_ns) {}
@@ -21,10 +35,10 @@ struct World::Node {
   wire::MemberCard card;
   uint64_t index = 0;  // from 1
   std::unique_ptr<engine::Engine> engine;
-  Memory memory;
-  std::unique_ptr<MemberLane> lane;  // null: this weather has none
-  Seq fast = kNoSeq;                 // the last operation on the fast path
-  Buffer begun;                      // of its result: made before all lines were seen
+  Use main{kGroup}, urgent{kUrgentGroup};  // urgent: only in weather that has it
+  std::unique_ptr<MemberLane> lane;        // null: this weather has none
+  Seq fast = kNoSeq;                       // the last operation on the fast path
+  Buffer begun;                            // of its result: made before all lines were seen
   Conduct conduct;
   bool alive = true;
   bool stopped = false;
@@ -45,16 +59,12 @@ struct World::Node {
   TimeNs wake = kNever;
   bool draining = false;
   // the program
-  std::map<Seq, collective::OpSpec> specs;
-  std::deque<collective::OpSpec> unnumbered;
   bool first_known = false;
-  Seq delivered_end = 0;
   bool leaving = false, over = false;
   bool in_step = false, step_pending = false;
-  Seq step_end = 0;
   uint64_t step = 0;  // the user's, plus 1
-  TimeNs resting_until = 0;
 
+  Use& Of(GroupKey group) { return group == kUrgentGroup ? urgent : main; }
   bool Holds(const Node& peer) const { return links >> peer.index & 1; }
   void SetLink(const Node& peer, bool up) {
     const uint64_t bit = uint64_t{1} << peer.index;

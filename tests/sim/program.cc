@@ -9,9 +9,10 @@
 
 namespace ftar::sim {
 
-collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
+collective::OpSpec World::SpecOf(const Node& node, GroupKey group, Seq seq) const {
   if (director_) return director_->SpecOf(node, seq);
-  Random dice(seed_ * 1000003 + seq);
+  const uint64_t of_group = uint64_t{group - kGroup} << 40;
+  Random dice(seed_ * 1000003 + seq + of_group);
   collective::OpSpec spec;
   spec.element_bytes = spec.accumulator_bytes = kElementBytes;
   const uint64_t kind = dice.Below(20);
@@ -20,7 +21,7 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
   std::vector<MemberId> members;
   const bool broadcast =
       kind == 1 || (kind > 3 && kind <= 3 + static_cast<uint64_t>(weather_.broadcasts));
-  if (broadcast || kind == 2 || kind == 3) view = node.engine->group_view(kGroup);
+  if (broadcast || kind == 2 || kind == 3) view = node.engine->group_view(group);
   if (view) {
     for (const wire::ViewEntry& entry : view->entries) members.push_back(entry.card.id);
   }
@@ -38,7 +39,7 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
   const uint64_t forced = dice.Below(8);
   if (forced >= 1 && forced <= 3) spec.plan = static_cast<plan::PlanKind>(forced);
   if (weather_.weights) {
-    Random own(seed_ * 7919 + seq * 31 + node.card.replica);
+    Random own(seed_ * 7919 + seq * 31 + node.card.replica + of_group);
     const uint64_t draw = own.Below(5);
     spec.weight = draw == 0 ? 0 : draw == 1 ? 2 : 1;
   }
@@ -47,71 +48,72 @@ collective::OpSpec World::SpecOf(const Node& node, Seq seq) const {
   return spec;
 }
 
-void World::StartNext(Node& node) {
-  const auto info = node.engine->group_info(kGroup);
+void World::StartNext(Node& node, Use& use) {
+  const auto info = node.engine->group_info(use.group);
   const Seq seq = info ? info->next_seq : 0;
-  collective::OpSpec spec = SpecOf(node, seq);
+  collective::OpSpec spec = SpecOf(node, use.group, seq);
   spec.tag = node.step;
-  node.unnumbered.push_back(std::move(spec));
-  if (node.lane && CallFast(node)) return;
-  node.engine->Step(now_, engine::StartOp{kGroup, node.unnumbered.back(), 0});
+  use.unnumbered.push_back(std::move(spec));
+  if (node.lane && use.group == kGroup && CallFast(node)) return;
+  node.engine->Step(now_, engine::StartOp{use.group, use.unnumbered.back(), 0});
 }
 
 // Buffers exist from the call on; the seq is known when the machine says so, before any of its work
 // comes.
-void World::OnStarted(Node& node, Seq seq) {
-  if (node.unnumbered.empty()) return Fail("program: a start nobody asked for");
-  collective::OpSpec& spec = node.specs[seq] = std::move(node.unnumbered.front());
-  node.unnumbered.pop_front();
-  Memory::OpBuffers& buffers = node.memory.Open(seq);
-  buffers.send = MakeInput(kGroup, spec, node.card.replica, seq);
+void World::OnStarted(Node& node, Use& use, Seq seq) {
+  if (use.unnumbered.empty()) return Fail("program: a start nobody asked for");
+  collective::OpSpec& spec = use.specs[seq] = std::move(use.unnumbered.front());
+  use.unnumbered.pop_front();
+  Memory::OpBuffers& buffers = use.memory.Open(seq);
+  buffers.send = MakeInput(use.group, spec, node.card.replica, seq);
   buffers.in_place = spec.in_place;
   if (spec.in_place) buffers.recv = buffers.send;
   buffers.recv.resize(std::max<size_t>(buffers.recv.size(), OutputElements(spec)), kUntouched);
   if (director_) director_->Saw(Moment::Verb::kCalls, node, seq);
 }
 
-void World::OnDelivered(Node& node, const collective::Outcome& outcome) {
-  node.delivered_end = outcome.seq + 1;
+void World::OnDelivered(Node& node, Use& use, const collective::Outcome& outcome) {
+  use.delivered_end = outcome.seq + 1;
   look_again_ = true;
   if (trace_)
     Trace("deliver " + ToString(node.card.id) + " op " + std::to_string(outcome.seq) +
           " participants " + std::to_string(outcome.participants) + " status " +
           std::to_string(static_cast<int>(outcome.status)));
   FailIf(node.conduct.Delivers());
-  FailIf(fencing_.Delivered(node.card.id, outcome));
+  FailIf(fencing_[use.group].Delivered(node.card.id, outcome));
   if (director_) director_->SawOutcome(node, outcome);
   if (failure_deaths_left_ > 0 && outcome.status != Code::kOk) StrikeWhoFailed(node);
-  const auto found = node.specs.find(outcome.seq);
-  if (found == node.specs.end())  // a stand-in: the leaver's caller is gone
-    return CheckAgreement(node, outcome, nullptr);
+  const auto found = use.specs.find(outcome.seq);
+  if (found == use.specs.end())  // a stand-in: the leaver's caller is gone
+    return CheckAgreement(node, use.group, outcome, nullptr);
   const collective::OpSpec& spec = found->second;
-  Memory::OpBuffers& buffers = *node.memory.Find(outcome.seq);
-  FailIf(CheckInput(kGroup, spec, node.card.replica, outcome, buffers));
+  Memory::OpBuffers& buffers = *use.memory.Find(outcome.seq);
+  FailIf(CheckInput(use.group, spec, node.card.replica, outcome, buffers));
   const auto own = std::find(spec.layout_members.begin(), spec.layout_members.end(), node.card.id);
   const bool scattered = spec.kind == plan::Kind::kReduceScatter;
   const uint64_t offset =
       scattered ? static_cast<uint64_t>(own - spec.layout_members.begin()) * spec.count : 0;
   buffers.recv.resize(OutputElements(spec));
-  CheckAgreement(node, outcome, scattered ? nullptr : &buffers.recv);
-  FailIf(CheckResult(kGroup, spec, offset, outcome, buffers.recv));
-  node.specs.erase(found);
-  node.memory.Close(outcome.seq);
+  CheckAgreement(node, use.group, outcome, scattered ? nullptr : &buffers.recv);
+  FailIf(CheckResult(use.group, spec, offset, outcome, buffers.recv));
+  use.specs.erase(found);
+  use.memory.Close(outcome.seq);
 }
 
 // All agree, the dead included. One thing is beyond them: a failure that the leader has delivered
 // and is out before anybody else heard of its verdict. The others may do better then, or fail anew;
 // what failed has left no trace.
-void World::CheckAgreement(const Node& node, const collective::Outcome& outcome,
+void World::CheckAgreement(const Node& node, GroupKey group, const collective::Outcome& outcome,
                            const Buffer* result) {
-  const std::string wrong = agreement_.Delivered(node.card.shard, outcome, result);
+  const std::string wrong = agreement_[group].Delivered(node.card.shard, outcome, result);
   if (wrong.empty()) return;
   const auto view = node.engine->view();
   const auto knows = [&view](const Node* knower) {
     return knower->alive && !knower->over && !knower->hung && view->Find(knower->card.id);
   };
   bool forgotten = false;
-  for (const auto& [attempt, knowers] : failure_knowers_[FailureKey(node.card.shard, outcome.seq)])
+  for (const auto& [attempt, knowers] :
+       failure_knowers_[FailureKey(group, node.card.shard, outcome.seq)])
     forgotten = forgotten || (attempt != outcome.epoch && std::ranges::none_of(knowers, knows));
   if (!forgotten) Fail(wrong);
 }
@@ -121,8 +123,8 @@ void World::NoteFailures(Node& knower, const wire::ColumnVerdicts& verdicts) {
   for (const wire::GroupVerdicts& group : verdicts.groups) {
     for (const wire::Verdict& verdict : group.verdicts) {
       if (verdict.kind == wire::VerdictKind::kFail)
-        failure_knowers_[FailureKey(knower.card.shard, verdict.seq)][verdict.attempt].insert(
-            &knower);
+        failure_knowers_[FailureKey(group.group, knower.card.shard, verdict.seq)][verdict.attempt]
+            .insert(&knower);
     }
   }
 }
@@ -162,37 +164,56 @@ void World::NoteEnd(Node& node, engine::Phase phase) {
          " is evicted, and nothing had befallen it: " + node.engine->phase_status().ToString());
   }
   if (phase != engine::Phase::kLeft) return;
-  for (const auto& [seq, spec] : node.specs) {
-    const std::string stage = node.engine->OpStage(kGroup, seq);
-    if (stage != "before")
-      Fail("leaving: " + who + " goes while op " + std::to_string(seq) + " is " + stage);
+  for (const Use* use : {&node.main, &node.urgent}) {
+    for (const auto& [seq, spec] : use->specs) {
+      const std::string stage = node.engine->OpStage(use->group, seq);
+      if (stage != "before")
+        Fail("leaving: " + who + " goes while op " + std::to_string(seq) + " is " + stage);
+    }
   }
 }
 
 void World::CallOrStep(Node& node) {
   if (!node.first_known) {
     node.engine->Step(now_, engine::OpenGroup{kGroup, 0});
+    if (weather_.urgent)
+      node.engine->Step(now_, engine::OpenGroup{kUrgentGroup, 0, /*priority=*/1});
     node.first_known = true;
   }
-  if (node.resting_until > now_) return;
-  const auto info = node.engine->group_info(kGroup);
-  const size_t under_way = info->in_flight + info->queued;
-  if (under_way == 0) FailIf(node.memory.CheckIdle(info->delivered_end));
-  if (under_way >= static_cast<size_t>(weather_.window) + 2) return;
-  if (director_ && !director_->MayCall(node, info->next_seq)) return;
   const bool steps = weather_.ops_per_step > 0;
-  const bool step_over = under_way == 0 || weather_.eager;
-  if (steps && node.in_step && info->next_seq >= node.step_end && step_over) node.in_step = false;
-  if (steps && !node.in_step) {
-    if (std::exchange(node.step_pending, true)) return;
-    node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
-  } else if (!steps || info->next_seq < node.step_end) {
-    StartNext(node);
-    node.resting_until = now_ + RestAfter(info->next_seq) + LagBefore(node, info->next_seq + 1);
-  } else {
-    return;
+  for (Use* use : {&node.main, &node.urgent}) {
+    if (use->group == kUrgentGroup && !weather_.urgent) continue;
+    if (!MayCall(node, *use)) continue;
+    if (steps && node.in_step && StepIsOver(node, node.main) &&
+        (!weather_.urgent || StepIsOver(node, node.urgent)))
+      node.in_step = false;
+    const Seq next = node.engine->group_info(use->group)->next_seq;
+    if (steps && !node.in_step) {
+      if (std::exchange(node.step_pending, true)) continue;
+      node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
+    } else if (!steps || next < use->step_end) {
+      StartNext(node, *use);
+      use->resting_until = now_ + RestAfter(next) + LagBefore(node, next + 1);
+    } else {
+      continue;
+    }
+    AtNode(node, OfUser(node, use->resting_until), [this, &node] { Drain(node); });
   }
-  AtNode(node, OfUser(node, node.resting_until), [this, &node] { Drain(node); });
+}
+
+bool World::StepIsOver(const Node& node, const Use& use) const {
+  const auto info = node.engine->group_info(use.group);
+  const bool through = info->in_flight + info->queued == 0 || weather_.eager;
+  return info->next_seq >= use.step_end && through;
+}
+
+bool World::MayCall(Node& node, Use& use) {
+  if (use.resting_until > now_) return false;
+  const auto info = node.engine->group_info(use.group);
+  const size_t under_way = info->in_flight + info->queued;
+  if (under_way == 0) FailIf(use.memory.CheckIdle(info->delivered_end));
+  if (under_way >= static_cast<size_t>(weather_.window) + 2) return false;
+  return !director_ || director_->MayCall(node, info->next_seq);
 }
 
 // Bursts and pauses, the same for all: a user computes between his calls. Without pauses a run is
@@ -250,7 +271,9 @@ bool World::Finished() const {
       continue;
     if (node->engine->phase() == engine::Phase::kJoining && !MayEnter(*node)) continue;
     if (weather_.hosted && IsLeftOut(*node)) continue;
-    if (node->delivered_end < goal_) return weather_.hosted ? QuorumIsLost() : !HasQuorum();
+    const bool short_of_it =
+        node->main.delivered_end < goal_ || node->urgent.delivered_end < urgent_goal_;
+    if (short_of_it) return weather_.hosted ? QuorumIsLost() : !HasQuorum();
   }
   return true;
 }

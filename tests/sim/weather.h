@@ -63,6 +63,7 @@ struct Weather {
   int clogs = 0;           // a word between members is late, and what comes behind it
   int failure_deaths = 0;  // who delivers a failure dies
   int plan_strikes = 0;    // deaths, stops and hiccups behind a word of a planned change
+  int urgent = 0;          // a second group whose data passes the first one's on every wire
   int lands = 0;           // results arrive bit by bit where they belong; 2: and stall on the way
 
   int pieces = 0;  // operations are cut by how many members they begin with (rule F5)

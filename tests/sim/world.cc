@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/mutant.h"
 #include "node.h"
 #include "relay_host.h"
 #include "story/director.h"
@@ -179,7 +180,8 @@ TimeNs World::WorkTime() {
   return most > 0 ? rng_.Between(0, most) : 0;
 }
 
-// First in, first out per direction; but where data waits to be sent, an ack passes it.
+// First in, first out per direction; but where data waits to be sent, an ack passes it, and urgent
+// data passes what is less so.
 World::When World::WireTime(uint64_t from, uint64_t to, Carries carries) {
   Wire& wire = WireOf(from, to);
   TimeNs delay = Delay(from, to);
@@ -189,6 +191,12 @@ World::When World::WireTime(uint64_t from, uint64_t to, Carries carries) {
   if (carries == Carries::kAck && weather_.acks_pass) {
     wire.word_free = std::max(wire.word_free + 1, now_ + delay);
     return {wire.word_free, lane | kAckLane, object};
+  }
+  if (carries == Carries::kUrgentData) {
+    const TimeNs word = FTAR_MUTANT(kUrgentPassesControl) ? 0 : wire.word_free;
+    wire.urgent_free = std::max(std::max(wire.urgent_free, word) + 1, now_ + delay);
+    wire.free = std::max(wire.free, wire.urgent_free);
+    return {wire.urgent_free, lane, object};
   }
   wire.free = std::max(std::max(wire.free, wire.word_free) + 1, now_ + delay);
   if (carries != Carries::kData) wire.word_free = wire.free;
@@ -302,13 +310,15 @@ void World::Drain(Node& node) {
 void World::CarryOut(Node& node, engine::Ready ready) {
   for (const engine::Started& started : ready.started) {
     if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(started.seq));
-    if (started.seq != kNoSeq) OnStarted(node, started.seq);
+    if (started.seq != kNoSeq) OnStarted(node, node.Of(started.group), started.seq);
   }
   for (MemberId id : ready.revoke) {
     FailIf(node.conduct.Revokes(id));
     node.revoked.insert(id);
-    node.memory.LoseLender(id);
-    node.memory.RecallFrom(id);
+    for (Use* use : {&node.main, &node.urgent}) {
+      use->memory.LoseLender(id);
+      use->memory.RecallFrom(id);
+    }
     if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
   for (const MemberId id : ready.forget) {
@@ -342,8 +352,10 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.in_step = true;
     node.step = static_cast<uint64_t>(ready.step->step) + 1;
     node.step_pending = false;
-    const auto info = node.engine->group_info(kGroup);
-    node.step_end = info->next_seq + static_cast<Seq>(weather_.ops_per_step);
+    for (Use* use : {&node.main, &node.urgent}) {
+      const auto info = node.engine->group_info(use->group);
+      if (info) use->step_end = info->next_seq + static_cast<Seq>(weather_.ops_per_step);
+    }
     if (director_) director_->Saw(Moment::Verb::kBegins, node, node.step - 1);
   } else if (ready.step) {
     node.step_pending = false;
@@ -424,25 +436,26 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
 
 void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
   using Kind = collective::Todo::Kind;
+  Use& use = node.Of(group);
   switch (todo.kind) {
-    case Kind::kAllocate: return node.memory.Allocate(todo.id, todo.bytes);
-    case Kind::kFree: return node.memory.Free(todo.id);
-    case Kind::kReleaseInbound: return FailIf(node.memory.ReleaseInbound(todo.id));
-    case Kind::kCancelSends: return node.memory.RecallOf(todo.id);
+    case Kind::kAllocate: return use.memory.Allocate(todo.id, todo.bytes);
+    case Kind::kFree: return use.memory.Free(todo.id);
+    case Kind::kReleaseInbound: return FailIf(use.memory.ReleaseInbound(todo.id));
+    case Kind::kCancelSends: return use.memory.RecallOf(todo.id);
     case Kind::kFinishSends: return;
     case Kind::kSend: return SendFrame(node, todo.frame);
     case Kind::kPublish: return Publish(node, group, todo);
-    case Kind::kDeliver: return OnDelivered(node, todo.outcome);
+    case Kind::kDeliver: return OnDelivered(node, use, todo.outcome);
     case Kind::kWork: break;
   }
   bool spoiled = false;
-  FailIf(node.memory.Run(todo.work, node.engine->view()->era, &spoiled));
+  FailIf(use.memory.Run(todo.work, node.engine->view()->era, &spoiled));
   if (todo.work.id == 0) return;
   const uint64_t id = todo.work.id;
-  AtNode(node, OfWork(node, now_ + WorkTime()), [this, &node, group, id, spoiled] {
-    node.memory.WorkIsDone(id);
-    if (!spoiled) return Feed(node, engine::WorkDone{group, id});
-    Feed(node, engine::WorkSpoiled{group, id});
+  AtNode(node, OfWork(node, now_ + WorkTime()), [this, &node, &use, id, spoiled] {
+    use.memory.WorkIsDone(id);
+    if (!spoiled) return Feed(node, engine::WorkDone{use.group, id});
+    Feed(node, engine::WorkSpoiled{use.group, id});
   });
 }
 
@@ -456,22 +469,25 @@ std::shared_ptr<World::Placed> World::LandEarly(const Node& node, Node& target,
   AtNode(target, begin, [this, &target, placed] {
     if (!Reaches(target, placed->from)) return;
     const auto place = target.engine->LandingOf(placed->from, placed->header);
-    if (place) placed->landing = target.memory.Land(*place, placed->header.seq);
-    if (placed->landing) FailIf(target.memory.ArriveIn(placed->landing.get(), nullptr));
+    if (place)
+      placed->landing = target.Of(placed->header.group).memory.Land(*place, placed->header.seq);
+    if (placed->landing)
+      FailIf(target.Of(placed->header.group).memory.ArriveIn(placed->landing.get(), nullptr));
   });
   AtNode(target, end, [this, &target, placed] {
     const bool lands = placed->landing && placed->landing->active;
     if (lands && Reaches(target, placed->from))
-      FailIf(target.memory.ArriveIn(placed->landing.get(), &placed->payload));
+      FailIf(
+          target.Of(placed->header.group).memory.ArriveIn(placed->landing.get(), &placed->payload));
   });
   return placed;
 }
 
 // V1: what a frame says to be complete at its sender is so in this era, or is delivered.
-std::string World::AcksTruly(const Node& node, const wire::FrameHeader& header) const {
+std::string World::AcksTruly(Node& node, const wire::FrameHeader& header) const {
   const auto view = node.engine->view();
   if (!view || view->era != header.era) return "";
-  for (Seq seq = node.delivered_end; seq < header.complete_end; ++seq) {
+  for (Seq seq = node.Of(header.group).delivered_end; seq < header.complete_end; ++seq) {
     const std::string_view stage = node.engine->OpStage(header.group, seq);
     if (stage != "stability" && stage != "between") {
       return "ack: op " + std::to_string(seq) + " is complete, says " + ToString(node.card.id) +
@@ -482,10 +498,11 @@ std::string World::AcksTruly(const Node& node, const wire::FrameHeader& header) 
 }
 
 void World::SendFrame(Node& node, const collective::SendFrame& frame) {
+  Use& use = node.Of(frame.header.group);
   FailIf(node.conduct.Sends(frame.to, frame.header));
   FailIf(AcksTruly(node, frame.header));
   Buffer payload;
-  FailIf(node.memory.Read(frame.payload, &payload));
+  FailIf(use.memory.Read(frame.payload, &payload));
   const bool ack = frame.header.kind == wire::FrameKind::kAck;
   if (trace_ && !ack) {
     static constexpr const char* kNames[] = {"?", "control", "ack", "raw", "partial", "final"};
@@ -496,13 +513,14 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
   }
   Node* target = Find(frame.to);
   if (!target || !node.Holds(*target)) return;
-  const Carries carries = ack ? Carries::kAck : Carries::kData;
+  const bool urgent = use.group == kUrgentGroup;
+  const Carries carries = ack ? Carries::kAck : urgent ? Carries::kUrgentData : Carries::kData;
   const bool final = frame.header.kind == wire::FrameKind::kFinal;
   if (weather_.lands > 1 && final && rng_.Below(4) == 0)  // the path stalls, and is lost at last
     WireOf(node.index, target->index).free += rng_.Between(kMillisecond, kStallMax);
   const When arrival = WireTime(node.index, target->index, carries);
   const bool lent = weather_.lends && !payload.empty() && !frame.copied;
-  std::shared_ptr<const Loan> loan = lent ? node.memory.Lend(frame.to, frame.header.seq) : nullptr;
+  std::shared_ptr<const Loan> loan = lent ? use.memory.Lend(frame.to, frame.header.seq) : nullptr;
   collective::InboundFrame inbound{node.card.id, frame.header, frame.ext, 0, lent};
   const bool lands = weather_.lands && final && !lent && !payload.empty() && rng_.Below(2) == 0;
   auto placed = lands ? LandEarly(node, *target, frame.header, payload, arrival.at) : nullptr;
@@ -512,11 +530,12 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
              if (!Reaches(*target, inbound.from)) return;
              const wire::FrameHeader& header = inbound.header;
              if (placed && placed->landing)
-               FailIf(target->memory.EndLanding(placed->landing.get(), &payload));
+               FailIf(target->Of(header.group).memory.EndLanding(placed->landing.get(), &payload));
              if (!payload.empty())
-               inbound.inbound = target->memory.AddInbound(
-                   std::move(payload),
-                   {header.kind, header.era, header.seq, inbound.from, std::move(loan)});
+               inbound.inbound =
+                   target->Of(header.group)
+                       .memory.AddInbound(std::move(payload), {header.kind, header.era, header.seq,
+                                                               inbound.from, std::move(loan)});
              const MemberId from = inbound.from;
              const wire::FrameHeader heard = header;
              Feed(*target, engine::FrameArrived{std::move(inbound)});
@@ -552,12 +571,15 @@ std::string World::DescribeStuck(const Node& node) const {
                     (node.engine->changing() ? " frozen" : "");
   if (const auto view = node.engine->view())
     out += " view " + std::to_string(EpochCounter(view->epoch));
-  const auto info = node.engine->group_info(kGroup);
-  if (!info) return out;
-  out += " first " + std::to_string(info->first_seq) + " delivered " +
-         std::to_string(info->delivered_end) + " called " + std::to_string(info->called_end) +
-         " queued " + std::to_string(info->queued) + " at " +
-         node.engine->OpStage(kGroup, info->delivered_end) + " waits for";
+  for (const GroupKey group : {kGroup, kUrgentGroup}) {
+    const auto info = node.engine->group_info(group);
+    if (!info) continue;
+    out += " first " + std::to_string(info->first_seq) + " delivered " +
+           std::to_string(info->delivered_end) + " called " + std::to_string(info->called_end) +
+           " queued " + std::to_string(info->queued) + " at " +
+           node.engine->OpStage(group, info->delivered_end) + ";";
+  }
+  out += " waits for";
   for (const wire::GroupProgress& group : node.engine->progress().groups) {
     for (const MemberId id : group.waits_for) out += " " + ToString(id);
   }

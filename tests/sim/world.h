@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -55,6 +56,7 @@ class World {
   // Wires to and from the coordinator go by connection, above all members' numbers.
   static constexpr uint64_t kConnectionBase = 1000;
   struct Node;
+  struct Use;
   // When something happens; and in which lane, if it comes over a wire or is a process's own: what
   // is in one lane keeps its order whatever the times are, and changes nothing but `object`.
   struct When {
@@ -100,10 +102,11 @@ class World {
     Seat* seat = nullptr;
     uint64_t life = 0;  // of the seat
   };
-  enum class Carries { kWord, kAck, kData };
+  enum class Carries { kWord, kAck, kData, kUrgentData };
   struct Wire {
-    TimeNs free = 0;       // everything has arrived by then
-    TimeNs word_free = 0;  // every word and ack has
+    TimeNs free = 0;         // everything has arrived by then
+    TimeNs word_free = 0;    // every word and ack has
+    TimeNs urgent_free = 0;  // and the urgent data
   };
 
   // world.cc: clock, nodes, wires
@@ -139,7 +142,7 @@ class World {
   };
   std::shared_ptr<Placed> LandEarly(const Node& node, Node& target, const wire::FrameHeader& header,
                                     const Buffer& payload, TimeNs arrival);
-  std::string AcksTruly(const Node& node, const wire::FrameHeader& header) const;
+  std::string AcksTruly(Node& node, const wire::FrameHeader& header) const;
   void SendFrame(Node& node, const collective::SendFrame& frame);
   void OpenLane(Node& node, engine::Config* config);
   void Publish(Node& node, GroupKey group, const collective::Todo& todo);
@@ -214,14 +217,19 @@ class World {
   void CallOrStep(Node& node);
   void NoteEnd(Node& node, engine::Phase phase);
   void CheckEnd();
-  collective::OpSpec SpecOf(const Node& node, Seq seq) const;
-  void StartNext(Node& node);
+  bool MayCall(Node& node, Use& use);
+  bool StepIsOver(const Node& node, const Use& use) const;
+  collective::OpSpec SpecOf(const Node& node, GroupKey group, Seq seq) const;
+  void StartNext(Node& node, Use& use);
   TimeNs RestAfter(Seq seq) const;
-  void OnStarted(Node& node, Seq seq);
-  void OnDelivered(Node& node, const collective::Outcome& outcome);
-  void CheckAgreement(const Node& node, const collective::Outcome& outcome, const Buffer* result);
+  void OnStarted(Node& node, Use& use, Seq seq);
+  void OnDelivered(Node& node, Use& use, const collective::Outcome& outcome);
+  void CheckAgreement(const Node& node, GroupKey group, const collective::Outcome& outcome,
+                      const Buffer* result);
   void NoteFailures(Node& knower, const wire::ColumnVerdicts& verdicts);
-  static uint64_t FailureKey(int shard, Seq seq) { return uint64_t(shard) << 48 | seq; }
+  static uint64_t FailureKey(GroupKey group, int shard, Seq seq) {
+    return uint64_t{group} << 56 | uint64_t(shard) << 48 | seq;
+  }
   bool Finished() const;
   bool JobIsOver() const;
   bool MayEnter(const Node& newcomer) const;
@@ -302,9 +310,9 @@ class World {
   TimeNs severed_until_ = 0;
   bool host_struck_ = false;
   std::vector<std::byte> disk_;  // what the coordinator has recorded
-  Agreement agreement_;
+  std::map<GroupKey, Agreement> agreement_;
   std::unordered_map<uint64_t, std::map<Epoch, std::set<const Node*>>> failure_knowers_;
-  Fencing fencing_;
+  std::map<GroupKey, Fencing> fencing_;
   Views views_;
   Majority majority_;
   std::unique_ptr<Director> director_;  // null without a story
@@ -320,7 +328,7 @@ class World {
   bool calm_ = false;
   bool look_again_ = false;             // something happened that may end the run
   bool begun_ = false, ended_ = false;  // somebody was in a view; the coordinator saw the last go
-  Seq goal_ = 0;                        // what everybody must have delivered at the end
+  Seq goal_ = 0, urgent_goal_ = 0;      // what everybody must have delivered at the end
 };
 
 }  // namespace ftar::sim

@@ -54,10 +54,11 @@ std::string Conduct::Sends(MemberId to, const wire::FrameHeader& header) {
            " leaves without credit for its era";
   }
   if (header.kind != wire::FrameKind::kAck) return "";
-  if (peer.ack_era == header.era && peer.acked >= header.complete_end)
+  if (std::exchange(peer.ack_era, header.era) != header.era) peer.acked.clear();
+  const auto [acked, fresh] = peer.acked.insert({header.group, header.complete_end});
+  if (!fresh && acked->second >= header.complete_end)
     return "ack: says again what " + ToString(to) + " has been told";
-  peer.ack_era = header.era;
-  peer.acked = header.complete_end;
+  acked->second = header.complete_end;
   return "";
 }
 

@@ -3,6 +3,7 @@
 #define FTAR_TESTS_SIM_INVARIANTS_CONDUCT_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -46,7 +47,7 @@ class Conduct {
  private:
   struct Peer {
     Epoch credit = 0, ack_era = 0;
-    Seq acked = 0;
+    std::map<GroupKey, Seq> acked;  // in that era
   };
   const TimeNs heartbeat_ns_;
   TimeNs last_beat_ = -1;

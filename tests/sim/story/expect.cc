@@ -48,7 +48,8 @@ bool Director::Done() const {
   if (!world_.begun_) return false;
   return std::all_of(world_.nodes_.begin(), world_.nodes_.end(), [this](const auto& node) {
     const bool out = !node->alive || node->over || node->stopped;
-    return out || node->delivered_end >= static_cast<Seq>(story_.weather.ops) || MayWait(*node);
+    return out || node->main.delivered_end >= static_cast<Seq>(story_.weather.ops) ||
+           MayWait(*node);
   });
 }
 
@@ -89,7 +90,7 @@ std::string Director::JudgeEnds() const {
     if (have != want)
       return "story: " + NameOf(node.get()) + " is " + have + ", expected " + want + ": " +
              Readable(node->engine->phase_status().ToString());
-    const bool through = node->delivered_end >= static_cast<Seq>(story_.weather.ops);
+    const bool through = node->main.delivered_end >= static_cast<Seq>(story_.weather.ops);
     if (want != "in" || through == !MayWait(*node)) continue;
     if (through) return "story: " + NameOf(node.get()) + " is through, and was to wait";
     return "liveness: " + NameOf(node.get()) +
