@@ -319,6 +319,11 @@ ftarResult_t Engine::EndPlace(const Slot& slot) {
   } else if (place_from_start_) {
     const int64_t ops = int64_t{row.iters} * row.aggregate;
     record.time_ns = std::max<int64_t>(1, (timed_end_ns_ - timed_begin_ns_) / ops);
+    if (bulk_ != nullptr) {
+      const double seconds = static_cast<double>(timed_end_ns_ - timed_begin_ns_) / 1e9;
+      record.bulk_rate =
+          static_cast<int64_t>(static_cast<double>(bulk_end_ - bulk_begin_) / seconds);
+    }
   }
   if (options_.OnDevice() && place_from_start_) record.block_us = block_us_;
   record.matmul_ns = matmul_ns_;
@@ -351,6 +356,7 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
   if (slot.phase == Phase::kTimed && timed_begin_ns_ == 0) {
     timed_begin_ns_ = last_done_ns_ =
         ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
+    if (bulk_ != nullptr) bulk_begin_ = bulk_->bytes();
   }
   if (slot.phase == Phase::kTimed) StampHook(slot);
   const ftarResult_t status =
@@ -394,6 +400,7 @@ ftarResult_t Engine::WaitOldest() {
 
 void Engine::NoteTime() {
   timed_end_ns_ = ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
+  if (bulk_ != nullptr) bulk_end_ = bulk_->bytes();
   const int64_t took_ns = timed_end_ns_ - last_done_ns_;
   last_done_ns_ = timed_end_ns_;
   if (options_.per_iteration) iteration_ns_.push_back(took_ns);

@@ -12,6 +12,7 @@
 
 #include "perf/board.h"
 #include "perf/buffers.h"
+#include "perf/bulk.h"
 #include "perf/case.h"
 #include "perf/matmul.h"
 #include "perf/reporter.h"
@@ -29,6 +30,8 @@ class Engine {
   void SetBeside(Session* beside) { beside_ = beside; }
   // Runs beside the operations of a second round. Before Run.
   void SetMatmul(Matmul* matmul) { matmul_ = matmul; }
+  // Runs beside everything; only its bandwidth is asked for. Before Run.
+  void SetBulk(const Bulk* bulk) { bulk_ = bulk; }
 
   // Runs from the session's first operation to the schedule's end, or until this member is out.
   EndRecord Run();
@@ -97,6 +100,7 @@ class Engine {
   Session* session_;
   Session* beside_ = nullptr;  // the same ranks without fault tolerance; null unless --ideal=ft-off
   Matmul* matmul_ = nullptr;   // null unless --matmul
+  const Bulk* bulk_ = nullptr;  // null unless --beside
   Buffers* buffers_;
   BoardSlot* board_;
   BoardSlot* command_;  // the first slot, whose end_seq speaks to all
@@ -118,6 +122,7 @@ class Engine {
   uint64_t place_round_ = 0;
   bool place_from_start_ = false;
   int64_t timed_begin_ns_ = 0, timed_end_ns_ = 0, last_done_ns_ = 0;
+  uint64_t bulk_begin_ = 0, bulk_end_ = 0;  // bytes beside, at those times
   int64_t typical_ns_ = 0;  // one operation of this placement, for the moment of a strike
   int64_t place_wrong_ = -1;
   int64_t block_us_ = 0;   // of the GPU, in the timed iterations

@@ -24,7 +24,7 @@ struct Raw {
   std::string types = "float", ops = "sum", collectives = "allreduce", memory = "plain";
   std::string fault_tolerance = "on", coordinator = "fixed", placement;
   std::vector<std::string> faults, knobs;
-  std::string ideal, buckets, bucket_total;
+  std::string ideal, buckets, bucket_total, beside = "0";
   int iters = kNotGiven, aggregate = kNotGiven, blocking = kNotGiven, pairs = 21;
   int average = 1, root = 0, threads = 1, gpus = 1, per_iteration = 0;
   int cpu_time = 0, timestamps = 0, unaligned = 0, skip_in_place = 0;
@@ -67,6 +67,10 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("-N,--run_cycles", options->cycles, "times to run all rows (1)");
   app->add_option("-z,--blocking", raw->blocking, "1: wait for each operation (0)");
   app->add_option("--window", options->window, "operations in flight (0: by size)");
+  app->add_option("--beside", raw->beside,
+                  "operations of this size run in a second group meanwhile, 4 in flight (0: none)");
+  app->add_option("--priority", options->priority,
+                  "of the measured operations' group, -100 to 100 (0)");
   app->add_option("-a,--average", raw->average, "printed time: 0 rank 0, 1 mean, 2 min, 3 max");
   app->add_option("-T,--hang-timeout", options->hang_timeout_s,
                   "seconds without progress that count as a hang (60)");
@@ -311,6 +315,20 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
   return "";
 }
 
+std::string ReadBeside(const Raw& raw, Options* options) {
+  const auto bytes = ParseSize(raw.beside);
+  if (!bytes || *bytes % sizeof(float) != 0)
+    return fmt::format("--beside: '{}' is not a size of floats", raw.beside);
+  options->beside_bytes = *bytes;
+  if (options->priority < -100 || options->priority > 100) return "--priority is -100 to 100";
+  if (*bytes == 0) return "";
+  if (options->OnDevice()) return "--beside works on the host's memory";
+  if (options->fresh || options->CheckEvery() || options->churn > 0)
+    return "--beside goes with none of --fresh, --buckets, --ideal, --fault, --check-every and "
+           "--churn";
+  return "";
+}
+
 std::string CheckDevice(const Raw&, const Options& options) {
   if (options.streams < 1 || options.streams > 64) return "--streams is 1 to 64";
   if (options.matmul < 0 || options.matmul > 65536) return "--matmul is 0 to 65536";
@@ -386,8 +404,8 @@ std::string CheckThreads(const Raw&, const Options& options) {
 std::string Finish(const Raw& raw, Options* options) {
   for (const auto& error :
        {ReadSizes(raw, options), ReadLists(raw, options), ReadChoices(raw, options),
-        CheckRanges(raw, *options), CheckDevice(raw, *options), CheckFaults(raw, *options),
-        CheckThreads(raw, *options)}) {
+        ReadBeside(raw, options), CheckRanges(raw, *options), CheckDevice(raw, *options),
+        CheckFaults(raw, *options), CheckThreads(raw, *options)}) {
     if (!error.empty()) return error;
   }
   // The same variable that nccl-tests reads.

@@ -60,7 +60,9 @@ struct Options {
   bool check_every = false;       // every operation is checked; implied by a fault
   int cycles = 1;
   bool blocking = false;
-  int window = 0;  // operations in flight; 0: chosen by size
+  int window = 0;             // operations in flight; 0: chosen by size
+  uint64_t beside_bytes = 0;  // of the operations that run beside; 0: none do
+  int priority = 0;           // of the measured group
   Average average = Average::kMean;
   int hang_timeout_s = 60;
   bool per_iteration = false;

@@ -203,7 +203,17 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
     if (status != FTAR_OK) return Fail(reporter, status, "join without fault tolerance");
     engine.SetBeside(beside->session());
   }
-  const EndRecord end = engine.Run();
+  std::optional<Bulk> bulk;
+  if (options.beside_bytes > 0) {
+    status = bulk.emplace(options, session->job()).Begin();
+    if (status != FTAR_OK) return Fail(reporter, status, "begin the operations beside");
+    engine.SetBulk(&*bulk);
+  }
+  EndRecord end = engine.Run();
+  if (end.status == FTAR_OK && bulk) {
+    end.status = bulk->End();
+    if (end.status != FTAR_OK) end.text = Session::LastError();
+  }
   if (end.status == FTAR_OK) {
     slot->state.store(static_cast<int32_t>(RankState::kLeaving));
     if (beside) beside->session()->Leave();

@@ -46,7 +46,8 @@ json ToJson(const RowRecord& r) {
           {"block_us", r.block_us},
           {"matmul", r.matmul_ns},
           {"matmul_beside", r.matmul_beside_ns},
-          {"beside", r.beside_ns}};
+          {"beside", r.beside_ns},
+          {"bulk_rate", r.bulk_rate}};
 }
 
 json ToJson(const CountersRecord& r) {
@@ -103,6 +104,7 @@ void FromJson(const json& j, RowRecord* r) {
   j.at("matmul").get_to(r->matmul_ns);
   j.at("matmul_beside").get_to(r->matmul_beside_ns);
   j.at("beside").get_to(r->beside_ns);
+  j.at("bulk_rate").get_to(r->bulk_rate);
 }
 
 void FromJson(const json& j, CountersRecord* r) {

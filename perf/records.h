@@ -59,6 +59,7 @@ struct RowRecord {
   int64_t block_us = -1;          // of a GPU, over all timed operations
   // With --matmul, 0 where unknown: a product alone and beside operations, and one of these then.
   int64_t matmul_ns = 0, matmul_beside_ns = 0, beside_ns = 0;
+  int64_t bulk_rate = -1;  // of the operations of --beside, in bytes a second
 };
 
 inline constexpr std::array<const char*, 8> kCounterNames = {

@@ -68,6 +68,7 @@ ftarResult_t Session::Enter(int window) {
   ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
   config.name = "perf";
   if (options_.window > 0) config.window = window;
+  config.priority = options_.priority;
   result = ftarGroupOpen(job_, &config, &group_);
   if (result != FTAR_OK) return result;
   const ftarGroupInfo info = Info();

@@ -125,6 +125,16 @@ std::optional<Slowdown> SlowdownOf(const std::vector<RowRecord>& records, double
   return out;
 }
 
+// The mean of the ranks.
+std::optional<double> BulkBandwidth(const std::vector<RowRecord>& records) {
+  std::vector<double> all;
+  for (const RowRecord& record : records) {
+    if (record.bulk_rate >= 0) all.push_back(static_cast<double>(record.bulk_rate) / 1e9);
+  }
+  if (all.empty()) return std::nullopt;
+  return Mean(all);
+}
+
 json SlowdownJson(const Slowdown& slowdown) {
   return {{"product_us", slowdown.product_us},
           {"product_beside_us", slowdown.product_beside_us},
@@ -154,6 +164,7 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
     }
   }
   result.block_seconds_per_gb = BlockSeconds(row, records, members);
+  result.bulk_bandwidth = BulkBandwidth(records);
   if (times.empty()) return result;
   const Case& kind = CaseOf(row.kind);
   result.time_us = CombineTimes(times, average);
@@ -200,6 +211,7 @@ std::string FormatTail(const std::optional<PlaceResult>& place) {
     text += fmt::format("  {:7.1f}  {:7.1f}", place->slowdown->product_percent,
                         place->slowdown->operation_percent);
   }
+  if (place->bulk_bandwidth) text += fmt::format("  {:7.2f}", *place->bulk_bandwidth);
   return text;
 }
 
@@ -216,6 +228,10 @@ std::string TailTitles(const Options& options, bool units) {
     text += fmt::format("  {:>7}", units ? "(s)" : "SMs/GB");
     if (options.matmul > 0)
       text += fmt::format("  {:>7}  {:>7}", units ? "(%)" : "mm+", units ? "(%)" : "time+");
+  }
+  for (int place = options.out_of_place + options.in_place; options.beside_bytes > 0 && place > 0;
+       --place) {
+    text += fmt::format("  {:>7}", units ? "(GB/s)" : "beside");
   }
   if (options.ideal == IdealKind::kNone) return text;
   if (units) return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "", "(95 %)", "");
@@ -371,6 +387,7 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
       j[name] = PlaceJson(**place, options_.cpu_time);
       if ((*place)->block_seconds_per_gb)
         j[name]["block_seconds_per_gb"] = *(*place)->block_seconds_per_gb;
+      if ((*place)->bulk_bandwidth) j[name]["beside_bw"] = *(*place)->bulk_bandwidth;
       if ((*place)->slowdown) j[name]["matmul"] = SlowdownJson(*(*place)->slowdown);
       if (options_.per_iteration)
         j[std::string(name) + "_per_iter"] = PerIterationJson((*place)->times_us);
@@ -394,6 +411,8 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
             {"fresh", options_.fresh ? "true" : "false"},
             {"ranks_are", options_.threads ? "threads" : "processes"},
             {"matmul", options_.matmul},
+            {"beside_bytes", options_.beside_bytes},
+            {"priority", options_.priority},
             {"transport", options_.transport},
             {"plan", options_.plan},
             {"ft", options_.fault_tolerance ? "on" : "off"},

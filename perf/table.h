@@ -49,6 +49,7 @@ struct PlaceResult {
   // Blocks of the GPU's kernels times the time that they were there, for each GB of payload.
   std::optional<double> block_seconds_per_gb;
   std::optional<Slowdown> slowdown;
+  std::optional<double> bulk_bandwidth;  // GB/s, of the operations beside, as algbw counts them
 };
 
 // The gap of iterations that were taken in `pairs` pairs of blocks.

@@ -40,6 +40,19 @@ TEST_P(Tables, NothingIsWrongAndTheFileSaysTheSame) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Tables, testing::Values(1, 2, 3));
 
 // On the host's memory, too: what a rank lends, its neighbour in the same process reads.
+TEST(Perf, OthersRunBesideAndEndWithTheMeasured) {
+  for (const char* transport : {"shm", "tcp"}) {
+    const Result result =
+        RunPerf({"-n", "3", "--transport", transport, "--sizes", "8,64K", "--iters", "10",
+                 "--beside", "1M", "--priority", "10", "-T", "20"});
+    ASSERT_EQ(result.code, 0) << result.text << result.errors;
+    EXPECT_EQ(result.report["config"]["beside_bytes"], 1 << 20);
+    EXPECT_EQ(result.report["config"]["priority"], 10);
+    EXPECT_EQ(result.report["out_of_bounds"]["count"], 0);
+    EXPECT_GE(result.report["results"][1]["in_place"]["beside_bw"], 0);
+  }
+}
+
 TEST(Perf, RanksMayBeThreadsOfOneProcess) {
   for (const char* transport : {"shm", "tcp"}) {
     for (const char* memory : {"plain", "library", "registered"}) {

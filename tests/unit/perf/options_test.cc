@@ -69,6 +69,16 @@ TEST(Options, FreshAndIdealBringTheirOwnDefaults) {
   EXPECT_EQ(Parse({"-n", "2", "--ideal=push"}).options.ideal, IdealKind::kPush);
 }
 
+TEST(Options, WhatRunsBesideHasASizeAndTheMeasuredAPriority) {
+  const ParseResult plain = Parse({"-n", "2"});
+  EXPECT_EQ(plain.options.beside_bytes, 0u);
+  EXPECT_EQ(plain.options.priority, 0);
+  const ParseResult beside = Parse({"-n", "2", "--beside", "16M", "--priority", "-10"});
+  ASSERT_TRUE(beside.run) << beside.text;
+  EXPECT_EQ(beside.options.beside_bytes, 16u << 20);
+  EXPECT_EQ(beside.options.priority, -10);
+}
+
 TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
   const std::vector<std::pair<std::vector<const char*>, const char*>> cases = {
       {{"-b", "x"}, "-b"},
@@ -94,6 +104,12 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
       {{"-n", "3", "--threads", "--churn", "5"}, "--churn"},
       {{"-n", "2", "--threads", "-C", "1"}, "CPU time"},
       {{"-n", "2", "--threads", "--fault", "leave:1@2", "--fault-stage", "before"}, "faults"},
+      {{"-n", "2", "--beside", "x"}, "--beside"},
+      {{"-n", "2", "--beside", "6"}, "--beside"},
+      {{"-n", "2", "--beside", "1M", "--fresh"}, "--fresh"},
+      {{"-n", "4", "--beside", "1M", "--fault", "kill:1@2"}, "--fault"},
+      {{"-n", "2", "--beside", "1M", "--memory", "device"}, "--beside"},
+      {{"-n", "2", "--priority", "101"}, "--priority"},
       {{"-n", "2", "--matmul", "64"}, "--memory device"},
       {{"-n", "2", "--memory", "device", "--matmul", "64", "--graph"}, "--graph"},
       {{"-n", "2", "--memory", "device", "--matmul", "64", "-w", "0"}, "-w"},

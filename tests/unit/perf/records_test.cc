@@ -22,6 +22,7 @@ TEST(Records, EachKindSurvivesARoundTrip) {
   row.matmul_ns = 6;
   row.matmul_beside_ns = 7;
   row.beside_ns = 8;
+  row.bulk_rate = 10;
   CountersRecord counters;
   counters.values[kLinksKept] = 9;
   const Record records[] = {HelloRecord{1, "host", 2, 3, 4, 5, 6},

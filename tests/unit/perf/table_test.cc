@@ -86,6 +86,20 @@ TEST(Table, TheSlowdownIsOfBothSides) {
   EXPECT_FALSE(Combine(row, {record}, Average::kMean).slowdown.has_value());
 }
 
+TEST(Table, TheBandwidthBesideIsTheMeanOfTheRanks) {
+  RowRecord record = Timed(5000, 0, 2), other = record;
+  const Row row = FloatRow(FTAR_ALLREDUCE, 4);
+  EXPECT_FALSE(Combine(row, {record, other}, Average::kMean).bulk_bandwidth.has_value());
+  record.bulk_rate = 1'000'000'000;
+  other.bulk_rate = 2'000'000'000;
+  const PlaceResult place = Combine(row, {record, other}, Average::kMean);
+  EXPECT_EQ(FormatTail(place), "     1.50");
+  Options options;
+  options.out_of_place = false;
+  options.beside_bytes = 4;
+  EXPECT_EQ(TailTitles(options, false).size(), FormatTail(place).size());
+}
+
 TEST(Table, ColumnsHaveTheWidthsOfNcclTests) {
   PlaceResult place;
   place.time_us = 9.1;
