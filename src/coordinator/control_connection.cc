@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 namespace ftar::coordinator {
 namespace {
@@ -91,7 +92,7 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   if (refused && !ever_up_) {
     hopeless_ = true;
     log_->Error(settings_.log_name, "coordinator " + shown_ + ": " + why.text());
-  } else if (was_up) {
+  } else if (was_up && !goodbye_said_) {
     log_->Warn(settings_.log_name, "coordinator " + shown_ + " is gone: " + why.text());
   }
   last_error_ = std::move(why);
@@ -179,6 +180,7 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
 
 void ControlConnection::Send(const wire::Message& message) {
   if (!up_ || !stream_) return;
+  goodbye_said_ = goodbye_said_ || std::holds_alternative<wire::Goodbye>(message);
   ++messages_sent_;
   stream_->Send(message);
 }

