@@ -397,7 +397,8 @@ typedef struct {
   const char* name; /* the same name is the same group all over a column; NULL: "default" */
   int32_t shard;    /* -1: mine; another column than mine is FTAR_ERR_UNSUPPORTED */
   uint32_t flags;   /* 0 */
-  int32_t window;   /* operations in flight before starts queue, the same on all; 0: the knob */
+  int32_t window;   /* operations in flight before starts queue, the same on all (else operations
+                       are FTAR_ERR_MISMATCH); the first ftarGroupOpen decides; 0: the knob */
   int32_t priority; /* 0: like any other; see above */
 } ftarGroupConfig;
 #define FTAR_GROUP_CONFIG_INIT \

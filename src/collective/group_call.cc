@@ -20,8 +20,9 @@ const char* StageName(Stage stage) {
   return "unknown";
 }
 
-GroupMachine::GroupMachine(GroupConfig config) : config_(std::move(config)) {
-  assert(config_.window > 0);
+GroupMachine::GroupMachine(GroupConfig config)
+    : config_(std::move(config)), window_(config_.window) {
+  assert(window_ > 0);
 }
 GroupMachine::~GroupMachine() = default;
 
@@ -68,7 +69,13 @@ wire::Signature GroupMachine::SignatureOf(const OpSpec& spec, uint64_t step) con
   signature.root = spec.root;
   signature.layout = spec.layout;
   signature.scale = spec.scale;
+  signature.window = static_cast<uint32_t>(window_);
   return signature;
+}
+
+void GroupMachine::Open(Seq window) {
+  if (std::exchange(opened_, true) || window == 0) return;
+  window_ = window;
 }
 
 Seq GroupMachine::Call(TimeNs now, const OpSpec& spec, uint64_t step) {
@@ -105,7 +112,7 @@ void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
 // run without gaps.
 bool GroupMachine::MayActivate(Seq seq, uint64_t step) const {
   if (!current_ || frozen_ || !first_known_ || seq != called_end_) return false;
-  if (seq >= delivered_end_ + config_.window && !FTAR_MUTANT(kNoWindow)) return false;
+  if (seq >= delivered_end_ + window_ && !FTAR_MUTANT(kNoWindow)) return false;
   if (seq >= held_boundary_ && !FTAR_MUTANT(kHeldBoundaryStarted)) return false;
   const bool unheard = std::ranges::any_of(ends_unheard_, [&](MemberId leaver) {
     const wire::ViewEntry* const entry = current_->Find(leaver);
@@ -169,7 +176,7 @@ bool GroupMachine::StandInForNext(TimeNs now) {
     // What has failed without it nobody will call again: the verdict is all there is to it (V6).
     const auto verdict = verdicts_.find(called_end_);
     if (verdict == verdicts_.end() || verdict->second.kind != wire::VerdictKind::kFail || frozen_ ||
-        !first_known_ || queued.seq >= delivered_end_ + config_.window)
+        !first_known_ || queued.seq >= delivered_end_ + window_)
       return false;
   }
   next_seq_ = std::max(next_seq_, queued.seq + 1);
@@ -243,6 +250,8 @@ void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
 
 void GroupMachine::OnCallNotice(TimeNs now, const wire::CallNotice& notice) {
   if (notice.seq < called_end_) return;
+  // Whoever has not opened the group calls for a user who never has.
+  if (!opened_ && notice.signature.window > 0) window_ = notice.signature.window;
   notices_[notice.seq] = notice;
   ActivateQueued(now);
 }
@@ -284,11 +293,11 @@ Seq GroupMachine::ReserveBoundary() const {
            (kept != verdicts_.end() && kept->second.kind == wire::VerdictKind::kFail);
   };
   while (has_failed(from)) ++from;
-  Seq boundary = from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * config_.window);
+  Seq boundary = from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * window_);
   if (!FTAR_MUTANT(kNewcomerAmongFailures)) boundary = std::max(boundary, FailedEnd());
   // Of what lies a window before it nobody hears that it is stable (HoldAcksFor). If that has
   // failed, nobody has to.
-  while (boundary >= config_.window && has_failed(boundary - config_.window)) ++boundary;
+  while (boundary >= window_ && has_failed(boundary - window_)) ++boundary;
   return boundary;
 }
 
@@ -302,7 +311,7 @@ Seq GroupMachine::FailedEnd() const {
 
 void GroupMachine::HoldAcksFor(Seq boundary) {
   held_boundary_ = boundary;
-  ack_cap_ = boundary >= config_.window ? boundary - config_.window : 0;
+  ack_cap_ = boundary >= window_ ? boundary - window_ : 0;
   if (FTAR_MUTANT(kAcksNotHeld)) ack_cap_ = kNoSeq;
   assert(ack_cap_ >= complete_end_ || boundary == kNoSeq);
 }

@@ -168,7 +168,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   // Others may still have to learn of a failure that was delivered here; nobody is further behind
   // than two windows.
   std::erase_if(failed_, [this](const auto& entry) {
-    return entry.first + 2 * config_.window < delivered_end_;
+    return entry.first + 2 * window_ < delivered_end_;
   });
   told_end_ = std::max(told_end_, delivered_end_);
   ++progress_;

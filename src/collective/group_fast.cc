@@ -207,7 +207,7 @@ const Outcome* GroupMachine::EndFast(TimeNs now) {
   called_end_ = complete_end_ = told_end_ = ++delivered_end_;
   progress_ += 2;
   std::erase_if(failed_, [this](const auto& entry) {
-    return entry.first + 2 * config_.window < delivered_end_;
+    return entry.first + 2 * window_ < delivered_end_;
   });
   return &FastOutcome(now);
 }

@@ -45,6 +45,8 @@ class GroupMachine {
   GroupMachine& operator=(const GroupMachine&) = delete;
 
   // ---- the caller
+  // Peers may have mentioned the group before. window 0: the job's; what the first one says holds.
+  void Open(Seq window);
   // Takes a number and queues; runs when the window and the view allow (J3). kNoSeq while this
   // member does not know its first seq yet (it enters at a step whose seqs the root has not told).
   Seq Call(TimeNs now, const OpSpec& spec, uint64_t step);
@@ -387,6 +389,8 @@ class GroupMachine {
   uint64_t Allocate(Op& op, uint64_t bytes);
 
   const GroupConfig config_;
+  Seq window_ = 0;  // W of rule J3, the same on all members (their calls say so)
+  bool opened_ = false;
   ViewPtr current_, base_;  // base_: only while current_ is planned
   ViewPtr decided_in_;      // the era's first view: verdicts name ranks in it
   ViewPtr surrounded_;      // whose surroundings_ these are

@@ -110,7 +110,7 @@ void Engine::Impl::KeepFailures() {
   if (!verdicts_ || !prepare_ || FTAR_MUTANT(kVerdictUntold)) return;
   for (const wire::GroupVerdicts& group : verdicts_->groups) {
     for (const wire::Verdict& verdict : group.verdicts) {
-      if (verdict.kind == wire::VerdictKind::kFail) Group(group.group, 0).NoteFailure(verdict);
+      if (verdict.kind == wire::VerdictKind::kFail) Group(group.group).NoteFailure(verdict);
     }
   }
 }
@@ -285,7 +285,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   for (const wire::View& view : verdicts.views)
     attempt_views.push_back(std::make_shared<const wire::View>(view));
   AwaitEnds();
-  for (const wire::GroupVerdicts& group : verdicts.groups) Group(group.group, 0);
+  for (const wire::GroupVerdicts& group : verdicts.groups) Group(group.group);
   for (auto& [key, group] : groups_) {
     const wire::GroupVerdicts* mine = nullptr;
     for (const wire::GroupVerdicts& candidate : verdicts.groups) {

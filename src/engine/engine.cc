@@ -490,7 +490,7 @@ void Engine::Impl::ReplayHeld() {
 }
 
 void Engine::Impl::On(const FrameArrived& event) {
-  Group(event.frame.header.group, 0).OnFrame(now_, event.frame);
+  Group(event.frame.header.group).OnFrame(now_, event.frame);
 }
 
 void Engine::Impl::OnPeer(MemberId from, const wire::Credit& message) {
@@ -499,21 +499,20 @@ void Engine::Impl::OnPeer(MemberId from, const wire::Credit& message) {
 }
 
 void Engine::Impl::OnPeer(MemberId from, const wire::Want& message) {
-  Group(message.group, 0).OnWant(now_, from, message);
+  Group(message.group).OnWant(now_, from, message);
 }
 
 void Engine::Impl::OnPeer(MemberId, const wire::CallNotice& message) {
-  Group(message.group, 0).OnCallNotice(now_, message);
+  Group(message.group).OnCallNotice(now_, message);
 }
 
 // ---- operations
 
 // A group exists from its first mention on: a peer's frame may come before the local open.
-collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
+collective::GroupMachine& Engine::Impl::Group(GroupKey key) {
   if (const auto found = groups_.find(key); found != groups_.end()) return *found->second;
   collective::GroupConfig config = config_.group;
   config.key = key;
-  if (window > 0) config.window = window;
   auto machine = std::make_unique<collective::GroupMachine>(std::move(config));
   ranked_.reserve(groups_.size() + 1);
   auto& slot = groups_[key] = std::move(machine);  // no empty slot if there is no memory
@@ -531,7 +530,7 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key, Seq window) {
 }
 
 void Engine::Impl::On(const OpenGroup& event) {
-  Group(event.group, event.window);
+  Group(event.group).Open(event.window);
   Rank(event.group, event.priority);
 }
 
@@ -550,7 +549,7 @@ void Engine::Impl::On(const StartOp& event) {
   }
   collective::OpSpec spec = event.spec;
   spec.strict = spec.strict || strict_;
-  const Seq seq = Group(event.group, 0).Call(now_, spec, step_);
+  const Seq seq = Group(event.group).Call(now_, spec, step_);
   ready_.started.push_back({event.handle, event.group, seq});
 }
 

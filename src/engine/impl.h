@@ -133,7 +133,7 @@ class Engine::Impl {
   void Beat();
   void CheckDeadlines();
   TimeNs NextDeadline() const;
-  collective::GroupMachine& Group(GroupKey key, Seq window);
+  collective::GroupMachine& Group(GroupKey key);
   Seq FirstStepSeq(GroupKey group, uint64_t step) const;
   void EnterAtMark(GroupKey key, collective::GroupMachine& group);
 

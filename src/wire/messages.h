@@ -63,6 +63,7 @@ struct Signature {
   uint64_t layout =
       0;  // reduce-scatter, all-gather: the epoch whose ranks own the segments (rule F7)
   double scale = 1;
+  uint32_t window = 0;  // the group's
   bool operator==(const Signature&) const = default;
 };
 inline constexpr uint8_t kSignatureStrict =

@@ -103,7 +103,7 @@ Offset<fb::Call> Pack(Builder& b, const Signature& call) {
   const fb::Id root = Pack(call.root);
   return fb::CreateCall(b, call.kind, call.dtype, call.redop, call.flags, call.plan,
                         call.element_bytes, call.accumulator_bytes, call.count, call.step, &root,
-                        call.layout, call.scale);
+                        call.layout, call.scale, call.window);
 }
 
 Offset<fb::MemberLimit> Pack(Builder& b, const BoundOf& bound) {

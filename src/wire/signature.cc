@@ -77,6 +77,7 @@ uint64_t SignatureDigest(const Signature& signature) {
                         signature.layout, std::bit_cast<uint64_t>(signature.scale)}) {
     canonical.Put(word, 8);
   }
+  canonical.Put(signature.window, 4);
   return canonical.Digest();
 }
 
@@ -111,6 +112,7 @@ std::string SignatureDifference(const Signature& a, const Signature& b) {
   if (a.flags != b.flags) {
     return Against("strict step", StrictText(a.flags), StrictText(b.flags));
   }
+  if (a.window != b.window) return Against("window of the group", a.window, b.window);
   if (a.plan != b.plan) return Against("plan", NameIn(kPlans, a.plan), NameIn(kPlans, b.plan));
   // By bits, as in the digest: -0 and 0 or two NaNs would otherwise be equal here and different
   // there, or the reverse.

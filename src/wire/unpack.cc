@@ -89,6 +89,7 @@ class Reader {
     out.step = in.step();
     out.root = Id(in.root());
     out.layout = in.layout();
+    out.window = in.window();
     out.scale = in.scale();
     if (const char* const fault = SignatureFault(out)) error_ = fault;
   }

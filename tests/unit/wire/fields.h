@@ -34,7 +34,7 @@ FTAR_FIELDS(Electorate, 2);
 FTAR_FIELDS(View, 7);
 FTAR_FIELDS(Report, 6);
 FTAR_FIELDS(Loss, 8);
-FTAR_FIELDS(Signature, 12);
+FTAR_FIELDS(Signature, 13);
 FTAR_FIELDS(Hello, 9);
 FTAR_FIELDS(LinksUp, 1);
 FTAR_FIELDS(Refuse, 2);
@@ -107,6 +107,7 @@ auto Tie(T& t) {
   FTAR_TIE(9, a, b, c, d, e, f, g, h, i)
   FTAR_TIE(11, a, b, c, d, e, f, g, h, i, j, k)
   FTAR_TIE(12, a, b, c, d, e, f, g, h, i, j, k, l)
+  FTAR_TIE(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
   static_assert(kCount < 0, "add FTAR_TIE for this number of fields");
 #undef FTAR_TIE
 }

@@ -38,6 +38,7 @@ std::vector<Edit> ComparedFields() {
       {[](Signature& s) { s.flags = kSignatureStrict; }, "strict step off against on"},
       {[](Signature& s) { s.plan = 2; }, "plan auto against direct"},
       {[](Signature& s) { s.scale = 0.5; }, "scale 1 against 0.5"},
+      {[](Signature& s) { s.window = 5; }, "window of the group 0 against 5"},
   };
 }
 
@@ -89,7 +90,7 @@ TEST(Signature, UnknownNumbersAreShownAsNumbers) {
 }
 
 // The digest travels between machines: a change of its value is a change of the wire format.
-TEST(Signature, DigestIsFixed) { EXPECT_EQ(SignatureDigest(Signature{}), 1585915896431355370u); }
+TEST(Signature, DigestIsFixed) { EXPECT_EQ(SignatureDigest(Signature{}), 11433530824417070757u); }
 
 }  // namespace
 }  // namespace ftar::wire
