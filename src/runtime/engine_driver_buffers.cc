@@ -125,7 +125,8 @@ void EngineDriver::ReleaseInbound(TimeNs now, uint64_t id) {
 void EngineDriver::DetachInbound(uint64_t id) {
   Inbound* inbound = inbound_.Find(id);
   if (inbound == nullptr || inbound->link == nullptr) return;
-  if (inbound->flights > 0) return;  // being read where it lies; it goes soon
+  inbound->in_the_way = inbound->flights > 0;  // being read where it lies
+  if (inbound->in_the_way) return;
   if (std::exchange(inbound->detached, true)) return;
   inbound->payload = inbound->link->Detach(inbound->token).payload;
 }
@@ -140,7 +141,7 @@ void EngineDriver::ForgetReleased(Peer& peer) {
 
 void EngineDriver::KeepLinkMoving(Peer& peer) {
   while (!peer.resting.empty() && peer.link != nullptr &&
-         peer.received_bytes - peer.resting.front().received_bytes > peer.link->hold_bytes_max()) {
+         peer.received_bytes - peer.resting.front().received_bytes >= peer.link->hold_bytes_max()) {
     DetachInbound(peer.resting.front().inbound);
     peer.resting.pop_front();
     ForgetReleased(peer);
@@ -190,7 +191,9 @@ void EngineDriver::EndFlightAt(TimeNs now, size_t slot) {
   } else if (flight.payload.kind == BufferRef::Kind::kInbound) {
     Inbound* inbound = inbound_.Find(flight.payload.id);
     if (inbound == nullptr) return;
-    if (--inbound->flights == 0 && inbound->released) DropInbound(now, flight.payload.id);
+    if (--inbound->flights > 0) return;
+    if (inbound->released) return DropInbound(now, flight.payload.id);
+    if (inbound->in_the_way) DetachInbound(flight.payload.id);
   }
 }
 

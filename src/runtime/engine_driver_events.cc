@@ -118,6 +118,7 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
     inbound.streamed = (header.flags & wire::kFrameStreamed) != 0;
     frame.inbound = inbound_.Add(inbound);
     sender.resting.push_back({frame.inbound, sender.received_bytes});
+    KeepLinkMoving(sender);  // there may be no room for anything to rest
   }
   Feed(now, engine::FrameArrived{std::move(frame)});
 }

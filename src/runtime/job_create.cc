@@ -60,12 +60,12 @@ uint64_t PieceBytes(const Config& config) {
   return plan::PieceBytesMax(BytesOrZero(config.bytes(KnobId::kChunk)));
 }
 
-// 0: the device's own choice, unless larger chunks are asked for than that holds.
+// 0: the device's own choice, which is made for the chunks that are chosen.
 size_t RingBytes(const Config& config) {
   const size_t ring = BytesOrZero(config.bytes(KnobId::kShmRing));
   const uint64_t piece = PieceBytes(config);
-  if (ring > 0 || transport::shm::ShmDevice::RingHolds(0, piece)) return ring;
-  return 4 * piece;
+  if (ring > 0 || piece <= plan::kChunkBytesMax) return ring;
+  return 8 * piece;
 }
 
 // Better said now than by the first large operation.
@@ -148,6 +148,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.priorities = priorities_;
   if (lane_) device.lanes = lane_->shared();
   device.shm_ring_bytes = RingBytes(config_);
+  device.payload_bytes_max = PieceBytes(config_);
   // Together less than the time after which silence evicts: the link's verdict should come before
   // that of the clock.
   device.path_silence_ns = timeout_ns_ * 2 / 5;

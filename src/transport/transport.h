@@ -164,6 +164,7 @@ struct DeviceConfig {
   bool allow_wildcard = false;
   size_t credit_bytes = 64u << 20;  // tcp: on the way to one peer and not acknowledged
   size_t shm_ring_bytes = 0;        // 0: chosen from the group's size
+  size_t payload_bytes_max = 512u << 10;  // of a frame
   // Payload that lies there, peers of this host read where it is. Null: everything is copied.
   std::shared_ptr<const ExportedMemory> exports;
   // Whose data goes first. Null: all groups are alike.

@@ -46,6 +46,7 @@ class ShmDevice : public Device {
   BufferPool* pool() { return &pool_; }
   Counters& counting() { return counters_; }
   size_t ring_bytes() const { return ring_bytes_; }
+  size_t payload_bytes_max() const { return config_.payload_bytes_max; }
   const Priorities* priorities() const { return config_.priorities.get(); }
   void Emit(Completion completion) { events_.push_back(std::move(completion)); }
   // kSent completions of a cancelled operation that nobody has fetched yet never come.

@@ -202,6 +202,13 @@ bool ShmLink::ReadsAhead() const {
 void ShmLink::Keep(Completion completion, std::deque<Completion>* queue) {
   const auto header_of = [](const Completion& kept) -> const auto& { return kept.header; };
   const auto at = PlaceInQueue(completion.header, device_->priorities(), *queue, header_of);
+  // Space comes back in the ring's order, and who counts what lies behind a frame counts in the
+  // order in which frames are handed out: what is passed lies in the ring no more.
+  for (auto passed = at; passed != queue->end(); ++passed) {
+    const Detached moved = Detach(passed->token);
+    passed->ext = moved.ext;
+    passed->payload = moved.payload;
+  }
   queue->insert(at, std::move(completion));
 }
 
@@ -256,8 +263,11 @@ size_t ShmLink::Deliver(const RingReader::Record& record) {
   Device::Counters& counters = device_->counting();
   ++counters.frames_received;
   counters.bytes_received += completion.ext.size() + completion.payload.size();
-  const bool lent_input = held.loan && completion.header.kind == wire::FrameKind::kRaw;
+  const bool lent = held.loan.has_value();
+  const bool lent_input = lent && completion.header.kind == wire::FrameKind::kRaw;
   completion.token = held_.Add(std::move(held));
+  // It may be handed out behind what comes after it, and rest long: the ring goes on without it.
+  if (lent) completion.ext = Detach(completion.token).ext;
   const size_t bytes = completion.payload.size();
   if (lent_input) {
     Keep(std::move(completion), &lent_inputs_);
@@ -340,11 +350,12 @@ Link::Detached ShmLink::Detach(uint64_t token) {
 }
 
 size_t ShmLink::hold_bytes_max() const {
-  // The ring frees space in its own order, so half of it is what may lie behind an unreleased
-  // frame.
-  return (channel_ != nullptr && channel_->attached() ? channel_->peer_ring_bytes()
-                                                      : device_->ring_bytes()) /
-         2;
+  // The ring frees space in its own order. So there must be room for an unreleased frame, what may
+  // lie behind it, the next one, and as much again that is skipped at the ring's end.
+  const size_t ring = channel_ != nullptr && channel_->attached() ? channel_->peer_ring_bytes()
+                                                                  : device_->ring_bytes();
+  const size_t others = 3 * RecordBytes(wire::kExtBytesMax, device_->payload_bytes_max());
+  return ring > others ? std::min(ring - others, ring / 2) : 0;
 }
 
 bool ShmLink::HasWork() const {
