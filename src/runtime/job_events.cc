@@ -171,6 +171,7 @@ void Job::Impl::OnViewChanged() {
   ++view_changes_;
   if (!view_) return;
   if (hosting_) NoteSuccessors(Now());
+  RememberColumn();
   const wire::ViewEntry* self = view_->Find(self_);
   ranks_on_host_ = 1;
   if (self != nullptr) {

@@ -201,6 +201,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status CheckStart(const GroupPtr& group) const;
   Status Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op);
   Status CheckUsable() const;  // forked, destroyed, out
+  void RememberColumn();
   const Layout* FindLayout(GroupState& state, GroupKey group, Epoch epoch);
   Status CheckOverlap(std::span<const OpPtr> fresh) const;
   void NumberOps(GroupState& state, Seq end);
@@ -272,6 +273,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::deque<std::function<void()>> callbacks_;
   bool running_callbacks_ = false;
   ViewPtr view_, previous_view_;
+  std::map<Epoch, Layout> columns_;  // of the last views
   Culprit last_culprit_;
   Status ended_;                                       // why this member is out
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some

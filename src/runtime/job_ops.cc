@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/copy.h"
+#include "membership/bounds.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
@@ -98,6 +99,18 @@ void Job::Impl::GroupState::Remember(Epoch epoch, const ViewPtr& view) {
   while (layouts.size() > kLayoutsMax) layouts.erase(layouts.begin());
 }
 
+// A view may be named that was given out and that no call has met. With a leaver in it the column
+// is not the same for each call: then those count that calls have met.
+void Job::Impl::RememberColumn() {
+  const wire::View column = membership::ColumnOf(*view_, place_.shard);
+  const bool leaves = std::any_of(column.entries.begin(), column.entries.end(), [](const auto& e) {
+    return e.last.kind != wire::Bound::Kind::kNone;
+  });
+  if (leaves) return;
+  columns_[column.epoch] = LayoutOf(column);
+  while (columns_.size() > kLayoutsMax) columns_.erase(columns_.begin());
+}
+
 // The group's members as of its next call, or as of the epoch that the caller names.
 // Null if there is none. Good until the next call.
 const Job::Impl::Layout* Job::Impl::FindLayout(GroupState& state, GroupKey group, Epoch epoch) {
@@ -105,7 +118,9 @@ const Job::Impl::Layout* Job::Impl::FindLayout(GroupState& state, GroupKey group
   if (current) state.Remember(current->epoch, current);
   if (epoch == 0 && current) epoch = current->epoch;
   const auto found = state.layouts.find(epoch);
-  return found == state.layouts.end() ? nullptr : &found->second;
+  if (found != state.layouts.end()) return &found->second;
+  const auto column = columns_.find(epoch);
+  return column == columns_.end() ? nullptr : &column->second;
 }
 
 // What is asked for, as of this call; what it reaches.
