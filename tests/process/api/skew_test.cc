@@ -1,0 +1,195 @@
+// Two members of one job in this process, of which one is ahead of the other, or opens a group when
+// the other has begun to use it: nothing stands still, and what differs is named.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ftar/ftar.h"
+#include "tests/process/api/jobs.h"
+#include "tests/process/harness.h"
+
+namespace process {
+namespace {
+
+class Skew : public testing::Test {
+ protected:
+  void Open(const Knobs& knobs) {
+    const std::string coordinator = coordinator_.address();
+    for (int32_t i = 0; i < 2; ++i) {
+      ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+      config.replica = i;
+      config.replicas = 2;
+      config.coordinator = coordinator.c_str();
+      config.flags = FTAR_JOB_NONBLOCKING;
+      ASSERT_EQ(Join(config, knobs, &jobs_[i]), FTAR_IN_PROGRESS) << LastError().text;
+    }
+    for (ftarJob_t job : jobs_) ASSERT_EQ(ftarJobWaitReady(job, kLongNs), FTAR_OK);
+  }
+  void TearDown() override {
+    for (ftarJob_t job : jobs_) ftarJobDestroy(job);
+  }
+  ftarGroup_t Group(int member, const char* name, int32_t window) {
+    ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+    config.name = name;
+    config.window = window;
+    ftarGroup_t group = nullptr;
+    EXPECT_EQ(ftarGroupOpen(jobs_[member], &config, &group), FTAR_OK) << LastError().text;
+    return group;
+  }
+  static ftarOp_t Start(ftarGroup_t group, const void* send, void* recv, uint64_t count) {
+    ftarOp_t op = nullptr;
+    EXPECT_EQ(ftarAllReduce(send, recv, count, FTAR_F32, FTAR_SUM, group, &op), FTAR_OK);
+    return op;
+  }
+  static ftarResult_t Wait(ftarOp_t op) {
+    const ftarResult_t result = ftarOpWait(op, kLongNs, nullptr);
+    ftarOpRelease(op);
+    return result;
+  }
+  // Of ftarJobDump's first group with operations.
+  std::string Dump(int member) {
+    const std::string path = "/tmp/ftar_skew_" + std::to_string(getpid()) + ".json";
+    EXPECT_EQ(ftarJobDump(jobs_[member], path.c_str()), FTAR_OK);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    unlink(path.c_str());
+    return text.str();
+  }
+  // Member 0 starts `ahead` operations, then member 1 one after the other.
+  void GoAhead(int ahead, uint64_t count, bool library) {
+    const std::array<ftarGroup_t, 2> groups = {Group(0, nullptr, 0), Group(1, nullptr, 0)};
+    std::array<std::vector<std::vector<float>>, 2> plain;
+    const auto take = [&](int member) -> float* {
+      void* memory = nullptr;
+      if (library) {
+        EXPECT_EQ(ftarMemAlloc(jobs_[member], count * 4, nullptr, &memory), FTAR_OK);
+        return static_cast<float*>(memory);
+      }
+      return plain[member].emplace_back(count).data();
+    };
+    std::vector<std::pair<ftarOp_t, float*>> started;
+    for (int i = 0; i < ahead; ++i) {
+      float* const send = take(0);
+      float* const recv = take(0);
+      send[count - 1] = static_cast<float>(i);
+      started.emplace_back(Start(groups[0], send, recv, count), recv);
+    }
+    float* const send = take(1);
+    float* const recv = take(1);
+    for (int i = 0; i < ahead; ++i) {
+      send[count - 1] = 1000;
+      ASSERT_EQ(Wait(Start(groups[1], send, recv, count)), FTAR_OK) << i << LastError().text;
+      EXPECT_EQ(recv[count - 1], static_cast<float>(1000 + i));
+    }
+    for (size_t i = 0; i < started.size(); ++i) {
+      ASSERT_EQ(Wait(started[i].first), FTAR_OK);
+      EXPECT_EQ(started[i].second[count - 1], static_cast<float>(1000 + i));
+    }
+  }
+
+  Coordinator coordinator_;
+  std::array<ftarJob_t, 2> jobs_{};
+};
+
+constexpr uint64_t kTwoMiB = (2 << 20) / sizeof(float);
+
+// What is lent of operations that are not called here yet must not keep the ring's space.
+TEST_F(Skew, WhoIsAheadWithLentInputsStopsNobody) {
+  Open({{"transport", "shm"}});
+  GoAhead(24, kTwoMiB, /*library=*/true);
+}
+
+TEST_F(Skew, WhoIsAheadWithLargeChunksStopsNobody) {
+  Open({{"transport", "shm"}, {"chunk", "1MiB"}});
+  GoAhead(24, kTwoMiB, /*library=*/false);
+}
+
+TEST_F(Skew, WhoIsAheadWithASmallRingStopsNobody) {
+  Open({{"transport", "shm"}, {"shm_ring", "2MiB"}});
+  GoAhead(24, kTwoMiB, /*library=*/false);
+}
+
+TEST_F(Skew, AWindowHoldsForWhoOpensTheGroupLast) {
+  Open({{"transport", "tcp"}});
+  std::vector<float> sum(1000, 1), other(1000, 1);
+  const ftarGroup_t first = Group(0, "late", 2);
+  const ftarOp_t mentioned = Start(first, sum.data(), sum.data(), sum.size());
+  // The frame has come when what was sent behind it has.
+  const ftarGroup_t ahead = Group(0, nullptr, 0), behind = Group(1, nullptr, 0);
+  std::vector<float> a(10, 1), b(10, 1);
+  const ftarOp_t one = Start(ahead, a.data(), a.data(), a.size());
+  ASSERT_EQ(Wait(Start(behind, b.data(), b.data(), b.size())), FTAR_OK);
+  ASSERT_EQ(Wait(one), FTAR_OK);
+
+  const ftarGroup_t last = Group(1, "late", 2);
+  std::vector<std::vector<float>> outputs(8, std::vector<float>(1000));
+  std::vector<ftarOp_t> ops;
+  for (std::vector<float>& output : outputs)
+    ops.push_back(Start(last, other.data(), output.data(), other.size()));
+  ASSERT_EQ(Wait(mentioned), FTAR_OK);
+  ASSERT_EQ(Wait(ops[0]), FTAR_OK);
+  const std::string dump = Dump(1);
+  EXPECT_NE(dump.find("\"in_flight\": 2"), std::string::npos) << dump;
+  EXPECT_NE(dump.find("\"queued\": 5"), std::string::npos) << dump;
+  for (size_t i = 1; i < ops.size(); ++i) {
+    const ftarOp_t op = Start(first, sum.data(), sum.data(), sum.size());
+    EXPECT_EQ(Wait(op), FTAR_OK);
+    EXPECT_EQ(Wait(ops[i]), FTAR_OK);
+  }
+}
+
+TEST_F(Skew, WindowsThatDifferAreAMismatchByName) {
+  Open({});
+  std::array<std::vector<float>, 2> data = {std::vector<float>(1000, 1),
+                                            std::vector<float>(1000, 1)};
+  std::array<ftarOp_t, 2> ops{};
+  for (int i = 0; i < 2; ++i)
+    ops[i] = Start(Group(i, "apart", 4 + i), data[i].data(), data[i].data(), 1000);
+  for (ftarOp_t op : ops) {
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_ERR_MISMATCH);
+    EXPECT_NE(std::string(LastError().text).find("window"), std::string::npos) << LastError().text;
+    ftarOpRelease(op);
+  }
+}
+
+// A view that was given out can be named when it is over, whether or not a call has met it.
+TEST_F(Skew, AViewThatWasGivenOutCanBeNamedWhenItIsOver) {
+  Open({});
+  const ftarGroup_t group = Group(0, nullptr, 0);
+  ftarView_t view = nullptr;
+  ASSERT_EQ(ftarGroupGetView(group, &view), FTAR_OK);
+  ftarViewInfo info = FTAR_VIEW_INFO_INIT;
+  ASSERT_EQ(ftarViewGetInfo(view, &info), FTAR_OK);
+  EXPECT_EQ(ftarViewRelease(view), FTAR_OK);
+  ASSERT_EQ(info.members, 2);
+  ASSERT_EQ(ftarJobAbort(jobs_[1], "one less"), FTAR_OK);
+  ftarGroupInfo now = FTAR_GROUP_INFO_INIT;
+  for (int i = 0; i < 1000 && (now.members != 1); ++i) {
+    ASSERT_EQ(ftarGroupGetInfo(group, &now), FTAR_OK);
+    usleep(10'000);
+  }
+  ASSERT_EQ(now.members, 1);
+  const float mine = 7;
+  std::array<float, 2> all = {1, 1};
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_ALLGATHER;
+  desc.dtype = FTAR_F32;
+  desc.send = &mine;
+  desc.recv = all.data();
+  desc.count = 1;
+  desc.epoch = info.epoch;
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarOpStart(group, &desc, &op), FTAR_OK) << LastError().text;
+  ASSERT_EQ(Wait(op), FTAR_OK) << LastError().text;
+  EXPECT_EQ(all[0], 7);
+  EXPECT_EQ(all[1], 0) << "a segment of a member that is gone";
+}
+
+}  // namespace
+}  // namespace process
