@@ -96,7 +96,7 @@ constexpr Where kWhere[] = {
     {Mutant::kLaneWordIsTheHubs, "cores=1,lanes=1,hosted=0"},
     {Mutant::kPromisedBefore, "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
     {Mutant::kPromisedElsewhere,
-     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
+     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3,pieces=0"},
     {Mutant::kMeetingForgotten,
      "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
     {Mutant::kCutOffIsDeath,
