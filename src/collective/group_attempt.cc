@@ -166,15 +166,20 @@ plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view,
                       around.crowded && !around.lane, around.wired);
 }
 
-// Of the first attempt's view alone, so that all who begin it choose alike.
-void GroupMachine::ChoosePieces(Op& op) {
-  const Surroundings& around = SurroundingsIn(op.view);
-  const plan::Ground ground{static_cast<int>(op.members.size()), around.crowded, around.wired};
-  op.origin.piece_bytes =
-      config_.chunk_bytes > 0
-          ? config_.chunk_bytes
-          : plan::PieceBytes(op.spec.kind, op.plan, op.spec.count * op.spec.element_bytes, ground,
+// Chosen by the first attempt's view alone, so that all who begin it choose alike; later as it was,
+// or as was told. What is told is no more than could have been chosen.
+void GroupMachine::SettlePieces(Op& op) {
+  uint64_t& bytes = op.origin.piece_bytes;
+  if (config_.chunk_bytes > 0) {
+    bytes = config_.chunk_bytes;
+  } else if (bytes > 0) {
+    bytes = std::clamp(bytes, config_.piece_least, config_.piece_most);
+  } else {
+    const Surroundings& around = SurroundingsIn(op.view);
+    const plan::Ground ground{static_cast<int>(op.members.size()), around.crowded, around.wired};
+    bytes = plan::PieceBytes(op.spec.kind, op.plan, op.spec.count * op.spec.element_bytes, ground,
                              config_.piece_least, config_.piece_most);
+  }
 }
 
 // A function of the view and the call, as HubFor's is to be: in its lines each says what is complete
@@ -208,7 +213,7 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
   // already here.
   op.plan = ChoosePlan(op.spec, op.view, op.origin.members.size());
-  if (op.origin.piece_bytes == 0) ChoosePieces(op);
+  SettlePieces(op);
   op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, op.spec.accumulator_bytes, segments,
                        op.origin.piece_bytes);
   op.hub = HubFor(op);

@@ -260,7 +260,7 @@ class GroupMachine {
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc
   const Surroundings& SurroundingsIn(const ViewPtr& view);
-  void ChoosePieces(Op& op);
+  void SettlePieces(Op& op);
   plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
   bool IsForCrowdedLane(const OpSpec& spec, const ViewPtr& view, size_t members);
   MemberId HubFor(const Op& op);
