@@ -333,7 +333,8 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   if (accelerator_ && !FetchInbound(now, work)) return;
   std::byte* const dst = Resolve(group, work.dst, true);
   bool good = dst != nullptr;
-  const TimeNs begin = host_mates_ ? Now() : 0;
+  const bool timed = host_mates_ && work.dst.bytes >= kHandOverMinBytes;
+  const TimeNs begin = timed ? Now() : 0;
   if (good && reduces) {
     const auto dtype = static_cast<reduce::Dtype>(work.dtype);
     const auto redop = static_cast<reduce::Redop>(work.redop);
@@ -358,7 +359,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   if (!good && failed_) return;
   if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
-  if (host_mates_) NoteRead(group, work, Now() - begin);
+  if (timed) NoteRead(group, work, Now() - begin);
   if (work.id == 0) return;
   if (const std::optional<MemberId> spoiler = Spoiler(work)) {
     Step(now, engine::WorkSpoiled{group, work.id});

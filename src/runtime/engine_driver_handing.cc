@@ -97,7 +97,7 @@ void EngineDriver::ReduceAndStream(const Work& work, std::byte* dst) {
 // What it took to read pieces that all were written the same way.
 void EngineDriver::NoteRead(GroupKey group, const Work& work, TimeNs spent) {
   const Op* const op = host_->FindOp(group, work.seq);
-  if (op == nullptr || work.dst.bytes < kHandOverMinBytes) return;
+  if (op == nullptr) return;
   const bool copies = work.kind == Work::Kind::kCopy;
   int streamed = 0, pieces = 0;
   bool lent = false;

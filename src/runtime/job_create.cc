@@ -56,14 +56,14 @@ std::string PortsText(const Config& config) {
 
 size_t BytesOrZero(int64_t bytes) { return bytes > 0 ? static_cast<size_t>(bytes) : 0; }
 
-uint64_t PieceBytes(const Config& config) {
+uint64_t LargestPiece(const Config& config) {
   return plan::PieceBytesMax(BytesOrZero(config.bytes(KnobId::kChunk)));
 }
 
 // 0: the device's own choice, which is made for the chunks that are chosen.
 size_t RingBytes(const Config& config) {
   const size_t ring = BytesOrZero(config.bytes(KnobId::kShmRing));
-  const uint64_t piece = PieceBytes(config);
+  const uint64_t piece = LargestPiece(config);
   if (ring > 0 || piece <= plan::kChunkBytesMax) return ring;
   return 8 * piece;
 }
@@ -71,7 +71,7 @@ size_t RingBytes(const Config& config) {
 // Better said now than by the first large operation.
 Status RingHoldsChunks(const Config& config) {
   const size_t ring = RingBytes(config);
-  const uint64_t piece = PieceBytes(config);
+  const uint64_t piece = LargestPiece(config);
   if (transport::shm::ShmDevice::RingHolds(ring, piece)) return Status::Ok();
   return Status(Code::kConfig, "shm_ring",
                 "a ring of " + std::to_string(ring) + " bytes does not hold frames of " +
@@ -148,7 +148,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.priorities = priorities_;
   if (lane_) device.lanes = lane_->shared();
   device.shm_ring_bytes = RingBytes(config_);
-  device.payload_bytes_max = PieceBytes(config_);
+  device.payload_bytes_max = LargestPiece(config_);
   // Together less than the time after which silence evicts: the link's verdict should come before
   // that of the clock.
   device.path_silence_ns = timeout_ns_ * 2 / 5;
