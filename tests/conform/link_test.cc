@@ -82,6 +82,46 @@ TEST_P(ConformTest, CarriesManySmallFramesBothWays) {
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next[0] == kFrames && next[1] == kFrames; }));
 }
 
+// Of what comes, which is given back at once.
+void NoteOrder(Node* node, std::vector<uint64_t>* order) {
+  node->filter = [order](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    order->push_back(c.header.seq);
+    c.link->Release(c.token);
+    return false;
+  };
+}
+
+// Where the peer reads what this process writes, it may be asked to write past its caches, and says
+// what writing took: whoever asks compares the two.
+TEST_P(ConformTest, SaysWhatHandingOverTook) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  const TestFrame frame = MakeFrame(3, 100'001);
+  for (const uint8_t flags : {uint8_t{0}, wire::kFrameStreamed}) {
+    wire::FrameHeader header = frame.header;
+    header.flags |= flags;
+    link->Send(header, frame.ext, frame.payload, false, 1 + flags);
+  }
+  std::vector<Completion> sent;
+  a.filter = [&](Completion& c) {
+    if (c.kind == Kind::kSent) sent.push_back(c);
+    return c.kind != Kind::kSent;
+  };
+  size_t received = 0;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    EXPECT_TRUE(std::ranges::equal(c.payload, frame.payload));
+    const uint8_t streamed = received++ == 0 ? 0 : wire::kFrameStreamed;
+    EXPECT_EQ(c.header.flags & wire::kFrameStreamed, streamed);
+    c.link->Release(c.token);
+    return false;
+  };
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return received == 2 && sent.size() == 2; }));
+  for (const Completion& c : sent) EXPECT_EQ(c.spent_ns > 0, link->shares_memory());
+}
+
 TEST_P(ConformTest, StallsTheSenderAndGoesOn) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
@@ -130,12 +170,7 @@ TEST_P(ConformTest, AnAckPassesDataThatWaits) {
     link->Send(ack, {}, {}, false, 0);
   }
   std::vector<uint64_t> order;
-  b.filter = [&](Completion& c) {
-    if (c.kind != Kind::kReceived) return true;
-    order.push_back(c.header.seq);
-    c.link->Release(c.token);
-    return false;
-  };
+  NoteOrder(&b, &order);
   ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return order.size() == frames + 2; }));
   const auto first = std::find(order.begin(), order.end(), frames);
   const auto second = std::find(order.begin(), order.end(), frames + 1);
@@ -175,12 +210,7 @@ TEST_P(ConformTest, UrgentDataPassesDataThatWaits) {
     link->Send(header, {}, {data.payload.data(), 1000}, true, 0);
   }
   std::vector<uint64_t> order;
-  b.filter = [&](Completion& c) {
-    if (c.kind != Kind::kReceived) return true;
-    order.push_back(c.header.seq);
-    c.link->Release(c.token);
-    return false;
-  };
+  NoteOrder(&b, &order);
   ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return order.size() == end; }));
   const auto place = [&](uint64_t seq) { return std::ranges::find(order, seq) - order.begin(); };
   EXPECT_EQ(place(word), static_cast<ptrdiff_t>(frames / 4)) << "the word keeps its place";
