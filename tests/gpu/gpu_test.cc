@@ -133,19 +133,11 @@ void TestEveryKernel(const Options& options) {
   }
 }
 
-// Of the first one's kernel, if their places and grids leave it that.
+// All of the first one's kernel, as far as possible.
 std::vector<CaseOptions> RandomBatch(std::mt19937_64* random, size_t max_count) {
   std::vector<CaseOptions> batch = {RandomOptions(random, max_count)};
   while (batch.size() < kMaxJobs && (*random)() % 8 != 0) {
-    const CaseOptions other = RandomOptions(random, max_count);
-    batch.push_back(batch[0]);
-    CaseOptions& o = batch.back();
-    o.count = other.count;
-    o.placement = other.placement;
-    o.destinations = other.destinations;
-    o.in_place = other.in_place;
-    o.checksum = other.checksum;
-    o.shape = other.shape;
+    batch.push_back(AsKernelOf(batch[0], RandomOptions(random, max_count)));
   }
   return batch;
 }

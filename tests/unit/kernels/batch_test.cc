@@ -75,15 +75,7 @@ TEST(BatchTest, RandomCases) {
     Together together;
     const CaseOptions first = RandomOptions(&random, 2000);
     for (uint64_t left = 1 + random() % kMaxJobs; left > 0; --left) {
-      CaseOptions o = first;
-      const CaseOptions other = RandomOptions(&random, 2000);
-      o.count = other.count;
-      o.placement = other.placement;
-      o.destinations = other.destinations;
-      o.in_place = other.in_place;
-      o.checksum = other.checksum;
-      o.shape = other.shape;
-      together.Add(o, random());
+      together.Add(AsKernelOf(first, RandomOptions(&random, 2000)), random());
     }
     ASSERT_EQ(together.Run(), "") << i;
     jobs += together.batch().jobs.count;

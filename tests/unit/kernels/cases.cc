@@ -43,6 +43,17 @@ void WideSum(const std::vector<const unsigned char*>& from, const std::vector<do
 
 }  // namespace
 
+CaseOptions AsKernelOf(const CaseOptions& first, const CaseOptions& other) {
+  CaseOptions out = first;
+  out.count = other.count;
+  out.placement = other.placement;
+  out.destinations = other.destinations;
+  out.in_place = other.in_place;
+  out.checksum = other.checksum;
+  out.shape = other.shape;
+  return out;
+}
+
 uint32_t WordSum(const unsigned char* bytes, size_t count) {
   uint32_t sum = 0;
   for (size_t i = 0; i < count; ++i) sum += static_cast<uint32_t>(bytes[i]) << (8 * (i % 4));

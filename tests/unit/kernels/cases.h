@@ -79,6 +79,9 @@ class Case {
   Image expected_;
 };
 
+// `other`, of the first one's kernel if its places and grid leave it that.
+CaseOptions AsKernelOf(const CaseOptions& first, const CaseOptions& other);
+
 // An image at a multiple of 256.
 class Placed {
  public:
