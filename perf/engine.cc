@@ -212,7 +212,12 @@ ftarResult_t Engine::PrepareBuffers(const Slot& slot) {
     if (status != FTAR_OK) return status;
   }
   if (!buffers_->MakeMirror(*std::max_element(sizes.begin(), sizes.end()))) return FailDevice();
-  places_ = buffers_->Carve(sizes, options_.unaligned ? width : 0, slot.in_place);
+  const uint64_t offset = options_.unaligned ? width : 0;
+  places_ = buffers_->Carve(sizes, offset, slot.in_place);
+  if (beside_ != nullptr) {
+    const ftarResult_t status = PlaceBeside(sizes, offset, slot.in_place);
+    if (status != FTAR_OK) return status;
+  }
   for (int i = 0; i < window_ && !options_.CheckEvery(); ++i) {
     Flight flight = NewFlight(place_round_, slot);
     flight.buffers = places_[i];
@@ -225,26 +230,52 @@ ftarResult_t Engine::PrepareBuffers(const Slot& slot) {
   return FTAR_OK;
 }
 
+// What is another job's own lies in its memory; what is nobody's is the same for both.
+ftarResult_t Engine::PlaceBeside(const std::vector<uint64_t>& sizes, uint64_t offset,
+                                 bool in_place) {
+  beside_places_ = places_;
+  if (options_.memory == MemoryKind::kPlain) return FTAR_OK;
+  if (beside_buffers_->size() < buffers_->size()) {
+    const ftarResult_t status =
+        beside_buffers_->AllocateFor(beside_->job(), options_.memory, buffers_->size());
+    if (status != FTAR_OK) return status;
+  }
+  beside_places_ = beside_buffers_->Carve(sizes, offset, in_place);
+  return FTAR_OK;
+}
+
+// The operations of an iteration, in these buffers.
+std::vector<ftarOpDesc> Engine::DescribeBatch(const Slot& slot,
+                                              const std::vector<BufferPair>& places) const {
+  std::vector<ftarOpDesc> batch;
+  for (size_t i = 0; i < places.size(); ++i) {
+    Flight flight = NewFlight(place_round_, slot);
+    flight.shape = &shapes_[shapes_.size() == 1 ? 0 : i];
+    flight.buffers = places[i];
+    flight.place = i;
+    batch.push_back(DescribeOp(flight));
+  }
+  return batch;
+}
+
 void Engine::PrepareSampler(const Slot& slot) {
   const Row& row = RowOf(slot);
   const ftarRedop_t redop = CollectiveOf(row.kind).reduces ? row.redop : FTAR_SUM;
+  const auto count = static_cast<size_t>(row.aggregate);
   std::vector<Shape> shapes;
-  batch_.clear();
-  for (int i = 0; i < row.aggregate; ++i) {
-    Flight flight = NewFlight(place_round_, slot);
-    flight.shape = &shapes_[shapes_.size() == 1 ? 0 : i];
-    flight.buffers = places_[i];
-    flight.place = static_cast<uint64_t>(i);
-    shapes.push_back(*flight.shape);
-    batch_.push_back(DescribeOp(flight));
-  }
-  batch_ops_.assign(batch_.size(), nullptr);
+  for (size_t i = 0; i < count; ++i) shapes.push_back(shapes_[shapes_.size() == 1 ? 0 : i]);
+  const std::vector<BufferPair> places(places_.begin(), places_.begin() + row.aggregate);
+  batch_ = DescribeBatch(slot, places);
+  batch_ops_.assign(count, nullptr);
   const Values values = options_.rounding ? Values::kRounding : Values::kExact;
-  Sampler::Work beside;
-  if (beside_ != nullptr) beside = [this] { return RunBatch(beside_->group()); };
+  Sampler::Beside beside;
+  if (beside_ != nullptr) {
+    beside.buffers.assign(beside_places_.begin(), beside_places_.begin() + row.aggregate);
+    beside_batch_ = DescribeBatch(slot, beside.buffers);
+    beside.work = [this] { return RunBatch(beside_->group(), beside_batch_); };
+  }
   sampler_->BeginPlace(row, InputTile(row.dtype, redop, session_->replica(), place_round_, values),
-                       shapes, {places_.begin(), places_.begin() + row.aggregate},
-                       std::move(beside));
+                       std::move(shapes), places, std::move(beside));
 }
 
 // A fresh run has no faults, so its members are those of its start, and everything is delivered.
@@ -253,13 +284,13 @@ ftarResult_t Engine::Sample(uint64_t seq, const Slot& slot) {
   if (status != FTAR_OK) return status;
   SetState(RankState::kStarts, seq);
   status = sampler_->Iterate(slot.index / RowOf(slot).aggregate,
-                             [this] { return RunBatch(session_->group()); });
+                             [this] { return RunBatch(session_->group(), batch_); });
   done_ += batch_.size();
   board_->delivered.store(done_, std::memory_order_relaxed);
   return status;
 }
 
-ftarResult_t Engine::RunBatch(ftarGroup_t group) {
+ftarResult_t Engine::RunBatch(ftarGroup_t group, const std::vector<ftarOpDesc>& batch) {
   const auto finish = [this](ftarOp_t op) {
     ftarResult_t status = ftarOpWait(op, kWaitNs, nullptr);
     if (LivesOn(status)) {
@@ -272,13 +303,13 @@ ftarResult_t Engine::RunBatch(ftarGroup_t group) {
   ftarResult_t status = FTAR_OK;
   if (!options_.blocking) {
     status =
-        ftarOpStartMany(group, batch_.data(), sizeof batch_[0], batch_.size(), batch_ops_.data());
-    for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) status = finish(batch_ops_[i]);
+        ftarOpStartMany(group, batch.data(), sizeof batch[0], batch.size(), batch_ops_.data());
+    for (size_t i = 0; status == FTAR_OK && i < batch.size(); ++i) status = finish(batch_ops_[i]);
     return status == FTAR_OK ? AwaitStreams() : status;
   }
-  for (size_t i = 0; status == FTAR_OK && i < batch_.size(); ++i) {
+  for (size_t i = 0; status == FTAR_OK && i < batch.size(); ++i) {
     ftarOp_t op = nullptr;
-    status = ftarOpStart(group, &batch_[i], &op);
+    status = ftarOpStart(group, &batch[i], &op);
     if (status == FTAR_OK) status = finish(op);
   }
   return status == FTAR_OK ? AwaitStreams() : status;

@@ -26,8 +26,11 @@ class Engine {
  public:
   Engine(const Options& options, const Schedule& schedule, Session* session, Buffers* buffers,
          Board* board, Arena* arena, Reporter* reporter);
-  // Runs that session's operations in pairs with its own. Before Run.
-  void SetBeside(Session* beside) { beside_ = beside; }
+  // Runs that session's operations in pairs with its own, in those buffers. Before Run.
+  void SetBeside(Session* beside, Buffers* buffers) {
+    beside_ = beside;
+    beside_buffers_ = buffers;
+  }
   // Runs beside the operations of a second round. Before Run.
   void SetMatmul(Matmul* matmul) { matmul_ = matmul; }
   // Runs beside everything; only its bandwidth is asked for. Before Run.
@@ -56,6 +59,7 @@ class Engine {
   ftarResult_t RunOne(uint64_t seq);
   ftarResult_t BeginPlace(uint64_t seq, const Slot& slot);
   ftarResult_t PrepareBuffers(const Slot& slot);
+  ftarResult_t PlaceBeside(const std::vector<uint64_t>& sizes, uint64_t offset, bool in_place);
   ftarResult_t EndPlace(const Slot& slot);
   ftarResult_t RunBarrier(uint64_t seq, const Slot& slot);
   ftarResult_t Share(uint64_t seq, const Slot& slot);
@@ -63,7 +67,9 @@ class Engine {
   // Fresh: one iteration by the sampler, and what it runs on the clock.
   void PrepareSampler(const Slot& slot);
   ftarResult_t Sample(uint64_t seq, const Slot& slot);
-  ftarResult_t RunBatch(ftarGroup_t group);
+  std::vector<ftarOpDesc> DescribeBatch(const Slot& slot,
+                                        const std::vector<BufferPair>& places) const;
+  ftarResult_t RunBatch(ftarGroup_t group, const std::vector<ftarOpDesc>& batch);
   // engine_device.cc: a GPU's part.
   ftarResult_t Capture(const Slot& slot);
   ftarResult_t Replay(uint64_t seq, const Slot& slot);
@@ -98,7 +104,8 @@ class Engine {
   const Options& options_;
   const Schedule& schedule_;
   Session* session_;
-  Session* beside_ = nullptr;  // the same ranks without fault tolerance; null unless --ideal=ft-off
+  Session* beside_ = nullptr;  // the same ranks with other knobs; null unless --against
+  Buffers* beside_buffers_ = nullptr;
   Matmul* matmul_ = nullptr;   // null unless --matmul
   const Bulk* bulk_ = nullptr;  // null unless --beside
   Buffers* buffers_;
@@ -133,7 +140,8 @@ class Engine {
 
   // With --fresh.
   std::unique_ptr<Sampler> sampler_;
-  std::vector<ftarOpDesc> batch_;
+  std::vector<BufferPair> beside_places_;
+  std::vector<ftarOpDesc> batch_, beside_batch_;
   std::vector<ftarOp_t> batch_ops_;
 };
 

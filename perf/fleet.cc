@@ -61,7 +61,7 @@ std::string Fleet::Open(uint64_t arena_part_bytes) {
     return meeting_.empty() ? "no free port on loopback" : "";
   }
   std::string error = coordinator_.Start(token_, kCoordinatorTimeoutS);
-  if (error.empty() && options_.ideal == IdealKind::kFtOff)
+  if (error.empty() && options_.ideal == IdealKind::kKnobs)
     error = second_coordinator_.Start(token_, kCoordinatorTimeoutS);
   return error;
 }
@@ -75,7 +75,7 @@ SpawnRequest Fleet::Request(const Pairs& environment, const Pairs& own) const {
                {"--rank-board-fd", std::to_string(board_->fd())},
                {"--rank-arena-fd", std::to_string(arena_fd)}};
   all.insert(all.end(), own.begin(), own.end());
-  if (options_.ideal == IdealKind::kFtOff)
+  if (options_.ideal == IdealKind::kKnobs)
     all.emplace_back("--rank-second-coordinator", second_coordinator_.address());
   for (const auto& [name, value] : all)
     request.arguments.insert(request.arguments.end(), {name, value});

@@ -92,7 +92,7 @@ class Fleet {
   const OnRecord on_record_;
   const OnGone on_gone_;
   Coordinator coordinator_;
-  Coordinator second_coordinator_;  // of the job beside, only with --ideal=ft-off
+  Coordinator second_coordinator_;  // of the job beside, only with --against
   std::string meeting_;             // with --coordinator hosted: where the first ranks listen
   std::unique_ptr<Board> board_;
   std::unique_ptr<Arena> arena_;

@@ -23,7 +23,7 @@ struct Raw {
   double factor = 1;
   std::string types = "float", ops = "sum", collectives = "allreduce", memory = "plain";
   std::string fault_tolerance = "on", coordinator = "fixed", placement;
-  std::vector<std::string> faults, knobs;
+  std::vector<std::string> faults, knobs, against;
   std::string ideal, buckets, bucket_total, beside = "0";
   int iters = kNotGiven, aggregate = kNotGiven, blocking = kNotGiven, pairs = 21;
   int average = 1, root = 0, threads = 1, gpus = 1, per_iteration = 0;
@@ -61,9 +61,11 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
                 "clock and read their outputs; with -I 1, -z 1, and -m and --iters by size");
   app->add_flag("--ideal{pull}", raw->ideal,
                 "--fresh, and beside it in pairs the same by a program without any protocol; "
-                "--ideal=push: by one that writes into everybody's memory; --ideal=ft-off: by "
-                "libftar with --ft off");
-  app->add_option("--pairs", raw->pairs, "of --ideal: so many blocks of iterations of each (21)");
+                "--ideal=push: by one that writes into everybody's memory");
+  app->add_option("--against", raw->against,
+                  "like --ideal, but beside it runs libftar with this knob otherwise: NAME=VALUE");
+  app->add_option("--pairs", raw->pairs,
+                  "of --ideal and --against: so many blocks of iterations of each (21)");
   app->add_option("-N,--run_cycles", options->cycles, "times to run all rows (1)");
   app->add_option("-z,--blocking", raw->blocking, "1: wait for each operation (0)");
   app->add_option("--window", options->window, "operations in flight (0: by size)");
@@ -168,6 +170,16 @@ std::string ReadSizes(const Raw& raw, Options* options) {
   return "";
 }
 
+std::string ReadKnobs(const char* flag, const std::vector<std::string>& texts,
+                      std::vector<std::pair<std::string, std::string>>* knobs) {
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) return fmt::format("{}: '{}' is not NAME=VALUE", flag, text);
+    knobs->emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return "";
+}
+
 std::string ReadLists(const Raw& raw, Options* options) {
   const auto types = ParseTypes(raw.types);
   const auto ops = ParseOps(raw.ops);
@@ -186,12 +198,8 @@ std::string ReadLists(const Raw& raw, Options* options) {
     if (!fault) return fmt::format("--fault: '{}' is not KIND:RANK@ITERATION", text);
     options->faults.push_back(*fault);
   }
-  for (const std::string& text : raw.knobs) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos) return fmt::format("--set: '{}' is not NAME=VALUE", text);
-    options->knobs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return "";
+  const std::string error = ReadKnobs("--set", raw.knobs, &options->knobs);
+  return error.empty() ? ReadKnobs("--against", raw.against, &options->against) : error;
 }
 
 std::string ReadBuckets(const Raw& raw, Options* options) {
@@ -211,12 +219,15 @@ std::string ReadBuckets(const Raw& raw, Options* options) {
 }
 
 std::string ReadIdeal(const Raw& raw, Options* options) {
-  if (raw.ideal.empty()) return "";
-  const std::map<std::string, IdealKind> kinds = {
-      {"pull", IdealKind::kPull}, {"push", IdealKind::kPush}, {"ft-off", IdealKind::kFtOff}};
-  const auto kind = kinds.find(raw.ideal);
-  if (kind == kinds.end()) return fmt::format("--ideal={}: it is pull, push or ft-off", raw.ideal);
-  options->ideal = kind->second;
+  if (raw.ideal.empty() && raw.against.empty()) return "";
+  if (!raw.against.empty()) {
+    if (!raw.ideal.empty()) return "--against and --ideal: one of them runs beside";
+    options->ideal = IdealKind::kKnobs;
+  } else if (raw.ideal == "pull" || raw.ideal == "push") {
+    options->ideal = raw.ideal == "pull" ? IdealKind::kPull : IdealKind::kPush;
+  } else {
+    return fmt::format("--ideal={}: it is pull or push", raw.ideal);
+  }
   options->fresh = true;
   options->pairs = raw.pairs;
   // The ideal works out of place.
@@ -226,13 +237,10 @@ std::string ReadIdeal(const Raw& raw, Options* options) {
   if (options->collectives != std::vector<ftarKind_t>{FTAR_ALLREDUCE} ||
       options->types != std::vector<ftarDtype_t>{FTAR_F32} ||
       options->ops != std::vector<ftarRedop_t>{FTAR_SUM}) {
-    return "--ideal knows only the all-reduce of floats with sum";
+    return "--ideal and --against know only the all-reduce of floats with sum";
   }
-  if (options->ideal == IdealKind::kFtOff && !options->fault_tolerance)
-    return "--ideal=ft-off: what runs beside it has fault tolerance: not with --ft off";
-  // A job's own memory is nothing special to another job.
-  if (options->ideal == IdealKind::kFtOff && options->memory != MemoryKind::kPlain)
-    return "--ideal=ft-off works on --memory plain";
+  if (options->ideal == IdealKind::kKnobs && options->OnDevice())
+    return "--against works on the host's memory";
   return "";
 }
 
@@ -305,8 +313,8 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
   }
   if (options.root < 0) return "-r is at least 0";
   if (options.hosted && ((options.ranks == 0 && options.role.index < 0) ||
-                         !options.command.empty() || options.ideal == IdealKind::kFtOff)) {
-    return "--coordinator hosted needs -n, and goes with neither a command nor --ideal=ft-off";
+                         !options.command.empty() || options.ideal == IdealKind::kKnobs)) {
+    return "--coordinator hosted needs -n, and goes with neither a command nor --against";
   }
   if (options.fresh && options.cpu_time) return "--fresh has no CPU time";
   if (options.churn < 0 || (options.churn > 0 && options.ranks < 3 && options.role.index < 0)) {

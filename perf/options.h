@@ -23,8 +23,8 @@ enum class Average { kRank0, kMean, kMin, kMax };
 enum class MemoryKind { kPlain, kLibrary, kRegistered, kDevice, kDevicePlain };
 
 // What runs beside libftar in pairs: a program without any protocol (perf/ideal.h), or libftar
-// itself without fault tolerance, in a job of its own between the same processes.
-enum class IdealKind { kNone, kPull, kPush, kFtOff };
+// itself with other knobs, in a job of its own between the same processes (--against).
+enum class IdealKind { kNone, kPull, kPush, kKnobs };
 
 // What a process started by the launcher is told; a user never types these.
 struct RankRole {
@@ -37,7 +37,7 @@ struct RankRole {
   int arena_fd = -1;               // only with --fresh
   bool newcomer = false;           // joins a job that is running
   bool bystander = false;          // does everything that a newcomer does, except join
-  std::string second_coordinator;  // of the job beside, only with --ideal=ft-off
+  std::string second_coordinator;  // of the job beside, only with --against
 };
 
 struct Options {
@@ -54,6 +54,7 @@ struct Options {
   int aggregate = 1;   // 0: by size
   bool fresh = false;  // inputs are written and outputs read in every iteration
   IdealKind ideal = IdealKind::kNone;
+  std::vector<std::pair<std::string, std::string>> against;  // --against NAME=VALUE
   int pairs = 0;                  // of blocks of libftar's and the ideal's iterations
   std::vector<uint64_t> buckets;  // elements; an iteration starts all of them
   int check = 1;                  // operations checked per row and placement; 0: none

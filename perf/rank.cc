@@ -149,11 +149,11 @@ class Dumper {
   std::thread thread_;
 };
 
-// The same ranks once more, in a job without fault tolerance (--ideal=ft-off).
+// The same ranks once more, in a job with other knobs (--against).
 class Beside {
  public:
   explicit Beside(const Options& options) : options_(options), session_(options_, &reporter_) {
-    options_.fault_tolerance = false;
+    options_.knobs.insert(options_.knobs.end(), options.against.begin(), options.against.end());
     options_.knobs.emplace_back("coordinator", options.role.second_coordinator);
   }
   ftarResult_t Enter() {
@@ -161,11 +161,14 @@ class Beside {
     return status == FTAR_OK ? session_.Enter(options_.window) : status;
   }
   Session* session() { return &session_; }
+  // A job's own memory is nothing special to another job.
+  Buffers* buffers() { return &buffers_; }
 
  private:
   Options options_;
   SilentReporter reporter_;
   Session session_;
+  Buffers buffers_;  // gone before its job is
 };
 
 // The control of a join: everything up to the join, and nothing after it.
@@ -198,10 +201,10 @@ int RunMember(const Options& options, const Schedule& schedule, const Station& s
                 reporter);
   engine.SetMatmul(matmul);
   std::optional<Beside> beside;
-  if (options.ideal == IdealKind::kFtOff) {
+  if (options.ideal == IdealKind::kKnobs) {
     status = beside.emplace(options).Enter();
-    if (status != FTAR_OK) return Fail(reporter, status, "join without fault tolerance");
-    engine.SetBeside(beside->session());
+    if (status != FTAR_OK) return Fail(reporter, status, "join with other knobs");
+    engine.SetBeside(beside->session(), beside->buffers());
   }
   std::optional<Bulk> bulk;
   if (options.beside_bytes > 0) {

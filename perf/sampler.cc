@@ -27,7 +27,7 @@ Sampler::Sampler(const Options& options, Arena* arena, Buffers* memory)
 }
 
 void Sampler::BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
-                         std::vector<BufferPair> buffers, Work beside) {
+                         std::vector<BufferPair> buffers, Beside beside) {
   iters_ = row.iters;
   pairs_ = row.pairs;
   width_ = input.element_bytes;
@@ -36,9 +36,8 @@ void Sampler::BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
   buffers_ = std::move(buffers);
   times_ns_.clear();
   ideal_ns_.clear();
-  ideal_buffers_.clear();
-  beside_ = std::move(beside);
-  if (beside_) ideal_buffers_ = buffers_;
+  beside_ = std::move(beside.work);
+  ideal_buffers_ = std::move(beside.buffers);
   if (!ideal_) return;
   char* next = ideal_->buffers();
   for (const Shape& shape : shapes_) {

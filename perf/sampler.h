@@ -33,17 +33,21 @@ PairPosition PositionOf(int iters, int pairs, int index);
 class Sampler {
  public:
   using Work = std::function<ftarResult_t()>;
+  // What runs in pairs with libftar's iterations, but for the ideal.
+  struct Beside {
+    Work work;  // null: nothing
+    std::vector<BufferPair> buffers;
+  };
 
   Sampler(const Options& options, Arena* arena, Buffers* memory);
 
-  // A row in one placement: what each operation of an iteration writes and reads. `beside` is what
-  // runs in pairs with it, on the same buffers; null: the ideal, or nothing.
+  // A row in one placement: what each operation of an iteration writes and reads.
   void BeginPlace(const Row& row, Tile input, std::vector<Shape> shapes,
-                  std::vector<BufferPair> buffers, Work beside);
+                  std::vector<BufferPair> buffers, Beside beside);
   // One iteration of libftar's, and the ideal's blocks around it.
   ftarResult_t Iterate(int index, const Work& work);
-  // Elements of the ideal's results that differ from this tile; what runs on libftar's own buffers
-  // runs once more for it, off the record. All ranks call it.
+  // Elements of the ideal's results that differ from this tile; what may run on libftar's own
+  // buffers runs once more for it, off the record. All ranks call it.
   uint64_t CountIdealWrong(const Tile& expected);
 
   // Nanoseconds of one iteration's operation, in order.

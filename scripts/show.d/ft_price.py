@@ -1,5 +1,5 @@
 """What fault tolerance costs when nothing fails: two jobs between the same processes, one with --ft off, take turns on the same
-buffers (ftar-perf --ideal=ft-off), so that the ratio of a pair of blocks holds whatever else the machine does. Memory is laid
+buffers (ftar-perf --against ft=off), so that the ratio of a pair of blocks holds whatever else the machine does. Memory is laid
 out anew in every launch, which shifts all ratios of one launch alike: so there are several."""
 import bars
 
@@ -9,7 +9,7 @@ RANKS = 2
 
 
 def ratios(transport, size, batch, iterations):
-    run = bars.perf("-n", RANKS, "--transport", transport, "--ideal=ft-off", "--sizes", size, "-m", batch, "--iters",
+    run = bars.perf("-n", RANKS, "--transport", transport, "--against", "ft=off", "--sizes", size, "-m", batch, "--iters",
                     iterations * PAIRS, "--pairs", PAIRS, timeout=300, prefix=bars.ahead_of_others())
     if bars.complain(run, f"{transport} {size}"):
         return []

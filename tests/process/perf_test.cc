@@ -126,8 +126,10 @@ TEST(Perf, WithoutFaultToleranceTheRunEndsInTime) {
 }
 
 TEST(Perf, TheIdealStandsBesideEachRowAndIsRight) {
-  for (const auto& [ideal, memory] :
-       {std::pair{"--ideal", "library"}, {"--ideal=push", "plain"}, {"--ideal=ft-off", "plain"}}) {
+  for (const auto& [ideal, memory] : {std::pair{"--ideal", "library"},
+                                      {"--ideal=push", "plain"},
+                                      {"--against=ft=off", "plain"},
+                                      {"--against=plan=ring", "library"}}) {
     const Result result =
         RunPerf({"-n", "3", "--transport", "shm", "--sizes", "4,200,1M", "--pairs", "2", "--iters",
                  "5", "-m", "2", "--memory", memory, "-T", "20", ideal});
@@ -304,8 +306,9 @@ TEST(Perf, ABadFlagIsNamed) {
       {{"-n", "4", "--transport", "shm", "--fault", "corrupt:2@3"}, "--transport tcp"},
       {{"-n", "4", "--fault", "reset:2@3"}, "--transport tcp"},
       {{"-n", "4", "--ft", "off", "--fault", "kill:2@3"}, "--ft off"},
-      {{"-n", "2", "--ft", "off", "--ideal=ft-off"}, "--ft off"},
-      {{"-n", "2", "--memory", "library", "--ideal=ft-off"}, "--memory plain"},
+      {{"-n", "2", "--against", "ft"}, "--against"},
+      {{"-n", "2", "--ideal", "--against", "ft=off"}, "--ideal"},
+      {{"-n", "2", "--memory", "device", "--against", "ft=off"}, "host's memory"},
       {{"--fault", "kill:2@3"}, "-n"},
       {{"-n", "2", "--set", "novalue"}, "novalue"},
   };

@@ -33,7 +33,7 @@ TEST(Options, ARankMayCoordinate) {
   ASSERT_TRUE(result.run) << result.text;
   EXPECT_TRUE(result.options.hosted);
   EXPECT_FALSE(Parse({"--coordinator", "hosted"}).run) << "another launcher has its own way";
-  EXPECT_FALSE(Parse({"-n", "3", "--coordinator", "hosted", "--ideal=ft-off"}).run);
+  EXPECT_FALSE(Parse({"-n", "3", "--coordinator", "hosted", "--against", "ft=off"}).run);
   EXPECT_FALSE(Parse({"-n", "3", "--coordinator", "stored"}).run);
 }
 
