@@ -1,5 +1,6 @@
 #include "api/op_desc.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -259,6 +260,14 @@ Status ParsePlan(const char* text, const std::string& argument, plan::PlanKind* 
 bool HostBuffersFit(const ftarOpDesc& desc) {
   if (desc.kind == FTAR_BARRIER) return true;
   const uint64_t bytes = desc.count * reduce::ElementBytes(static_cast<reduce::Dtype>(desc.dtype));
+  const Range send{reinterpret_cast<uintptr_t>(desc.send), bytes};
+  const Range recv{reinterpret_cast<uintptr_t>(desc.recv), bytes};
+  // Most often there is nothing to be said against them: the shorter way to find that out.
+  const bool low = std::max(send.begin, recv.begin) <= UINTPTR_MAX - bytes;
+  if (desc.send != nullptr && desc.recv != nullptr && low &&
+      (desc.send == desc.recv || !Overlap(send, recv)) &&
+      MappedTogether(desc.send, bytes, desc.recv, bytes))
+    return true;
   bool on_device = false;
   return CheckBuffers(desc, "desc", OpContext(), bytes, &on_device).ok();
 }

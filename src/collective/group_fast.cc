@@ -181,13 +181,14 @@ uint64_t GroupMachine::BegunFast(Work* work) {
 
 // One after the other ends with the same members and weights.
 const Outcome& GroupMachine::FastOutcome(TimeNs now) {
-  if (fast_.weights != told_weights_) {
+  if (fast_.weights != told_weights_ || fast_.plan != fast_outcome_.plan) {
+    const uint64_t last = fast_outcome_.alike;
     fast_outcome_ = OutcomeOf(fast_, now);
+    fast_outcome_.alike = last + 1;
     told_weights_ = fast_.weights;
   }
   fast_outcome_.seq = fast_.seq;
   fast_outcome_.tag = fast_.spec.tag;
-  fast_outcome_.plan = fast_.plan;
   fast_outcome_.start_ns = fast_.start_ns;
   fast_outcome_.complete_ns = fast_outcome_.delivered_ns = now;
   return fast_outcome_;

@@ -111,6 +111,21 @@ struct Outcome {
   uint64_t bytes_resent = 0;
   TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0, arrival_skew_ns = 0;
   MemberId slowest;
+  // Not 0: the group's outcomes with this number differ in seq, tag and times alone.
+  uint64_t alike = 0;
+
+  // A copy, which is cheap where little differs.
+  void Become(const Outcome& other) {
+    if (alike == 0 || alike != other.alike) {
+      *this = other;
+      return;
+    }
+    seq = other.seq;
+    tag = other.tag;
+    start_ns = other.start_ns;
+    complete_ns = other.complete_ns;
+    delivered_ns = other.delivered_ns;
+  }
 };
 
 // One step's list of things to do, in this order: staging is allocated, then work and frames in the

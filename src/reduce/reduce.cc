@@ -68,6 +68,24 @@ const KernelTable& KernelsFor(size_t accumulated_bytes) {
   return accumulated_bytes <= narrow.block_bytes ? narrow : CurrentKernels();
 }
 
+// Few bytes, as of a loss or a flag, without a call.
+void CopyFew(unsigned char* to, const unsigned char* from, size_t bytes) {
+  const auto both_ends = [&](auto word) {
+    std::memcpy(&word, from, sizeof word);
+    auto last = word;
+    std::memcpy(&last, from + bytes - sizeof last, sizeof last);
+    std::memcpy(to, &word, sizeof word);
+    std::memcpy(to + bytes - sizeof last, &last, sizeof last);
+  };
+  if (bytes > 16 || bytes < 4) {
+    std::memcpy(to, from, bytes);
+  } else if (bytes >= 8) {
+    both_ends(uint64_t{0});
+  } else {
+    both_ends(uint32_t{0});
+  }
+}
+
 // One reduction of `count` elements as the kernels see it. Its members do what one kernel call
 // cannot.
 class Run {
@@ -109,16 +127,21 @@ class Run {
       }
       const size_t bytes = ElementBytes(source.format);
       const auto* data = static_cast<const unsigned char*>(source.data);
-      std::memset(padded[filled], 0, block_elements_ * bytes);
-      std::memcpy(padded[filled], data + from * bytes, n * bytes);
+      if (block_elements_ * bytes <= kNarrowBytes) {
+        std::memset(padded[filled], 0, kNarrowBytes);
+      } else {
+        std::memset(padded[filled], 0, block_elements_ * bytes);
+      }
+      CopyFew(padded[filled], data + from * bytes, n * bytes);
       rest[filled] = {.data = padded[filled], .format = source.format, .weight = source.weight};
       ++filled;
     }
     kernel_(rest, filled, finish_, result, block_elements_);
-    std::memcpy(static_cast<unsigned char*>(dst) + from * stored_bytes_, result, n * stored_bytes_);
+    CopyFew(static_cast<unsigned char*>(dst) + from * stored_bytes_, result, n * stored_bytes_);
   }
 
   static constexpr size_t kSourcesAtATime = 8;
+  static constexpr size_t kNarrowBytes = 64;  // of a block without vectors, set without a call
   Dtype accumulator_;
   size_t stored_bytes_;
   Finish finish_;

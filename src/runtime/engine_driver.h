@@ -281,6 +281,9 @@ class EngineDriver final : public transport::Placer {
   void PublishLong(const Op& op);
   void MakeBegun(const Op& op);
   void MakeFast(const Op& op, uint64_t end);
+  bool GatherFast(const Op& op, uint64_t offset);
+  // Null: it is not there.
+  const std::byte* InLane(GroupKey group, const collective::BufferRef& ref) const;
   void NoteRead(const Op& op, uint64_t bytes, TimeNs spent);
   bool HoldsFastResult(const Op& op);
   std::byte* FastResult(const Op& op);

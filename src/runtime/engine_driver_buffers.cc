@@ -48,17 +48,19 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
     }
     case BufferRef::Kind::kLane: {
       if (lane_ == nullptr || write) return nullptr;
-      const int segment = collective::LaneSegment(ref.id);
-      const transport::LaneMemory& memory = lane_->memory();
-      const bool is_long = collective::RoomOf(ref.id) == collective::LaneRoom::kLong;
-      return const_cast<std::byte*>(
-          is_long
-              ? memory.LongInput(segment, group, ref.offset, ref.bytes)
-              : memory.Input(segment, group, collective::LaneSeq(ref.id), ref.offset, ref.bytes));
+      return const_cast<std::byte*>(InLane(group, ref));
     }
     case BufferRef::Kind::kNone: break;
   }
   return nullptr;
+}
+
+const std::byte* EngineDriver::InLane(GroupKey group, const BufferRef& ref) const {
+  const int segment = collective::LaneSegment(ref.id);
+  const transport::LaneMemory& memory = lane_->memory();
+  if (collective::RoomOf(ref.id) == collective::LaneRoom::kLong)
+    return memory.LongInput(segment, group, ref.offset, ref.bytes);
+  return memory.Input(segment, group, collective::LaneSeq(ref.id), ref.offset, ref.bytes);
 }
 
 std::optional<MemberId> EngineDriver::Spoiler(const collective::Work& work) {

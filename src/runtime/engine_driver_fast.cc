@@ -109,19 +109,27 @@ void EngineDriver::MakeBegun(const Op& op) {
   if (there > fast_made_) MakeFast(op, there);
 }
 
+// From the elements on that begin at `offset`.
+bool EngineDriver::GatherFast(const Op& op, uint64_t offset) {
+  sources_.clear();
+  for (const collective::SourceRef& source : fast_work_.sources) {
+    // The own input is the user's, which is in the caches still.
+    const bool own = collective::LaneSegment(source.buffer.id) == 0;
+    const auto* const data = own ? static_cast<const std::byte*>(op.request.send)
+                                 : InLane(op.group, source.buffer);
+    if (data == nullptr) return false;
+    sources_.push_back({data + offset, static_cast<reduce::Dtype>(fast_work_.dtype), source.weight});
+  }
+  return true;
+}
+
 // The result's elements up to `end`.
 void EngineDriver::MakeFast(const Op& op, uint64_t end) {
   const collective::Work& work = fast_work_;
-  if (!GatherSources(op.group, work))
-    return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
   const uint64_t width = op.request.spec.element_bytes;
   const uint64_t begin = std::exchange(fast_made_, end);
-  for (size_t i = 0; i < sources_.size(); ++i) {
-    // The own input is the user's, which is in the caches still.
-    const bool own = collective::LaneSegment(work.sources[i].buffer.id) == 0;
-    const void* const data = own ? op.request.send : sources_[i].data;
-    sources_[i].data = static_cast<const std::byte*>(data) + begin * width;
-  }
+  if (!GatherFast(op, begin * width))
+    return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
   const bool is_long = op.send_bytes > wire::kLaneInputMax;
   const TimeNs before = is_long ? Now() : 0;
   reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),

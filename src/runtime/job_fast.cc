@@ -63,6 +63,7 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
   }
   undo.Keep();
   fast_ = op.get();  // its last one may be another thread's, and stopped
+  fast_state_ = &state;
   driver_->StrikeBefore(op->seq);
   driver_->PublishFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
@@ -120,16 +121,14 @@ bool Job::Impl::LookFast(const Op& op, TimeNs now) {
 
 // Nothing else of its group is under way.
 void Job::Impl::NoteFast(const collective::Outcome& outcome) {
-  GroupState& state = groups_[fast_->group];
-  state.ops.front()->outcome = outcome;
-  state.history.Add(outcome);
+  fast_state_->ops.front()->outcome.Become(outcome);
+  fast_state_->history.Add(outcome);
 }
 
 void Job::Impl::OnDeliveredFast() {
-  GroupState& state = groups_[fast_->group];
   ++ops_delivered_;
-  EndOp(state.ops.front());
-  state.ops.pop_front();
+  EndOp(fast_state_->ops.front());
+  fast_state_->ops.pop_front();
 }
 
 // Without patience it looks once.

@@ -269,6 +269,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an
   // operation that is held; followed only in between, when it is in groups_.
   const Op* fast_ = nullptr;
+  GroupState* fast_state_ = nullptr;  // its group's, then
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;
   bool running_callbacks_ = false;

@@ -20,7 +20,7 @@ class OutcomeHistory {
     if (places_.size() < kMax) {
       places_.push_back(outcome);
     } else {
-      places_[(outcome.seq - first_) % kMax] = outcome;
+      places_[(outcome.seq - first_) % kMax].Become(outcome);
     }
     end_ = outcome.seq + 1;
   }
