@@ -81,7 +81,7 @@ constexpr Knob kKnobs[] = {
      "operation's size and the number of members up to 512 KiB."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the oneshot plan when plan is auto."},
-    {K::kLaneMax, "lane_max", B, "1MiB", "", 0, 1 << 20, kOwn, kShown,
+    {K::kLaneMax, "lane_max", B, "512KiB", "", 0, 1 << 20, kOwn, kShown,
      "All-reduces of at most this many bytes, and barriers, between members of one host go through "
      "shared memory in one pass: those of the oneshot plan, and between two members others that "
      "wait for nothing; 0: none do."},
