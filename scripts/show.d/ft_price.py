@@ -8,12 +8,20 @@ PAIRS = max(bars.count("SHOW_PAIRS", 41), 21)
 RANKS = 2
 
 
-def ratios(transport, size, batch, iterations):
-    run = bars.perf("-n", RANKS, "--transport", transport, "--against", "ft=off", "--sizes", size, "-m", batch, "--iters",
+def ratios(transport, size, batch, iterations, *arguments):
+    run = bars.perf("-n", RANKS, "--transport", transport, "--against", "ft=off", *arguments, "--sizes", size, "-m", batch, "--iters",
                     iterations * PAIRS, "--pairs", PAIRS, timeout=300, prefix=bars.ahead_of_others())
     if bars.complain(run, f"{transport} {size}"):
         return []
     return run.report["results"][0]["out_of_place_ideal"]["ratios"]
+
+
+def by_frames(transport, size, batch, iterations):
+    """For information: with --ft off nothing goes through the lane, so that what is small takes another way. Here both go by frames."""
+    every = [ratio for _ in range(LAUNCHES) for ratio in ratios(transport, size, batch, iterations, "--set", "lane_max=0")]
+    if every:
+        low, high = bars.median_interval(every)
+        bars.say(f"  {transport} {size:>4}, both by frames (--set lane_max=0), no goal: {bars.median(every):.4f}, {low:.4f} to {high:.4f}")
 
 
 def show(name, rows):

@@ -118,7 +118,8 @@ bool EngineDriver::GatherFast(const Op& op, uint64_t offset) {
     const auto* const data = own ? static_cast<const std::byte*>(op.request.send)
                                  : InLane(op.group, source.buffer);
     if (data == nullptr) return false;
-    sources_.push_back({data + offset, static_cast<reduce::Dtype>(fast_work_.dtype), source.weight});
+    sources_.push_back(
+        {data + offset, static_cast<reduce::Dtype>(fast_work_.dtype), source.weight});
   }
   return true;
 }
