@@ -183,6 +183,10 @@ Status FillCoordinator(const Config& config, const Launcher& launcher, bool have
   Expected<std::vector<HostPort>> meeting = coordinator::ParseHostPorts(named, "coordinator");
   if (!meeting.ok()) return meeting.status();
   out->meeting = std::move(*meeting);
+  for (const HostPort& address : out->meeting) {
+    if (address.port == 0)
+      return Bad("coordinator", ShownAddress(address) + ": nobody can be reached at port 0");
+  }
   if (!named.empty()) return Status::Ok();
   if (out->replicas == 1 && out->shards == 1 && out->replica == 0) return Status::Ok();
   if (launcher.master_host.empty()) {

@@ -219,6 +219,7 @@ TEST(FindPlace, WhatIsWrongIsNamed) {
       {"which shard", {"FTAR_SHARDS=2", "FTAR_COORDINATOR=a:1"}, "shard"},
       {"where to meet", {"FTAR_REPLICAS=2", "FTAR_REPLICA=0"}, "coordinator"},
       {"no port", {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=host"}, "coordinator"},
+      {"port 0", {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=host:0"}, "coordinator"},
       {"a relay without a port",
        {"FTAR_REPLICAS=2", "FTAR_REPLICA=0", "FTAR_COORDINATOR=a:1,b"},
        "coordinator"},
