@@ -122,6 +122,7 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
       {"staging_bytes", engine.staging_bytes},
       {"bytes_kept", device.bytes_kept},
       {"works", engine.works},
+      {"bytes_moved", engine.bytes_moved + device.bytes_moved},
       {"lines", engine.lines},
       {"fast", engine.fast},
       {"again", ops_again_},

@@ -247,13 +247,14 @@ void EngineDriver::Publish(TimeNs now, GroupKey group, const Todo& todo) {
   if (payload.bytes > 0 && data == nullptr)
     return Fail(now, Code::kInternal, "a line's input is outside of its buffer");
   lane_->memory().Publish(group, todo.line, {data, payload.bytes});
-  NoteLine(todo.line);
+  NoteLine(todo.line, payload.bytes);
   lane_->memory().FullFence();
   Nudge();
 }
 
-void EngineDriver::NoteLine(const wire::LaneLine& line) {
+void EngineDriver::NoteLine(const wire::LaneLine& line, uint64_t input_bytes) {
   ++counters_.lines;
+  counters_.bytes_moved += 2 * input_bytes;
   Strike(FaultStage::kSending, line.seq, -1);
 }
 
@@ -332,7 +333,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   if (OnDevice(group, work.seq)) return DoDeviceWork(now, group, work);
   if (accelerator_ && !FetchInbound(now, work)) return;
   std::byte* const dst = Resolve(group, work.dst, true);
-  bool good = dst != nullptr;
+  bool good = dst != nullptr, moves = true;
   const bool timed = host_mates_ && work.dst.bytes >= kHandOverMinBytes;
   const TimeNs begin = timed ? Now() : 0;
   if (good && reduces) {
@@ -352,13 +353,15 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     const std::byte* src = Resolve(group, from, false);
     good = src != nullptr && from.bytes == work.dst.bytes;
     if (good) NoteSaved(group, from, work.dst);
-    if (good && src != dst) CopyBytes(group, work, src, dst);
+    moves = src != dst;
+    if (good && moves) CopyBytes(group, work, src, dst);
   } else if (good) {
     std::memset(dst, 0, work.dst.bytes);
   }
   if (!good && failed_) return;
   if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
+  if (moves) NoteMoved(work);
   if (timed) NoteRead(group, work, Now() - begin);
   if (work.id == 0) return;
   if (const std::optional<MemberId> spoiler = Spoiler(work)) {
@@ -366,6 +369,12 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     return BlameSpoiler(now, *spoiler);
   }
   Step(now, engine::WorkDone{group, work.id});
+}
+
+void EngineDriver::NoteMoved(const Work& work) {
+  counters_.bytes_moved += work.dst.bytes;
+  for (const collective::SourceRef& source : work.sources)
+    counters_.bytes_moved += source.buffer.bytes;
 }
 
 // A living peer takes back only what it has no operation for any more: it is out, and will be told
@@ -483,6 +492,7 @@ transport::Device::Counters EngineDriver::device_counters() const {
     sum.bytes_resent += one.bytes_resent;
     sum.frames_corrupt += one.frames_corrupt;
     sum.peers_refused += one.peers_refused;
+    sum.bytes_moved += one.bytes_moved;
     sum.bytes_kept += one.bytes_kept;
   }
   return sum;

@@ -140,6 +140,7 @@ class EngineDriver final : public transport::Placer {
   struct Counters {
     uint64_t links_opened = 0, links_closed = 0, links_kept = 0, frames_unroutable = 0, works = 0,
              lines = 0, fast = 0, staging_bytes = 0, gpu_plans = 0, gpu_block_us = 0;
+    uint64_t bytes_moved = 0;  // read and written by the host's works, and for the lane
   };
   Counters counters() const;
   transport::Device::Counters device_counters() const;
@@ -287,7 +288,7 @@ class EngineDriver final : public transport::Placer {
   void NoteRead(const Op& op, uint64_t bytes, TimeNs spent);
   bool HoldsFastResult(const Op& op);
   std::byte* FastResult(const Op& op);
-  void NoteLine(const wire::LaneLine& line);
+  void NoteLine(const wire::LaneLine& line, uint64_t input_bytes);
   void Nudge();
   bool LaneHasNews() const;
   bool LookAtLane(TimeNs now);
@@ -300,6 +301,7 @@ class EngineDriver final : public transport::Placer {
   void ChooseWay(GroupKey group, const transport::Link& link, wire::FrameHeader* header,
                  uint64_t payload_bytes);
   void NoteHandedOver(const transport::Completion& sent);
+  void NoteMoved(const collective::Work& work);
   void NoteRead(GroupKey group, const collective::Work& work, TimeNs spent);
   void ReduceResult(GroupKey group, const collective::Work& work, std::byte* dst);
   void Reduce(const collective::Work& work, uint64_t first, uint64_t count, std::byte* dst);

@@ -48,7 +48,7 @@ void EngineDriver::PublishFast(const Op& op) {
   if (op.send_bytes > wire::kLaneInputMax) return PublishLong(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
   lane_->memory().Publish(op.group, fast_line_, {input, op.send_bytes});
-  NoteLine(fast_line_);
+  NoteLine(fast_line_, op.send_bytes);
 }
 
 // Who sleeps is woken. After a full fence: the look at the flags was one.
@@ -76,7 +76,7 @@ void EngineDriver::PublishLong(const Op& op) {
   }
   hand_over_.NoteWritten(streamed, op.send_bytes, spent);
   lane_->memory().Publish(op.group, fast_line_, {});
-  NoteLine(fast_line_);
+  NoteLine(fast_line_, op.send_bytes);
 }
 
 bool EngineDriver::LookFast(const Op& op) {
@@ -115,8 +115,8 @@ bool EngineDriver::GatherFast(const Op& op, uint64_t offset) {
   for (const collective::SourceRef& source : fast_work_.sources) {
     // The own input is the user's, which is in the caches still.
     const bool own = collective::LaneSegment(source.buffer.id) == 0;
-    const auto* const data = own ? static_cast<const std::byte*>(op.request.send)
-                                 : InLane(op.group, source.buffer);
+    const auto* const data =
+        own ? static_cast<const std::byte*>(op.request.send) : InLane(op.group, source.buffer);
     if (data == nullptr) return false;
     sources_.push_back(
         {data + offset, static_cast<reduce::Dtype>(fast_work_.dtype), source.weight});
@@ -131,6 +131,7 @@ void EngineDriver::MakeFast(const Op& op, uint64_t end) {
   const uint64_t begin = std::exchange(fast_made_, end);
   if (!GatherFast(op, begin * width))
     return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
+  counters_.bytes_moved += (sources_.size() + 1) * (end - begin) * width;
   const bool is_long = op.send_bytes > wire::kLaneInputMax;
   const TimeNs before = is_long ? Now() : 0;
   reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),
@@ -157,8 +158,10 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
     stepped_ = ended == nullptr;
     if (stepped_) return;
     host_->NoteFast(*ended);  // before anything is written: there may be no memory
-    if (op.request.spec.in_place && op.recv_bytes > 0)
+    if (op.request.spec.in_place && op.recv_bytes > 0) {
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
+      counters_.bytes_moved += 2 * op.recv_bytes;
+    }
     ++counters_.fast;
     host_->OnDeliveredFast();
     Strike(FaultStage::kBetween, op.seq, -1);

@@ -224,6 +224,8 @@ class Device {
     uint64_t links_opened = 0, links_closed = 0, paths_lost = 0, frames_sent = 0,
              frames_received = 0, bytes_sent = 0, bytes_received = 0, bytes_resent = 0,
              frames_corrupt = 0, peers_refused = 0;
+    // That this process's links have read and written to move payload, the kernel's part left out.
+    uint64_t bytes_moved = 0;
     uint64_t bytes_kept = 0;  // of buffers that nobody has now, kept to be used again
   };
   virtual Counters counters() const = 0;

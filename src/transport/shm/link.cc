@@ -131,6 +131,7 @@ bool ShmLink::Publish(const wire::FrameHeader& header, std::span<const std::byte
   Device::Counters& counters = device_->counting();
   ++counters.frames_sent;
   counters.bytes_sent += ext.size() + payload.size();
+  counters.bytes_moved += 2 * payload.size();
   return true;
 }
 
@@ -341,6 +342,7 @@ Link::Detached ShmLink::Detach(uint64_t token) {
     if (copy.empty()) return {held.ext, held.payload};  // no memory: it stays where it is
     if (!held.ext.empty()) std::memcpy(copy.data(), held.ext.data(), held.ext.size());
     if (moved > 0) std::memcpy(copy.data() + payload_at, held.payload.data(), moved);
+    device_->counting().bytes_moved += 2 * moved;
     held.ext = {copy.data(), held.ext.size()};
     if (!held.loan) held.payload = {copy.data() + payload_at, moved};
     held.copy = std::move(copy);

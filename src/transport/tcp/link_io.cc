@@ -254,6 +254,7 @@ void TcpLink::Assign(OutFrame* frame, int slot) {
   const size_t bytes = frame->payload.size() + frame->ext.size();
   ++counters.frames_sent;
   counters.bytes_sent += bytes;
+  counters.bytes_moved += frame->payload.size();
   if (frame->sent_before) counters.bytes_resent += bytes;
   frame->sent_before = true;
   const bool crc = device_->config().tcp_crc;
@@ -396,6 +397,7 @@ void TcpLink::Deliver(Arrived frame, TimeNs now) {
   Device::Counters& counters = device_->counting();
   ++counters.frames_received;
   counters.bytes_received += bytes + frame.ext().size();
+  counters.bytes_moved += bytes;
   Completion completion;
   completion.kind = Completion::Kind::kReceived;
   completion.link = this;
