@@ -112,6 +112,7 @@ ftarResult_t Engine::TimedOp(uint64_t seq, const Slot& slot) {
     status = Drain();
     block_us_ = -static_cast<int64_t>(session_->Counter("gpu_block_us"));
   }
+  if (slot.index == 0) CountMoved(-1);
   if (status == FTAR_OK) status = BeforeTimed(seq, slot);
   if (status != FTAR_OK) return status;
   if (options_.fresh) {
@@ -122,9 +123,30 @@ ftarResult_t Engine::TimedOp(uint64_t seq, const Slot& slot) {
     status = Post(seq, slot, row.aggregate - slot.index % row.aggregate);
   }
   const bool last = slot.index / row.aggregate + 1 == row.iters;
+  if (last) CountMoved(1);
   if (last && options_.OnDevice())
     block_us_ += static_cast<int64_t>(session_->Counter("gpu_block_us"));
   return status;
+}
+
+// What the library has moved by now: -1 at the begin of the timed iterations, 1 at their end.
+void Engine::CountMoved(int64_t sign) {
+  if (options_.ideal == IdealKind::kNone) return;
+  moved_ += sign * static_cast<int64_t>(session_->Counter("bytes_moved"));
+  if (beside_ != nullptr)
+    beside_moved_ += sign * static_cast<int64_t>(beside_->Counter("bytes_moved"));
+}
+
+void Engine::NoteMoved(const Row& row, RowRecord* record) const {
+  if (options_.ideal == IdealKind::kNone) return;
+  record->moved = moved_;
+  record->ideal_moved = beside_moved_;
+  if (beside_ != nullptr) return;
+  for (const ftarOpDesc& desc : batch_) {
+    const uint64_t one = Ideal::MovedBytes(desc.count * sizeof(float), record->members,
+                                           options_.ideal == IdealKind::kPush);
+    record->ideal_moved += static_cast<int64_t>(one) * row.iters;
+  }
 }
 
 Engine::Flight Engine::NewFlight(uint64_t seq, const Slot& slot) {
@@ -154,7 +176,7 @@ ftarResult_t Engine::BeginPlace(uint64_t seq, const Slot& slot) {
   place_round_ = seq;
   place_from_start_ = true;
   place_wrong_ = options_.check > 0 || options_.CheckEvery() ? 0 : -1;
-  timed_begin_ns_ = timed_end_ns_ = typical_ns_ = block_us_ = 0;
+  timed_begin_ns_ = timed_end_ns_ = typical_ns_ = block_us_ = moved_ = beside_moved_ = 0;
   matmul_ns_ = matmul_beside_ns_ = beside_ns_ = 0;
   captured_ = false;
   iteration_ns_.clear();
@@ -302,8 +324,7 @@ ftarResult_t Engine::RunBatch(ftarGroup_t group, const std::vector<ftarOpDesc>& 
   };
   ftarResult_t status = FTAR_OK;
   if (!options_.blocking) {
-    status =
-        ftarOpStartMany(group, batch.data(), sizeof batch[0], batch.size(), batch_ops_.data());
+    status = ftarOpStartMany(group, batch.data(), sizeof batch[0], batch.size(), batch_ops_.data());
     for (size_t i = 0; status == FTAR_OK && i < batch.size(); ++i) status = finish(batch_ops_[i]);
     return status == FTAR_OK ? AwaitStreams() : status;
   }
@@ -347,6 +368,7 @@ ftarResult_t Engine::EndPlace(const Slot& slot) {
   const Row& row = RowOf(slot);
   if (sampler_ != nullptr) {
     EndSamples(&record);
+    NoteMoved(row, &record);
   } else if (place_from_start_) {
     const int64_t ops = int64_t{row.iters} * row.aggregate;
     record.time_ns = std::max<int64_t>(1, (timed_end_ns_ - timed_begin_ns_) / ops);

@@ -78,6 +78,8 @@ class Engine {
   ftarResult_t FailDevice();
   ftarResult_t FillInput(const Flight& flight);
   void EndSamples(RowRecord* record);
+  void CountMoved(int64_t sign);
+  void NoteMoved(const Row& row, RowRecord* record) const;
   Flight NewPlacedFlight(uint64_t seq, const Slot& slot) const;
   ftarResult_t WaitOldest();
   ftarResult_t Drain();
@@ -106,7 +108,7 @@ class Engine {
   Session* session_;
   Session* beside_ = nullptr;  // the same ranks with other knobs; null unless --against
   Buffers* beside_buffers_ = nullptr;
-  Matmul* matmul_ = nullptr;   // null unless --matmul
+  Matmul* matmul_ = nullptr;    // null unless --matmul
   const Bulk* bulk_ = nullptr;  // null unless --beside
   Buffers* buffers_;
   BoardSlot* board_;
@@ -132,8 +134,9 @@ class Engine {
   uint64_t bulk_begin_ = 0, bulk_end_ = 0;  // bytes beside, at those times
   int64_t typical_ns_ = 0;  // one operation of this placement, for the moment of a strike
   int64_t place_wrong_ = -1;
-  int64_t block_us_ = 0;   // of the GPU, in the timed iterations
-  bool captured_ = false;  // the graph of the placement
+  int64_t block_us_ = 0;                  // of the GPU, in the timed iterations
+  int64_t moved_ = 0, beside_moved_ = 0;  // bytes, with --ideal
+  bool captured_ = false;                 // the graph of the placement
   int64_t matmul_ns_ = 0, matmul_beside_ns_ = 0;
   int64_t beside_begin_ns_ = 0, beside_ns_ = 0;  // of an operation beside the products
   std::vector<int64_t> iteration_ns_;

@@ -40,6 +40,14 @@ uint64_t Ideal::PartBytes(uint64_t buffer_bytes) {
   return (sizeof(Mail) + kPage - 1) / kPage * kPage + buffer_bytes;
 }
 
+uint64_t Ideal::MovedBytes(uint64_t bytes, int ranks, bool push) {
+  const auto n = static_cast<uint64_t>(ranks);
+  if (bytes <= kInlineBytes) return (n + 3) * bytes;  // into the line, and the sum of all lines
+  const uint64_t read = bytes;                        // a slice of each input
+  if (push) return read + bytes;
+  return read + bytes / n + 2 * (bytes - bytes / n);  // the own slice, and the others' are fetched
+}
+
 Ideal::Ideal(Arena* arena, int rank, bool push)
     : arena_(arena),
       rank_(rank),

@@ -26,6 +26,9 @@ class Ideal {
   // What a part of the arena must have beside `buffer_bytes` of buffers.
   static uint64_t PartBytes(uint64_t buffer_bytes);
 
+  // What a rank reads and writes for an operation of `bytes`.
+  static uint64_t MovedBytes(uint64_t bytes, int ranks, bool push);
+
   Ideal(Arena* arena, int rank, bool push);
 
   // Where this rank's buffers begin.

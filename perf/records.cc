@@ -44,6 +44,8 @@ json ToJson(const RowRecord& r) {
           {"ideal", r.ideal_ns},
           {"ideal_wrong", r.ideal_wrong},
           {"block_us", r.block_us},
+          {"moved", r.moved},
+          {"ideal_moved", r.ideal_moved},
           {"matmul", r.matmul_ns},
           {"matmul_beside", r.matmul_beside_ns},
           {"beside", r.beside_ns},
@@ -101,6 +103,8 @@ void FromJson(const json& j, RowRecord* r) {
   j.at("ideal").get_to(r->ideal_ns);
   j.at("ideal_wrong").get_to(r->ideal_wrong);
   j.at("block_us").get_to(r->block_us);
+  j.at("moved").get_to(r->moved);
+  j.at("ideal_moved").get_to(r->ideal_moved);
   j.at("matmul").get_to(r->matmul_ns);
   j.at("matmul_beside").get_to(r->matmul_beside_ns);
   j.at("beside").get_to(r->beside_ns);

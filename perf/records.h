@@ -57,6 +57,7 @@ struct RowRecord {
   std::vector<int64_t> ideal_ns;  // the ideal's, only with --ideal
   int64_t ideal_wrong = -1;       // part of wrong
   int64_t block_us = -1;          // of a GPU, over all timed operations
+  int64_t moved = -1, ideal_moved = -1;  // bytes, over all timed operations, only with --ideal
   // With --matmul, 0 where unknown: a product alone and beside operations, and one of these then.
   int64_t matmul_ns = 0, matmul_beside_ns = 0, beside_ns = 0;
   int64_t bulk_rate = -1;  // of the operations of --beside, in bytes a second

@@ -65,6 +65,8 @@ json GapJson(const Gap& gap, const std::vector<double>& ideal_us) {
           {"ratio_low", gap.interval.low},
           {"ratio_high", gap.interval.high},
           {"ratios", gap.ratios},
+          {"moved_per_byte", gap.moved},
+          {"ideal_moved_per_byte", gap.ideal_moved},
           {"times_us", ideal_us}};
 }
 
@@ -92,17 +94,31 @@ const char* DeviceText(const Options& options) {
   }
 }
 
+// Of all timed operations.
+double OperationBytes(const Row& row, int members) {
+  return static_cast<double>(CaseOf(row.kind).shape(row, members).bytes) *
+         (row.buckets.empty() ? row.iters * row.aggregate : row.iters);
+}
+
 // The mean of the ranks.
 std::optional<double> BlockSeconds(const Row& row, const std::vector<RowRecord>& records,
                                    int members) {
-  const double bytes = static_cast<double>(CaseOf(row.kind).shape(row, members).bytes) *
-                       (row.buckets.empty() ? row.iters * row.aggregate : row.iters);
+  const double bytes = OperationBytes(row, members);
   std::vector<double> all;
   for (const RowRecord& record : records) {
     if (record.block_us >= 0) all.push_back(static_cast<double>(record.block_us) * 1000 / bytes);
   }
   if (all.empty() || bytes <= 0) return std::nullopt;
   return Mean(all);
+}
+
+void FillMoved(const Row& row, const std::vector<RowRecord>& records, int members, Gap* gap) {
+  const double bytes = OperationBytes(row, members);
+  if (bytes <= 0) return;
+  for (const RowRecord& record : records) {
+    gap->moved += static_cast<double>(record.moved) / bytes / std::ssize(records);
+    gap->ideal_moved += static_cast<double>(record.ideal_moved) / bytes / std::ssize(records);
+  }
 }
 
 // Nothing unless every rank knows all three.
@@ -162,6 +178,7 @@ PlaceResult Combine(const Row& row, const std::vector<RowRecord>& records, Avera
       if (record.ideal_wrong >= 0)
         result.gap->wrong = std::max<int64_t>(result.gap->wrong, 0) + record.ideal_wrong;
     }
+    FillMoved(row, records, members, &*result.gap);
   }
   result.block_seconds_per_gb = BlockSeconds(row, records, members);
   result.bulk_bandwidth = BulkBandwidth(records);
@@ -203,8 +220,9 @@ std::string FormatTail(const std::optional<PlaceResult>& place) {
   }
   if (place->gap) {
     const Gap& gap = *place->gap;
-    text += fmt::format("  {}  {:6.3f}  {:6.3f}  {:6.3f}", FormatTime(gap.ideal_us), gap.ratio,
-                        gap.interval.low, gap.interval.high);
+    text +=
+        fmt::format("  {}  {:6.3f}  {:6.3f}  {:6.3f}  {:6.2f}  {:6.2f}", FormatTime(gap.ideal_us),
+                    gap.ratio, gap.interval.low, gap.interval.high, gap.moved, gap.ideal_moved);
   }
   if (place->block_seconds_per_gb) text += fmt::format("  {:7.4f}", *place->block_seconds_per_gb);
   if (place->slowdown) {
@@ -234,8 +252,9 @@ std::string TailTitles(const Options& options, bool units) {
     text += fmt::format("  {:>7}", units ? "(GB/s)" : "beside");
   }
   if (options.ideal == IdealKind::kNone) return text;
-  if (units) return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "", "(95 %)", "");
-  return text + fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "ideal", "gap", "low", "high");
+  constexpr const char* format = "  {:>7}  {:>6}  {:>6}  {:>6}  {:>6}  {:>6}";
+  if (units) return text + fmt::format(format, "(us)", "", "(95 %)", "", "(B/B)", "(B/B)");
+  return text + fmt::format(format, "ideal", "gap", "low", "high", "moved", "ideal");
 }
 
 std::string FormatRow(const Row& row, uint64_t count, uint64_t bytes,

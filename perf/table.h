@@ -27,6 +27,8 @@ struct Gap {
   double ratio = 0;     // the median of the pairs
   int64_t wrong = -1;   // of the ideal's elements; -1: unchecked
   Interval interval;    // of it
+  // Bytes that a rank reads and writes for each byte of an operation, the mean of the ranks.
+  double moved = 0, ideal_moved = 0;
   std::vector<double> ratios;
 };
 

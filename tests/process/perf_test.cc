@@ -144,6 +144,14 @@ TEST(Perf, TheIdealStandsBesideEachRowAndIsRight) {
       EXPECT_EQ(beside["nwrong"], 0) << row;
       EXPECT_EQ(beside["times_us"].size(), 5u) << row;
       EXPECT_EQ(beside["ratios"].size(), 2u) << row;
+      EXPECT_GT(beside["moved_per_byte"], 0) << row;
+      EXPECT_GT(beside["ideal_moved_per_byte"], 0) << row;
+      // Inputs and results are read where they lie.
+      const bool lies = std::string(memory) == "library" && std::string(ideal) == "--ideal";
+      if (lies && row["size"] == 1 << 20) {
+        const double moved = beside["moved_per_byte"], least = beside["ideal_moved_per_byte"];
+        EXPECT_LT(moved, 1.3 * least) << row;  // the first ones go through a ring
+      }
       EXPECT_GT(beside["time"], 0) << row;
       EXPECT_LE(beside["ratio_low"], beside["ratio"]) << row;
       EXPECT_LE(beside["ratio"], beside["ratio_high"]) << row;

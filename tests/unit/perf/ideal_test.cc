@@ -166,5 +166,14 @@ TEST(Sampler, EveryPairHasOneBlockOfEachAndTheOrderAlternates) {
   EXPECT_FALSE(PositionOf(10, 0, 3).ideal_before);
 }
 
+TEST(Ideal, ReadsEachInputOnceAndFetchesWhatOthersHaveSummed) {
+  // Two ranks: a half of two inputs, its sum written, the other half read and written.
+  EXPECT_EQ(Ideal::MovedBytes(1 << 20, 2, false), (1 << 20) * 5u / 2);
+  EXPECT_EQ(Ideal::MovedBytes(1 << 20, 4, false), (1 << 20) * 11u / 4);
+  EXPECT_EQ(Ideal::MovedBytes(1 << 20, 4, true), (1 << 20) * 2u);
+  // In lines: into the own one, all of them, and the sum.
+  EXPECT_EQ(Ideal::MovedBytes(8, 2, false), 8u * 5);
+}
+
 }  // namespace
 }  // namespace ftar::perf

@@ -54,12 +54,16 @@ TEST(Table, TheTailHasPercentilesAndTheGap) {
   RowRecord record = Timed(5000, 0, 2);
   record.times_ns = {4000, 6000};
   record.ideal_ns = {2000, 2000};
+  record.moved = 40;
+  record.ideal_moved = 20;
   Row row = FloatRow(FTAR_ALLREDUCE, 4);
   row.pairs = 1;
+  row.iters = 2;
   const PlaceResult place = Combine(row, {record, record}, Average::kMean);
   ASSERT_TRUE(place.gap.has_value());
   EXPECT_EQ(place.gap->ratio, 2.5);
-  EXPECT_EQ(FormatTail(place), "     5.00     5.90     5.98     2.00   2.500   2.500   2.500");
+  EXPECT_EQ(FormatTail(place),
+            "     5.00     5.90     5.98     2.00   2.500   2.500   2.500    5.00    2.50");
   Options options;
   options.per_iteration = true;
   options.in_place = false;
