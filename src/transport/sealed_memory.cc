@@ -13,6 +13,16 @@
 namespace ftar::transport {
 namespace {
 
+// From here on a page of 2 MiB may hold some of it.
+constexpr size_t kHugePageBytes = 2 << 20;
+
+// Asks for huge pages, which the system gives where its administrator lets it
+// (transparent_hugepage/shmem_enabled). What is touched in order needs fewer page faults and fewer
+// entries of the processor's table then.
+void PreferHugePages(void* data, size_t bytes) {
+  if (bytes >= kHugePageBytes) static_cast<void>(::madvise(data, bytes, MADV_HUGEPAGE));
+}
+
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
 // The owners' mappings by inode, used only while tests share them.
@@ -47,6 +57,7 @@ Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes, Pages 
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED)
     return Status(Code::kMemory, Status::System("mapping shared memory", errno).text());
+  PreferHugePages(data, bytes);
   sealed.memory = std::make_shared<MappedMemory>(static_cast<std::byte*>(data), bytes);
   if (::fcntl(fd, F_ADD_SEALS, kSeals) != 0) return Status::System("sealing a memfd", errno);
   if (Shared().on) {
@@ -84,6 +95,7 @@ Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size
   void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED)
     return Status(Code::kMemory, Status::System("mapping the peer's shared memory", errno).text());
+  PreferHugePages(data, bytes);
   return std::make_shared<MappedMemory>(static_cast<std::byte*>(data), bytes);
 }
 
