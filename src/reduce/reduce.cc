@@ -68,24 +68,6 @@ const KernelTable& KernelsFor(size_t accumulated_bytes) {
   return accumulated_bytes <= narrow.block_bytes ? narrow : CurrentKernels();
 }
 
-// Few bytes, as of a loss or a flag, without a call.
-void CopyFew(unsigned char* to, const unsigned char* from, size_t bytes) {
-  const auto both_ends = [&](auto word) {
-    std::memcpy(&word, from, sizeof word);
-    auto last = word;
-    std::memcpy(&last, from + bytes - sizeof last, sizeof last);
-    std::memcpy(to, &word, sizeof word);
-    std::memcpy(to + bytes - sizeof last, &last, sizeof last);
-  };
-  if (bytes > 16 || bytes < 4) {
-    std::memcpy(to, from, bytes);
-  } else if (bytes >= 8) {
-    both_ends(uint64_t{0});
-  } else {
-    both_ends(uint32_t{0});
-  }
-}
-
 // One reduction of `count` elements as the kernels see it. Its members do what one kernel call
 // cannot.
 class Run {
@@ -127,21 +109,16 @@ class Run {
       }
       const size_t bytes = ElementBytes(source.format);
       const auto* data = static_cast<const unsigned char*>(source.data);
-      if (block_elements_ * bytes <= kNarrowBytes) {
-        std::memset(padded[filled], 0, kNarrowBytes);
-      } else {
-        std::memset(padded[filled], 0, block_elements_ * bytes);
-      }
-      CopyFew(padded[filled], data + from * bytes, n * bytes);
+      std::memset(padded[filled], 0, block_elements_ * bytes);
+      std::memcpy(padded[filled], data + from * bytes, n * bytes);
       rest[filled] = {.data = padded[filled], .format = source.format, .weight = source.weight};
       ++filled;
     }
     kernel_(rest, filled, finish_, result, block_elements_);
-    CopyFew(static_cast<unsigned char*>(dst) + from * stored_bytes_, result, n * stored_bytes_);
+    std::memcpy(static_cast<unsigned char*>(dst) + from * stored_bytes_, result, n * stored_bytes_);
   }
 
   static constexpr size_t kSourcesAtATime = 8;
-  static constexpr size_t kNarrowBytes = 64;  // of a block without vectors, set without a call
   Dtype accumulator_;
   size_t stored_bytes_;
   Finish finish_;
@@ -150,6 +127,42 @@ class Run {
   Kernel partial_kernel_ = nullptr;
   size_t block_elements_ = 0;
 };
+
+// Of a few elements, as of a loss or a norm, the sum without a kernel's preparations. The order of
+// addition and the bits are the kernels'.
+constexpr size_t kFewBytes = 32;
+
+template <typename T>
+T LoadOne(const Source& source, size_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const unsigned char*>(source.data) + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <typename T>
+void SumFewAs(std::span<const Source> sources, void* dst, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    T sum = LoadOne<T>(sources[0], i);
+    for (const Source& source : sources.subspan(1)) sum += LoadOne<T>(source, i);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (sum != sum) sum = std::numeric_limits<T>::quiet_NaN();
+    }
+    std::memcpy(static_cast<unsigned char*>(dst) + i * sizeof(T), &sum, sizeof(T));
+  }
+}
+
+// False: this type's are not summed so.
+bool SumFew(Dtype dtype, std::span<const Source> sources, void* dst, size_t count) {
+  switch (dtype) {
+    case Dtype::kF32: return SumFewAs<float>(sources, dst, count), true;
+    case Dtype::kF64: return SumFewAs<double>(sources, dst, count), true;
+    case Dtype::kI32:
+    case Dtype::kU32: return SumFewAs<uint32_t>(sources, dst, count), true;
+    case Dtype::kI64:
+    case Dtype::kU64: return SumFewAs<uint64_t>(sources, dst, count), true;
+    default: return false;
+  }
+}
 
 // True if multiplying by 1 / divisor gives the bits of dividing: a power of two far from the ends
 // of f32's range.
@@ -231,6 +244,8 @@ void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, do
   const bool divides = Divides(redop);
   if (divides && !(divisor > 0.0)) return;
   const FloatEnvironment environment;
+  const bool few = redop == Redop::kSum && scale == 1.0 && count * ElementBytes(dtype) <= kFewBytes;
+  if (few && SumFew(dtype, sources, dst, count)) return;
   if (IsFloat(dtype)) {
     Finish finish;
     const Output output = FloatFinish(dtype, redop, divisor, scale, &finish);
