@@ -423,7 +423,9 @@ typedef struct {
 FTAR_API ftarResult_t ftarGroupOpen(ftarJob_t job, const ftarGroupConfig* config,
                                     ftarGroup_t* group);
 FTAR_API ftarResult_t ftarGroupGetInfo(ftarGroup_t group, ftarGroupInfo* info);
-/* The newest view of the group's column; ranks are ranks in the group. */
+/* The group's view as of its next operation, as ftarGroupGetInfo tells it; ranks are ranks in the
+ * group. A member that leaves is in it until its last operation, a newcomer from its first one on:
+ * then the same epoch names a view without, or with it, so ask for each operation that names it. */
 FTAR_API ftarResult_t ftarGroupGetView(ftarGroup_t group, ftarView_t* view);
 /* Gives the handle back. Operations in flight go on; the seqs go on where the group is opened anew.
  */

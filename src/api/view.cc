@@ -90,7 +90,7 @@ ftarResult_t ftarGroupGetView(ftarGroup_t group, ftarView_t* view) {
     if (owner->job->destroyed.load()) return Destroyed();
     const runtime::GroupInfo info = owner->job->job->group_info(owner->group);
     auto object = std::make_shared<api::ViewObject>();
-    object->view = owner->job->job->column_view(info.shard);
+    object->view = owner->job->job->group_view(owner->group);
     object->self = info.self;
     object->of_group = true;
     object->key = owner->key;

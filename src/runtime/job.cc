@@ -81,7 +81,7 @@ Status Job::Dump(const std::string& path) const {
 }
 
 ViewPtr Job::view() const { return impl_->view(); }
-ViewPtr Job::column_view(int32_t shard) const { return impl_->column_view(shard); }
+ViewPtr Job::group_view(const GroupPtr& group) const { return impl_->group_view(group->key); }
 MemberId Job::self() const { return impl_->self(); }
 Culprit Job::last_culprit() const { return impl_->last_culprit(); }
 

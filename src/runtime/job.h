@@ -142,7 +142,9 @@ class Job : public std::enable_shared_from_this<Job> {
   Status Dump(const std::string& path) const;
 
   ViewPtr view() const;  // whole job; null before ready
-  ViewPtr column_view(int32_t shard) const;
+  // Of the group's next call: a leaver is in it until its last operation, a newcomer from its first
+  // one on. What a call that names its epoch refers to.
+  ViewPtr group_view(const GroupPtr& group) const;
   MemberId self() const;
   Culprit last_culprit() const;  // who died or why we are out, for error info
 

@@ -70,7 +70,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status GetCounter(const std::string& name, uint64_t* value);
   std::string DumpJson();
   ViewPtr view();
-  ViewPtr column_view(int32_t shard);
+  ViewPtr group_view(GroupKey key);
   Culprit last_culprit();
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);
   GroupInfo group_info(GroupKey key, Epoch epoch);

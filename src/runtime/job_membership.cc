@@ -261,11 +261,10 @@ ViewPtr Job::Impl::view() {
   return driver_ ? driver_->engine().view() : nullptr;
 }
 
-// Ranks in a column's view are ranks in the group.
-ViewPtr Job::Impl::column_view(int32_t shard) {
-  const ViewPtr whole = view();
-  if (!whole) return nullptr;
-  return std::make_shared<const wire::View>(membership::ColumnOf(*whole, shard));
+ViewPtr Job::Impl::group_view(GroupKey key) {
+  if (forked()) return nullptr;
+  Lock lock = TakeLock();
+  return driver_ ? driver_->engine().group_view(key) : nullptr;
 }
 
 Culprit Job::Impl::last_culprit() {

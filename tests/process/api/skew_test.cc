@@ -192,5 +192,43 @@ TEST_F(Skew, AViewThatWasGivenOutCanBeNamedWhenItIsOver) {
   EXPECT_EQ(all[1], 0) << "a segment of a member that is gone";
 }
 
+// Where somebody has left, view and operations that name its epoch speak of the same members,
+// though the epoch is that of the view in which it was.
+TEST_F(Skew, AViewThatIsAskedForAfterALeaveIsThatOfTheNextOperation) {
+  Open({});
+  const ftarGroup_t group = Group(0, nullptr, 0);
+  const ftarGroup_t leavers = Group(1, nullptr, 0);
+  std::array<float, 2> data = {1, 1};
+  std::array<ftarOp_t, 2> ops = {Start(group, &data[0], &data[0], 1),
+                                 Start(leavers, &data[1], &data[1], 1)};
+  for (ftarOp_t op : ops) ASSERT_EQ(Wait(op), FTAR_OK) << LastError().text;
+  ASSERT_EQ(ftarJobLeave(jobs_[1], kLongNs), FTAR_OK) << LastError().text;
+  for (int round = 0; round < 3; ++round) {
+    ftarView_t view = nullptr;
+    ASSERT_EQ(ftarGroupGetView(group, &view), FTAR_OK);
+    ftarViewInfo info = FTAR_VIEW_INFO_INIT;
+    ASSERT_EQ(ftarViewGetInfo(view, &info), FTAR_OK);
+    EXPECT_EQ(ftarViewRelease(view), FTAR_OK);
+    ftarGroupInfo now = FTAR_GROUP_INFO_INIT;
+    ASSERT_EQ(ftarGroupGetInfo(group, &now), FTAR_OK);
+    EXPECT_EQ(info.epoch, now.epoch);
+    EXPECT_EQ(info.members, now.members);
+    const float mine = 7;
+    std::array<float, 2> all = {-1, -1};
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.kind = FTAR_ALLGATHER;
+    desc.dtype = FTAR_F32;
+    desc.send = &mine;
+    desc.recv = all.data();
+    desc.count = 1;
+    desc.epoch = info.epoch;
+    ftarOp_t op = nullptr;
+    ASSERT_EQ(ftarOpStart(group, &desc, &op), FTAR_OK) << LastError().text;
+    ASSERT_EQ(Wait(op), FTAR_OK) << LastError().text;
+    EXPECT_EQ(all[static_cast<size_t>(info.my_rank)], 7);
+    EXPECT_EQ(all[1], info.members == 1 ? -1 : 0) << info.members << " members";
+  }
+}
+
 }  // namespace
 }  // namespace process

@@ -91,7 +91,7 @@ Status Job::GetCounter(const std::string& name, uint64_t* value) const {
 }
 Status Job::Dump(const std::string&) const { return Status::Ok(); }
 ViewPtr Job::view() const { return World().view; }
-ViewPtr Job::column_view(int32_t) const { return World().view; }
+ViewPtr Job::group_view(const GroupPtr&) const { return World().view; }
 MemberId Job::self() const { return MemberId{1, 1}; }
 Culprit Job::last_culprit() const { return World().culprit; }
 Expected<GroupPtr> Job::OpenGroup(const std::string&, int32_t, int32_t priority) {
