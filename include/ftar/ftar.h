@@ -323,7 +323,7 @@ FTAR_API ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char* rea
 
 /* The oldest event not yet taken; events wait here whether or not there is an on_event. Beyond
  * 1,024 the oldest make room. `detail` is valid until this thread's next call. FTAR_IN_PROGRESS:
- * none (timeout 0). FTAR_TIMEOUT: none in time. */
+ * none (timeout 0). FTAR_TIMEOUT: none in time. FTAR_ERR_STATE: another thread destroys the job. */
 FTAR_API ftarResult_t ftarJobNextEvent(ftarJob_t job, ftarEvent* event, int64_t timeout_ns);
 
 /* A descriptor that polls readable while events wait. It is the job's: do not read or close it. */

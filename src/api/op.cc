@@ -143,8 +143,10 @@ void NoteWho(const runtime::Job& job, Code code, const collective::Outcome& outc
     return;
   }
   runtime::Culprit culprit = job.last_culprit();
-  // A verdict without a culprit is nobody's fault; who died earlier has nothing to do with it.
-  if (IsOpError(code) && code != Code::kAborted) culprit = runtime::Culprit();
+  // A verdict without a culprit is nobody's fault, and what this host lacks is not a peer's; who
+  // died earlier has nothing to do with either.
+  if ((IsOpError(code) && code != Code::kAborted) || IsHostError(code))
+    culprit = runtime::Culprit();
   culprit.epoch = outcome.epoch != 0 ? outcome.epoch : culprit.epoch;
   culprit.seq = outcome.seq;
   api::NoteCulprit(culprit);

@@ -18,7 +18,7 @@
 namespace ftar::coordinator {
 namespace {
 
-constexpr size_t kReadBytes = 64 * 1024;
+constexpr size_t kReadBytes = 16 * 1024;  // on the stack of a user's thread
 constexpr int kReadsMax = 16;  // bounds one Poll to 1 MiB
 // Before each message. A view with a wrong byte in it may be well formed all the same, and TCP's
 // own sum lets some through.

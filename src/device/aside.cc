@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals_os.h"
+
 namespace ftar::device {
 namespace {
 
@@ -53,6 +55,7 @@ class AsideGpu final : public Gpu {
   AsideGpu(std::unique_ptr<Gpu> gpu, TimeNs patience_ns)
       : patience_(patience_ns), core_(std::make_shared<Core>()) {
     core_->gpu = std::move(gpu);
+    const SignalsBlocked quiet;
     thread_ = std::thread([core = core_] { core->Run(); });
   }
   // A thread that the driver keeps is left behind, and the Gpu with it.

@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/signals_os.h"
+
 namespace ftar::device {
 namespace {
 
@@ -151,6 +153,7 @@ Launcher::Launcher(Gpu* gpu, LaunchWords* words, void* control) : core_(std::mak
   core_->gpu = gpu;
   core_->words = words;
   core_->control = control;
+  const SignalsBlocked quiet;
   thread_ = std::thread([core = core_] { core->Run(); });
 }
 

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/signals_os.h"
 #include "transport/tcp/socket.h"
 #include "wire/addresses.h"
 
@@ -90,6 +91,7 @@ Expected<std::unique_ptr<Hosting>> Hosting::Open(const Settings& settings, const
   if (at_meeting)
     hosting->meeting_.erase(hosting->meeting_.begin() + static_cast<ptrdiff_t>(settings.number));
   try {
+    const SignalsBlocked quiet;
     hosting->thread_ = std::thread([raw = hosting->server_.get()] { raw->Run(); });
   } catch (const std::system_error& error) {
     return Status(Code::kSystem, std::string("cannot start the server's thread: ") + error.what());

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/config_os.h"
+#include "base/signals_os.h"
 #include "plan/grid.h"
 #include "reduce/isa.h"
 #include "runtime/coordinator_process.h"
@@ -283,6 +284,7 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
     if (!started.ok()) return started;
   }
   try {
+    const SignalsBlocked quiet;
     thread_ = std::thread([this] { ProgressMain(); });
   } catch (const std::system_error& error) {
     return Status(Code::kSystem, std::string("cannot start the progress thread: ") + error.what());

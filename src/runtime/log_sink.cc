@@ -1,11 +1,10 @@
 #include "runtime/log_sink.h"
 
-#include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <mutex>
+
+#include "base/signals_os.h"
 
 namespace ftar::runtime {
 namespace {
@@ -52,21 +51,11 @@ void WriteLogLine(LogLevel level, const std::string& line) {
 }
 
 void WriteLineTo(int fd, const std::string& line) {
-  // Whoever reads standard error may be gone; that must not end the program, so SIGPIPE is held
-  // back, and taken away if it is ours.
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  sigpending(&pending);
+  // Whoever reads standard error may be gone, and a file be as large as it may; that must not end
+  // the program.
+  const SignalWithheld pipe(SIGPIPE), full(SIGXFSZ);
   const std::string text = line + "\n";
-  const ssize_t done = write(fd, text.data(), text.size());
-  if (done < 0 && errno == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
-    const timespec now{};
-    while (sigtimedwait(&pipe, nullptr, &now) < 0 && errno == EINTR) {
-    }
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  static_cast<void>(!write(fd, text.data(), text.size()));
 }
 
 }  // namespace ftar::runtime

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/copy.h"
+#include "base/signals_os.h"
 
 namespace ftar::transport {
 
@@ -29,6 +30,7 @@ constexpr std::memory_order kTagOrder = std::memory_order_seq_cst;
 Expected<std::shared_ptr<LaneMemory>> LaneMemory::Create(MemberId self) {
   auto sealed = CreateSealedMemory("ftar-lane", kBytes, Pages::kOnTouch);
   if (!sealed.ok()) return sealed.status();
+  const SignalWithheld limit(SIGXFSZ);
   if (::fallocate(sealed->fd.get(), 0, 0, kAreasOffset) != 0)
     return Status(Code::kMemory, Status::System("memory for the lane", errno).text());
   std::shared_ptr<LaneMemory> lane(new LaneMemory(self));
@@ -94,9 +96,11 @@ bool LaneMemory::MakeArea(GroupKey group) {
   const int place = PlaceOf(0, group);
   if (place < 0) return false;
   bool& area = areas_[static_cast<size_t>(place)];
+  if (area) return true;
+  const SignalWithheld limit(SIGXFSZ);
   // Not by fallocate(), where a thread that is cancelled ends.
-  area = area || ::syscall(SYS_fallocate, own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
-                           static_cast<off_t>(wire::kLaneAreaBytes)) == 0;
+  area = ::syscall(SYS_fallocate, own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
+                   static_cast<off_t>(wire::kLaneAreaBytes)) == 0;
   return area;
 }
 

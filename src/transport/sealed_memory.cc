@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/signals_os.h"
+
 namespace ftar::transport {
 namespace {
 
@@ -43,6 +45,8 @@ void ShareMappingsForTest(bool on) { Shared().on = on; }
 MappedMemory::~MappedMemory() { ::munmap(data_, bytes_); }
 
 Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes, Pages pages) {
+  // A limit on the size of files counts for memory that has a descriptor as well.
+  const SignalWithheld limit(SIGXFSZ);
   SealedMemory sealed;
   sealed.fd = UniqueFd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!sealed.fd.valid()) return Status::System("memfd_create", errno);

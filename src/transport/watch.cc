@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,6 +12,7 @@
 #include <climits>
 #include <cstddef>
 
+#include "base/signals_os.h"
 #include "transport/sealed_memory.h"
 
 namespace ftar::transport {
@@ -79,17 +79,15 @@ Status ProcessWatch::Start() {
   own_->segment()->words = kWords;
   event_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!event_.valid()) return Status::System("eventfd", errno);
-  // The application's signals are none of this thread's business.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
   head_ = std::make_unique<robust_list_head>();
-  const int error = pthread_create(&thread_, &attributes, &ProcessWatch::ThreadMain, this);
+  const int error = [&] {
+    const SignalsBlocked quiet;
+    return pthread_create(&thread_, &attributes, &ProcessWatch::ThreadMain, this);
+  }();
   pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return Status::System("starting the process watch's thread", error);
   thread_runs_ = true;
   pthread_setname_np(thread_, "ftar-watch");

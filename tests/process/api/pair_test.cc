@@ -2,6 +2,7 @@
 // about each other.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -95,6 +96,20 @@ TEST_F(Pair, TwoJobsInOneProcessReduce) {
   EXPECT_EQ(ftarViewGetMember(view, info.my_rank, &member), FTAR_OK);
   EXPECT_EQ(member.replica, 1);
   EXPECT_EQ(ftarViewRelease(view), FTAR_OK);
+}
+
+// Who blocks a signal, to wait for it, blocks it in all threads that it knows.
+TEST_F(Pair, TheLibrarysThreadsTakeNoSignals) {
+  ExpectWorking();
+  sigset_t mine;
+  sigemptyset(&mine);
+  sigaddset(&mine, SIGUSR1);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &mine, nullptr), 0);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(kill(getpid(), SIGUSR1), 0);
+    const timespec patience{5, 0};
+    EXPECT_EQ(sigtimedwait(&mine, nullptr, &patience), SIGUSR1);
+  }
 }
 
 TEST_F(Pair, DisagreementIsAMismatchForAllThatNamesTwoAndTheField) {

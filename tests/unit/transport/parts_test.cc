@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -63,6 +65,20 @@ TEST(BufferPool, GivesBackWhatABurstNeeded) {
   pool.Trim(now += 35 * kSecond);
   EXPECT_EQ(pool.kept_bytes(), 0u);
   EXPECT_FALSE(pool.Get(kBytes).empty());
+}
+
+// Memory that has a descriptor counts as a file: a refusal is an error, and no signal.
+TEST(SealedMemory, ALimitOnTheSizeOfFilesEndsNoProgram) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit small{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &small);
+    _exit(CreateSealedMemory("test", 1 << 20, Pages::kNow).ok() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "more than the limit";
 }
 
 TEST(SealedMemory, NobodyElseWritesOrResizes) {

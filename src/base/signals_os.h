@@ -1,0 +1,66 @@
+// The application's signals are its own: threads of the library take none of them, and none that
+// the library's own calls raise gets out.
+//
+// Each object belongs to one thread and gives the mask back when it ends.
+#ifndef FTAR_BASE_SIGNALS_OS_H_
+#define FTAR_BASE_SIGNALS_OS_H_
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <cerrno>
+
+namespace ftar {
+
+// For threads that are started in its life, which inherit the mask: a signal that a program waits
+// for by signalfd, blocked in all threads that it knows, would end it in one that it does not. What
+// a fault raises stays: a handler for it is asked, where the mask would end the program.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t most;
+    sigfillset(&most);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT})
+      sigdelset(&most, fault);
+    pthread_sigmask(SIG_SETMASK, &most, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// For system calls that say why they fail and raise a signal besides (SIGPIPE, SIGXFSZ): the signal
+// that they have raised is taken away.
+class SignalWithheld {
+ public:
+  explicit SignalWithheld(int number) {
+    sigemptyset(&one_);
+    sigaddset(&one_, number);
+    pthread_sigmask(SIG_BLOCK, &one_, &before_);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, number) != 0;
+  }
+  ~SignalWithheld() {
+    const int error = errno;
+    const timespec now{};
+    while (!was_pending_ && sigtimedwait(&one_, nullptr, &now) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  SignalWithheld(const SignalWithheld&) = delete;
+  SignalWithheld& operator=(const SignalWithheld&) = delete;
+
+ private:
+  sigset_t one_, before_;
+  bool was_pending_ = false;
+};
+
+}  // namespace ftar
+
+#endif  // FTAR_BASE_SIGNALS_OS_H_
