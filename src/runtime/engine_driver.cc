@@ -431,6 +431,7 @@ void EngineDriver::DeliverFinished(TimeNs now) {
 TimeNs EngineDriver::devices_deadline() const {
   TimeNs first = kNever;
   for (const auto& device : devices_) first = std::min(first, device->next_deadline());
+  first = std::min(first, redial_ns_);
   // A GPU rings no bell.
   if (accelerator_ && !accelerator_->idle()) first = std::min(first, polled_ns_ + kDevicePollNs);
   return first;

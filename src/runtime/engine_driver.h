@@ -158,6 +158,7 @@ class EngineDriver final : public transport::Placer {
     bool up = false;
     bool member = false;    // of the view, and staying in it
     bool faulted = false;   // said something that is no message: not listened to any more
+    bool late = false;      // has not answered, and is dialled again
     wire::MemberCard card;  // empty where the peer dialled us
     // A link gives its memory back in order: a frame that rests in it holds back everything behind.
     // So what has come behind the oldest one is counted, and that one is moved out before its
@@ -263,6 +264,7 @@ class EngineDriver final : public transport::Placer {
   void OnLinkUp(TimeNs now, transport::Device& device, const transport::Completion& completion);
   void OnLinkDown(TimeNs now, transport::Device& device, const transport::Completion& completion);
   void LinkFault(TimeNs now, MemberId peer, Code code, const std::string& text);
+  void Redial(TimeNs now);
   void ConnectPeer(TimeNs now, const wire::MemberCard& card);
   void RevokePeer(TimeNs now, MemberId peer);
   void ForgetPeer(TimeNs now, MemberId peer);
@@ -400,6 +402,7 @@ class EngineDriver final : public transport::Placer {
   engine::Ready ready_;       // scratch
   GroupKey hook_group_ = 0;
   TimeNs next_deadline_ = kNever;
+  TimeNs redial_ns_ = kNever;  // who is late
   TimeNs last_trim_ns_ = 0;
   bool dropping_ = false;  // test hook: say and hear nothing
   bool failed_ = false, broken_ = false;

@@ -1,5 +1,7 @@
 // What the devices saw, told to the engine.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "runtime/engine_driver.h"
 #include "wire/codec.h"
@@ -12,6 +14,7 @@ using transport::Device;
 namespace {
 
 constexpr size_t kPollBytes = 256 * 1024;  // bounds how long the lock is held
+constexpr TimeNs kRedialNs = 500 * kMillisecond;
 
 bool Ended(engine::Phase phase) {
   return phase != engine::Phase::kJoining && phase != engine::Phase::kMember &&
@@ -23,6 +26,7 @@ bool Ended(engine::Phase phase) {
 bool EngineDriver::Poll(TimeNs now) {
   if (dropping_) return false;
   polled_ns_ = now;
+  if (now >= redial_ns_) Redial(now);
   bool any = LookAtLane(now);
   any |= accelerator_ && PollAccelerator(now);
   for (const auto& device : devices_) {
@@ -77,7 +81,7 @@ void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& comple
   peer.device = &device;
   host_mates_ = host_mates_ || completion.link->shares_memory();
   peer.link = completion.link;
-  peer.faulted = false;
+  peer.faulted = peer.late = false;
   if (!was_up) Feed(now, engine::LinkIsUp{completion.peer});
 }
 
@@ -169,6 +173,11 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
       after |= other.get() == &device;
     }
   }
+  // While this member joins, who does not answer may have stood still: nobody else dials it again,
+  // and the first view waits for this link.
+  const bool late = !was_up && peer.card.id.valid() && engine_->phase() == engine::Phase::kJoining;
+  if (late) redial_ns_ = std::min(redial_ns_, now + kRedialNs);
+  if (late && std::exchange(peer.late, true)) return;  // the engine has heard that it is down
   std::string text = completion.status.text();
   if (text.empty()) text = completion.text;
   Feed(now,
@@ -177,6 +186,16 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
 }
 
 // Devices are in order of preference: shared memory inside a host, tcp everywhere.
+void EngineDriver::Redial(TimeNs now) {
+  redial_ns_ = kNever;
+  if (engine_->phase() != engine::Phase::kJoining) return;
+  std::vector<wire::MemberCard> late;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.late && peer.link == nullptr) late.push_back(peer.card);
+  }
+  for (const wire::MemberCard& card : late) ConnectPeer(now, card);
+}
+
 void EngineDriver::ConnectPeer(TimeNs now, const wire::MemberCard& card) {
   if (revoked_.Contains(card.id) || dropping_) return;
   Peer& peer = peers_[card.id];

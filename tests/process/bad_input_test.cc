@@ -383,6 +383,26 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
+// Whoever stands still while the others dial it is dialled again: nobody waits for it for ever.
+TEST_F(BadInput, WhoStandsStillWhileTheJobFormsJoinsWhenItGoesOn) {
+  for (const char* transport : {"tcp", "shm"}) {
+    const Coordinator coordinator;
+    process::Team team(coordinator.address(), 3,
+                       {{"FTAR_TIMEOUT", "2s"}, {"FTAR_TRANSPORT", transport}},
+                       Scenario("plain", {"ops=3"}));
+    team.Start(0);
+    team.Start(1);
+    process::SleepMs(300);
+    team.member(1).Signal(SIGSTOP);
+    team.Start(2);
+    process::SleepMs(1600);  // longer than a handshake may take
+    team.member(1).Signal(SIGCONT);
+    ASSERT_TRUE(team.WaitReady(kPatience)) << transport << "\n" << team.Story();
+    for (int replica = 0; replica < 3; ++replica)
+      EXPECT_EQ(team.member(replica).WaitExit(kPatience), 0) << team.Story();
+  }
+}
+
 // Under a launcher rank 0 starts the coordinator, and takes it along neither by its death nor by
 // its return.
 TEST_F(BadInput, WithoutACoordinatorTheLaunchersFirstRankStartsOne) {
