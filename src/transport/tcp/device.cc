@@ -346,9 +346,18 @@ void TcpDevice::ReadHotStream(TimeNs now, bool* any) {
   *any = *any || events_.size() > events;
 }
 
+// Who closes descriptors that are not its own makes this member deaf. The others are to hear of it,
+// and do where it cannot be reached.
+void TcpDevice::LoseAll(const Status& why) {
+  for (const auto& [id, link] : links_) {
+    if (link->state() != TcpLink::State::kDead) link->Fail(why);
+  }
+}
+
 void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
   epoll_event events[kEventsMax];
   const int count = ::epoll_wait(epoll_.get(), events, kEventsMax, 0);
+  if (count < 0 && errno != EINTR) LoseAll(Status::System("epoll_wait", errno));
   reads_without_asking_ = 0;
   ask_at_ = now + kAskNs;
   if (count > 0) hot_key_ = 0;

@@ -93,6 +93,7 @@ class TcpDevice : public Device {
   void Remove(MemberId peer);
   void RemoveHandshake(uint64_t id);
   void HandleEvents(TimeNs now, size_t budget_bytes, bool* any);
+  void LoseAll(const Status& why);
   void ReadHotStream(TimeNs now, bool* any);
   bool MustAsk(TimeNs now);
   void RunTimers(TimeNs now);
