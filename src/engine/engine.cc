@@ -53,7 +53,7 @@ std::vector<wire::MemberCard> Engine::successors() const {
   for (const MemberId id : order) cards.push_back(view.Find(id)->card);
   return cards;
 }
-bool Engine::coordinator_up() const { return impl_->coordinator_up_; }
+bool Engine::coordinator_up() const { return impl_->HasCoordinator(); }
 bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
 bool Engine::led() const { return impl_->led_; }
 bool Engine::changing() const { return impl_->frozen_; }
@@ -215,8 +215,9 @@ void Engine::Impl::Become(Phase phase, Status status) {
 // ---- joining
 
 void Engine::Impl::On(const CoordinatorUp&) {
-  const bool was_down = !coordinator_up_;
+  const bool was_down = !HasCoordinator();
   coordinator_up_ = true;
+  coordinator_away_ = false;
   led_ = false;
   woke_at_ = 0;
   if (FTAR_MUTANT(kPromiseForgotten)) promised_members_.clear();
@@ -251,9 +252,11 @@ void Engine::Impl::Introduce() {
 }
 
 void Engine::Impl::On(const CoordinatorDown&) {
+  const bool had = HasCoordinator();
   if (!std::exchange(coordinator_up_, false)) return;
   DropProposal();  // what it meant to announce it cannot announce any more
-  if (view_) ready_.notices.push_back({Notice::Kind::kCoordinatorDown, view_->epoch, {}, {}});
+  if (view_ && had)
+    ready_.notices.push_back({Notice::Kind::kCoordinatorDown, view_->epoch, {}, {}});
 }
 
 void Engine::Impl::On(const wire::Welcome& message) {
@@ -262,8 +265,16 @@ void Engine::Impl::On(const wire::Welcome& message) {
   TellLinksUp();
 }
 
+// A relay may be there without a coordinator. It is still to be told everything.
+void Engine::Impl::HearAway(bool away) {
+  if (std::exchange(coordinator_away_, away) == away || !view_) return;
+  const auto kind = away ? Notice::Kind::kCoordinatorDown : Notice::Kind::kCoordinatorUp;
+  ready_.notices.push_back({kind, view_->epoch, {}, {}});
+}
+
 // Q4: told by a coordinator that can be replaced, while it has a quorum.
 void Engine::Impl::On(const wire::CoordinatorBeat& message) {
+  HearAway(message.away);
   if (!view_ || message.formed != view_->epoch) return;
   formed_ = message.formed;
   quorum_lost_ = false;

@@ -204,7 +204,7 @@ class Engine {
   // Who may coordinate, in the order in which they take over (rule Q5): of the view, or of the
   // first one as it was promised.
   std::vector<wire::MemberCard> successors() const;
-  bool coordinator_up() const;
+  bool coordinator_up() const;  // false also where a relay is up that has none
   bool quorum_lost() const;  // the coordinator sees losses and may not act
   // Q4: the coordinator that it has, or had last, has shown that it has a quorum, and not said
   // since that it has none.

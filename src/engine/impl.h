@@ -28,6 +28,7 @@ class Engine::Impl {
 
   std::optional<collective::LaneLine> StartFast(TimeNs now, GroupKey group,
                                                 const collective::OpSpec& spec);
+  bool HasCoordinator() const { return coordinator_up_ && !coordinator_away_; }
   bool in_fast() const { return fast_ != nullptr; }
   collective::FastLook LookFast(TimeNs now, collective::Work* work);
   uint64_t BegunFast(collective::Work* work) { return fast_ ? fast_->BegunFast(work) : 0; }
@@ -89,7 +90,8 @@ class Engine::Impl {
   collective::ViewPtr view_, base_;
   collective::ViewPtr leavers_of_;  // whose leavers those are
   std::vector<MemberId> leavers_;
-  bool coordinator_up_ = false;
+  bool coordinator_up_ = false;    // the connection to it, or to a relay
+  bool coordinator_away_ = false;  // says that relay
   bool quorum_lost_ = false;
   bool led_ = false;
   TimeNs woke_at_ = 0;  // from a pause that was longer than its beats allow
@@ -113,6 +115,7 @@ class Engine::Impl {
 
   // engine.cc
   void Introduce();
+  void HearAway(bool away);
   void SendCoordinator(wire::Message message) {
     ready_.to_coordinator.push_back(std::move(message));
   }

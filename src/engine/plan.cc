@@ -343,7 +343,7 @@ void Engine::Impl::On(const wire::Release&) {
 // it. For one that stays away others find by the view that this member had its end.
 void Engine::Impl::GoHeard() {
   go_by_ = std::min(go_by_, now_ + config_.timeout_ns);
-  if (coordinator_up_ || now_ >= go_by_ || FTAR_MUTANT(kGoesUnheard)) Go();
+  if (HasCoordinator() || now_ >= go_by_ || FTAR_MUTANT(kGoesUnheard)) Go();
 }
 
 void Engine::Impl::Go() {

@@ -246,7 +246,8 @@ void RelayMachine::Tell(const wire::VoidPlan& message) {
 
 void RelayMachine::Tell(const wire::Evicted& message) { End(message); }
 void RelayMachine::Tell(const wire::Rejected& message) { End(message); }
-void RelayMachine::Tell(const wire::CoordinatorBeat& message) { SendAll(message); }
+// Not passed on: it beats itself. That a view is formed only a coordinator says that has no relays.
+void RelayMachine::Tell(const wire::CoordinatorBeat& message) { away_ = message.away; }
 void RelayMachine::Tell(const wire::NoQuorum& message) { SendAll(message); }
 void RelayMachine::Tell(const wire::Release& message) { SendAll(message); }
 

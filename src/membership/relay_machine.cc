@@ -302,6 +302,7 @@ void RelayMachine::SendAll(wire::Message message) {
 
 void RelayMachine::On(const AboveUp&) {
   above_ = true;
+  away_ = false;
   if (complete_) Introduce();
 }
 
@@ -380,8 +381,10 @@ void RelayMachine::RunTimers() {
   RunDetector();
   if (now_ < next_beat_) return;
   next_beat_ = now_ + timeout_ns_ / 10;
-  if (!complete_) return SendAll(wire::CoordinatorBeat{});  // nobody else is there to
-  if (above_ && AnyIn()) ready_.up.push_back(Progress());
+  // Its own beat, or else they would drop the one that they have when it is the coordinator that is
+  // away, and be taken for lost. They are told, since their waits may end then.
+  SendAll(wire::CoordinatorBeat{0, !above_ || away_});
+  if (complete_ && above_ && AnyIn()) ready_.up.push_back(Progress());
 }
 
 void RelayMachine::LoseDisconnected() {

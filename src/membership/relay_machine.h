@@ -203,6 +203,7 @@ class RelayMachine {
   TimeNs next_loss_ = kNever;  // no child's lost_at is earlier
 
   bool complete_ = false, over_ = false, above_ = false;
+  bool away_ = false;  // the one above is a relay, and has no coordinator
   MemberId unit_;
   std::map<MemberId, Unit> units_;
   std::set<MemberId> links_told_;

@@ -372,9 +372,11 @@ Status Job::Impl::WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now) {
   if (engine.coordinator_up() || place_.solo()) return Status::Ok();
   const TimeNs span = op->request.timeout_ns > 0 ? op->request.timeout_ns : timeout_ns_;
   if (now - op->start_ns < span || now - begun_ns < std::min(span, kLeastNs)) return Status::Ok();
+  const std::string why =
+      control_->up() ? "a relay that has none either" : control_->last_error().text();
   return Status(Code::kCoordinator, "coordinator",
-                "no coordinator at " + control_->shown_address() + " (" +
-                    control_->last_error().text() + "); the operation is undecided");
+                "no coordinator at " + control_->shown_address() + " (" + why +
+                    "); the operation is undecided");
 }
 
 Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {

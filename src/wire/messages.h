@@ -209,6 +209,7 @@ struct Evicted {
 };
 struct CoordinatorBeat {
   Epoch formed = 0;  // hosted: the view all of whose members have installed it; 0: not known of any
+  bool away = false;  // a relay's: it has no coordinator, so nobody decides for now
 };
 struct LateNotice {  // others wait for this member in an operation it has not entered (design 5)
   MemberId member;

@@ -223,7 +223,7 @@ Offset<fb::Evicted> Pack(Builder& b, const Evicted& m) {
   return fb::CreateEvicted(b, m.epoch, Pack(b, m.reason));
 }
 Offset<fb::CoordinatorBeat> Pack(Builder& b, const CoordinatorBeat& message) {
-  return fb::CreateCoordinatorBeat(b, message.formed);
+  return fb::CreateCoordinatorBeat(b, message.formed, message.away);
 }
 Offset<fb::LateNotice> Pack(Builder& b, const LateNotice& m) {
   const fb::Id member = Pack(m.member);

@@ -231,7 +231,9 @@ class Reader {
     out.epoch = in.epoch();
     Get(*in.reason(), out.reason);
   }
-  void Get(const fb::CoordinatorBeat& in, CoordinatorBeat& out) { out.formed = in.formed(); }
+  void Get(const fb::CoordinatorBeat& in, CoordinatorBeat& out) {
+    out = {in.formed(), in.away()};
+  }
   void Get(const fb::LateNotice& in, LateNotice& out) {
     out = {Id(in.member()), in.group(), in.seq(), in.since_ns()};
   }

@@ -320,6 +320,34 @@ TEST_F(RelayTest, OneBeatForAll) {
   EXPECT_EQ(beat->groups[0].waits_for, std::vector{kOther});
 }
 
+// Or they would drop the relay, and be taken for lost, when the coordinator is away for longer.
+TEST_F(RelayTest, BeatsToItsMembersWhetherTheCoordinatorIsThereOrNot) {
+  Enter();
+  const auto hears = [this](bool away) {
+    Pass(100 * kMillisecond);
+    for (const int shard : {2, 3}) {
+      const auto* beat = Down<wire::CoordinatorBeat>(shard);
+      ASSERT_NE(beat, nullptr) << shard << " at " << now_;
+      EXPECT_EQ(beat->away, away);
+    }
+    for (const int shard : {2, 3}) Say(shard, wire::Heartbeat{10, {}});
+  };
+  hears(false);
+  Feed(FromAbove{wire::CoordinatorBeat{}});
+  EXPECT_TRUE(down_.empty());  // one is enough
+  hears(false);
+  Feed(AboveDown{});
+  for (int i = 0; i < 30; ++i) hears(true);
+  Feed(AboveUp{});
+  hears(false);
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+  // The one above is a relay, and its line has ended.
+  Feed(FromAbove{wire::CoordinatorBeat{0, true}});
+  hears(true);
+  Feed(FromAbove{wire::CoordinatorBeat{}});
+  hears(false);
+}
+
 TEST_F(RelayTest, TheUnitGoesWithAnyOfItsMembers) {
   Enter();
   Feed(Disconnected{2, ""});
