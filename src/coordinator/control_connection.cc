@@ -9,6 +9,7 @@ namespace {
 
 using State = MessageStream::State;
 
+constexpr int kRefusalsMax = 3;  // in a row
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
 // A job that starts finds its coordinator starting too; long pauses there would only delay the
 // first step.
@@ -88,7 +89,9 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   const bool was_up = std::exchange(up_, false);
   stream_.reset();
   if (first_try_ns_ < 0) first_try_ns_ = now;
-  const bool refused = why.code() == Code::kAuth || why.code() == Code::kVersion;
+  // A coordinator that dies at that moment hangs up as one does that has another token.
+  refusals_ = why.code() == Code::kAuth ? refusals_ + 1 : 0;
+  const bool refused = refusals_ >= kRefusalsMax || why.code() == Code::kVersion;
   if (refused && !ever_up_) {
     hopeless_ = true;
     log_->Error(settings_.log_name, "coordinator " + shown_ + ": " + why.text());

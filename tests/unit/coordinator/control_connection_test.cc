@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <optional>
@@ -40,7 +41,8 @@ UniqueFd Dial(uint16_t port) {
 // is cut off.
 class Listener {
  public:
-  explicit Listener(bool full) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Listener(bool full)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     sockaddr_in address = Loopback(0);
     socklen_t size = sizeof address;
     EXPECT_EQ(bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
@@ -80,20 +82,41 @@ class ControlConnectionTest : public testing::Test {
     ControlConnection::Result result;
     connection_->Poll(now_, &result);
   }
+  std::optional<MessageStream> AwaitDial(const Listener& at, const std::string& token) {
+    for (int i = 0; i < 1000; ++i) {
+      Turn();
+      UniqueFd fd = at.Accept();
+      if (!fd.valid()) continue;
+      return std::optional<MessageStream>(std::in_place, std::move(fd),
+                                          transport::Authenticator::Role::kAcceptor, token,
+                                          MemberId{}, now_);
+    }
+    return std::nullopt;
+  }
+  // Leaves it unread.
+  void AwaitProof(MessageStream* acceptor) {
+    std::vector<wire::Message> messages;
+    int there = 0;
+    // The greeting is answered in the Poll that reads it.
+    for (int i = 0; i < 1000 && !acceptor->Poll(now_, &messages); ++i) Turn();
+    for (int i = 0; i < 1000 && there == 0; ++i) {
+      Turn();
+      ioctl(acceptor->fd(), FIONREAD, &there);
+    }
+    ASSERT_EQ(there, 32);
+  }
   // There once, and gone: from then on it is to be found again.
   void ComeUpAndLose(const Listener& at, bool goodbye = false) {
-    Turn();
-    Turn();
-    MessageStream acceptor(at.Accept(), transport::Authenticator::Role::kAcceptor, "", MemberId{},
-                           now_);
+    std::optional<MessageStream> acceptor = AwaitDial(at, "");
+    ASSERT_TRUE(acceptor);
     std::vector<wire::Message> messages;
     for (int i = 0; i < 1000 && !connection_->up(); ++i) {
-      acceptor.Poll(now_, &messages);
+      acceptor->Poll(now_, &messages);
       Turn();
     }
     ASSERT_TRUE(connection_->up());
     if (goodbye) connection_->Send(wire::Goodbye{Code::kLeft, "left as planned"});
-    acceptor.Close(Status(Code::kPeer, "gone"));
+    acceptor->Close(Status(Code::kPeer, "gone"));
     for (int i = 0; i < 1000 && connection_->up(); ++i) Turn();
     ASSERT_FALSE(connection_->up());
   }
@@ -155,6 +178,47 @@ TEST_F(ControlConnectionTest, ThatItIsGoneIsAWarningUnlessItWasSaidGoodbyeTo) {
   Open({there.name()});
   ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there, /*goodbye=*/true));
   EXPECT_EQ(warnings_.size(), 1u) << warnings_.back();
+}
+
+// A coordinator that dies in the middle of a handshake looks to its dialler like one that closes.
+TEST_F(ControlConnectionTest, OneThatDiesOnOurProofIsDialledAgain) {
+  for (const bool proof_read : {false, true}) {
+    const Listener there(false);
+    Open({there.name()});
+    for (int death = 0; death < 2; ++death) {
+      std::optional<MessageStream> dying = AwaitDial(there, "");
+      ASSERT_TRUE(dying);
+      ASSERT_NO_FATAL_FAILURE(AwaitProof(&*dying));
+      std::byte proof[64];
+      const ssize_t read = proof_read ? recv(dying->fd(), proof, sizeof proof, 0) : 32;
+      EXPECT_EQ(read, 32);
+      dying.reset();
+      for (int i = 0; i < 1000 && connection_->fd() >= 0; ++i) Turn();
+      ASSERT_LT(connection_->fd(), 0);
+      EXPECT_FALSE(connection_->hopeless()) << connection_->last_error().ToString();
+    }
+    ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there));
+  }
+}
+
+// Three hang-ups in a row at that place are an opinion about our token.
+TEST_F(ControlConnectionTest, AnotherTokenIsSaidSoon) {
+  const Listener there(false);
+  Open({there.name()});
+  for (int dials = 0; dials < 3; ++dials) {
+    ASSERT_FALSE(connection_->hopeless());
+    std::optional<MessageStream> other = AwaitDial(there, "other");
+    ASSERT_TRUE(other);
+    std::vector<wire::Message> messages;
+    for (int i = 0; i < 1000 && connection_->fd() >= 0; ++i) {
+      other->Poll(now_, &messages);
+      Turn();
+    }
+  }
+  EXPECT_TRUE(connection_->hopeless());
+  EXPECT_EQ(connection_->last_error().code(), Code::kAuth);
+  EXPECT_NE(connection_->last_error().text().find("the tokens differ"), std::string::npos)
+      << connection_->last_error().text();
 }
 
 }  // namespace
