@@ -305,8 +305,10 @@ FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job);
 FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
 
 /* Leaves as planned: what this member has started ends as usual and may be waited for afterwards,
- * nobody's operation fails, later starts return FTAR_ERR_LEFT. FTAR_TIMEOUT: it goes on, unless a
- * stream has not come yet to what was called on it; call again. The last member's leave ends the job. */
+ * nobody's operation fails, later starts return FTAR_ERR_LEFT. So may end what was started before
+ * and has waited for the group's window until now: wait for operations before you leave where that
+ * matters. FTAR_TIMEOUT: it goes on, unless a stream has not come yet to what was called on it; call
+ * again. The last member's leave ends the job. */
 FTAR_API ftarResult_t ftarJobLeave(ftarJob_t job, int64_t timeout_ns);
 
 /* This member leaves now, as if it had died, and says why. Never blocks. Its operations end in
