@@ -108,11 +108,19 @@ Layout Session::CurrentLayout() const {
   return layout;
 }
 
+// In the job, whether or not it is in an operation yet.
 bool Session::HasReplica(int32_t replica) const {
-  for (int32_t member : CurrentLayout().replicas) {
-    if (member == replica) return true;
+  bool found = false;
+  ftarView_t view = nullptr;
+  if (ftarJobGetView(job_, &view) != FTAR_OK) return false;
+  ftarViewInfo info = FTAR_VIEW_INFO_INIT;
+  ftarViewGetInfo(view, &info);
+  for (int32_t rank = 0; rank < info.members && !found; ++rank) {
+    ftarMemberInfo member = FTAR_MEMBER_INFO_INIT;
+    found = ftarViewGetMember(view, rank, &member) == FTAR_OK && member.replica == replica;
   }
-  return false;
+  ftarViewRelease(view);
+  return found;
 }
 
 void Session::SendCounters(uint64_t epoch) {
