@@ -108,11 +108,11 @@ ftarResult_t Engine::RunOne(uint64_t seq) {
 ftarResult_t Engine::TimedOp(uint64_t seq, const Slot& slot) {
   const Row& row = RowOf(slot);
   ftarResult_t status = FTAR_OK;
-  if (slot.index == 0 && options_.OnDevice()) {
-    status = Drain();
-    block_us_ = -static_cast<int64_t>(session_->Counter("gpu_block_us"));
+  if (slot.index == 0 && (options_.OnDevice() || options_.ideal != IdealKind::kNone)) {
+    status = Drain();  // of the warm-up's operations nothing is counted
+    CountMoved(-1);
+    if (options_.OnDevice()) block_us_ = -static_cast<int64_t>(session_->Counter("gpu_block_us"));
   }
-  if (slot.index == 0) CountMoved(-1);
   if (status == FTAR_OK) status = BeforeTimed(seq, slot);
   if (status != FTAR_OK) return status;
   if (options_.fresh) {

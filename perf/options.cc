@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
-#include <map>
 
 #include "fmt/format.h"
 #include "perf/board.h"
