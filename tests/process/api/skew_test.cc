@@ -52,6 +52,29 @@ class Skew : public testing::Test {
     ftarOpRelease(op);
     return result;
   }
+  // Where `mine` comes to lie, and what stays as it was: -1.
+  static std::array<float, 2> AllGather(ftarGroup_t group, uint64_t epoch, float mine) {
+    std::array<float, 2> all = {-1, -1};
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.kind = FTAR_ALLGATHER;
+    desc.dtype = FTAR_F32;
+    desc.send = &mine;
+    desc.recv = all.data();
+    desc.count = 1;
+    desc.epoch = epoch;
+    ftarOp_t op = nullptr;
+    EXPECT_EQ(ftarOpStart(group, &desc, &op), FTAR_OK) << LastError().text;
+    EXPECT_EQ(Wait(op), FTAR_OK) << LastError().text;
+    return all;
+  }
+  static ftarViewInfo ViewOf(ftarGroup_t group) {
+    ftarView_t view = nullptr;
+    ftarViewInfo info = FTAR_VIEW_INFO_INIT;
+    EXPECT_EQ(ftarGroupGetView(group, &view), FTAR_OK);
+    EXPECT_EQ(ftarViewGetInfo(view, &info), FTAR_OK);
+    EXPECT_EQ(ftarViewRelease(view), FTAR_OK);
+    return info;
+  }
   // Of ftarJobDump's first group with operations.
   std::string Dump(int member) {
     const std::string path = "/tmp/ftar_skew_" + std::to_string(getpid()) + ".json";
@@ -163,11 +186,7 @@ TEST_F(Skew, WindowsThatDifferAreAMismatchByName) {
 TEST_F(Skew, AViewThatWasGivenOutCanBeNamedWhenItIsOver) {
   Open({});
   const ftarGroup_t group = Group(0, nullptr, 0);
-  ftarView_t view = nullptr;
-  ASSERT_EQ(ftarGroupGetView(group, &view), FTAR_OK);
-  ftarViewInfo info = FTAR_VIEW_INFO_INIT;
-  ASSERT_EQ(ftarViewGetInfo(view, &info), FTAR_OK);
-  EXPECT_EQ(ftarViewRelease(view), FTAR_OK);
+  const ftarViewInfo info = ViewOf(group);
   ASSERT_EQ(info.members, 2);
   ASSERT_EQ(ftarJobAbort(jobs_[1], "one less"), FTAR_OK);
   ftarGroupInfo now = FTAR_GROUP_INFO_INIT;
@@ -176,18 +195,7 @@ TEST_F(Skew, AViewThatWasGivenOutCanBeNamedWhenItIsOver) {
     ASSERT_EQ(ftarJobNextEvent(jobs_[0], &event, kLongNs), FTAR_OK) << "the other stays";
     ASSERT_EQ(ftarGroupGetInfo(group, &now), FTAR_OK);
   }
-  const float mine = 7;
-  std::array<float, 2> all = {1, 1};
-  ftarOpDesc desc = FTAR_OP_DESC_INIT;
-  desc.kind = FTAR_ALLGATHER;
-  desc.dtype = FTAR_F32;
-  desc.send = &mine;
-  desc.recv = all.data();
-  desc.count = 1;
-  desc.epoch = info.epoch;
-  ftarOp_t op = nullptr;
-  ASSERT_EQ(ftarOpStart(group, &desc, &op), FTAR_OK) << LastError().text;
-  ASSERT_EQ(Wait(op), FTAR_OK) << LastError().text;
+  const std::array<float, 2> all = AllGather(group, info.epoch, 7);
   EXPECT_EQ(all[0], 7);
   EXPECT_EQ(all[1], 0) << "a segment of a member that is gone";
 }
@@ -204,27 +212,12 @@ TEST_F(Skew, AViewThatIsAskedForAfterALeaveIsThatOfTheNextOperation) {
   for (ftarOp_t op : ops) ASSERT_EQ(Wait(op), FTAR_OK) << LastError().text;
   ASSERT_EQ(ftarJobLeave(jobs_[1], kLongNs), FTAR_OK) << LastError().text;
   for (int round = 0; round < 3; ++round) {
-    ftarView_t view = nullptr;
-    ASSERT_EQ(ftarGroupGetView(group, &view), FTAR_OK);
-    ftarViewInfo info = FTAR_VIEW_INFO_INIT;
-    ASSERT_EQ(ftarViewGetInfo(view, &info), FTAR_OK);
-    EXPECT_EQ(ftarViewRelease(view), FTAR_OK);
+    const ftarViewInfo info = ViewOf(group);
     ftarGroupInfo now = FTAR_GROUP_INFO_INIT;
     ASSERT_EQ(ftarGroupGetInfo(group, &now), FTAR_OK);
     EXPECT_EQ(info.epoch, now.epoch);
     EXPECT_EQ(info.members, now.members);
-    const float mine = 7;
-    std::array<float, 2> all = {-1, -1};
-    ftarOpDesc desc = FTAR_OP_DESC_INIT;
-    desc.kind = FTAR_ALLGATHER;
-    desc.dtype = FTAR_F32;
-    desc.send = &mine;
-    desc.recv = all.data();
-    desc.count = 1;
-    desc.epoch = info.epoch;
-    ftarOp_t op = nullptr;
-    ASSERT_EQ(ftarOpStart(group, &desc, &op), FTAR_OK) << LastError().text;
-    ASSERT_EQ(Wait(op), FTAR_OK) << LastError().text;
+    const std::array<float, 2> all = AllGather(group, info.epoch, 7);
     EXPECT_EQ(all[static_cast<size_t>(info.my_rank)], 7);
     EXPECT_EQ(all[1], info.members == 1 ? -1 : 0) << info.members << " members";
   }
