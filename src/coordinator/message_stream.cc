@@ -18,8 +18,9 @@
 namespace ftar::coordinator {
 namespace {
 
-constexpr size_t kReadBytes = 16 * 1024;  // on the stack of a user's thread
-constexpr int kReadsMax = 16;  // bounds one Poll to 1 MiB
+constexpr size_t kReadBytes = 16 * 1024;     // on the stack of a user's thread
+constexpr int kReadsMax = 64;                // bounds one Poll to 1 MiB
+constexpr size_t kSentBytesMax = 64 * 1024;  // that are kept in front of what is to be sent
 // Before each message. A view with a wrong byte in it may be well formed all the same, and TCP's
 // own sum lets some through.
 struct Prefix {
@@ -121,7 +122,7 @@ bool MessageStream::Write() {
   if (output_sent_ == output_.size()) {
     output_.clear();
     output_sent_ = 0;
-  } else if (output_sent_ > kReadBytes) {
+  } else if (output_sent_ > kSentBytesMax) {
     output_.erase(output_.begin(), output_.begin() + static_cast<ptrdiff_t>(output_sent_));
     output_sent_ = 0;
   }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "membership/bounds.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
