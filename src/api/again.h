@@ -15,9 +15,9 @@
 
 namespace ftar::api {
 
-// Of what has just been started, and whose handle nobody knows yet: a later call may be like it, if
-// it asks for nothing that could have changed until then.
-void LetRecur(ftarOp_t op, Used<ftarGroup_t> group, const ftarOpDesc& desc);
+// Of what has just been started in `group`, and whose handle nobody knows yet: a later call may be
+// like it, if it asks for nothing that could have changed until then.
+void LetRecur(ftarOp_t op, ftarGroup_t group, const ftarOpDesc& desc);
 
 // Starts it in `group`. False: nothing has happened.
 bool StartAgain(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) noexcept;
@@ -25,8 +25,8 @@ bool StartAgain(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) noexcep
 // Waits for as long as it would be a waste to sleep. True: it has ended well, `outcome` says how.
 bool AwaitAgain(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) noexcept;
 
-// Releases the handle, and keeps its operation for the next call. False: it is no handle, or in
-// use, and still what it was.
+// Releases the handle, and keeps its operation for the next call. False: it is no handle, in use,
+// or of an operation that does not recur, and still what it was.
 bool ReleaseForAgain(ftarOp_t op) noexcept;
 
 }  // namespace ftar::api

@@ -30,12 +30,19 @@ uint32_t GenerationIn(uintptr_t handle) {
 constexpr uint64_t kUsesMask = (uint64_t{1} << 32) - 1;
 constexpr uint64_t kAlive = uint64_t{1} << 32;
 constexpr int kWordKindShift = 33, kWordGenerationShift = 37;
+constexpr uint64_t kRests = uint64_t{1} << 61, kAnswered = uint64_t{1} << 62;
 
 // Alive, and used by nobody.
 uint64_t WordOf(HandleKind kind, uint32_t generation) {
   return uint64_t{generation} << kWordGenerationShift |
          static_cast<uint64_t>(kind) << kWordKindShift | kAlive;
 }
+uint64_t WordOf(uintptr_t handle) {
+  return uint64_t{(handle >> kGenerationShift) & kGenerationMax} << kWordGenerationShift |
+         uint64_t{handle >> kKindShift & 15} << kWordKindShift | kAlive;
+}
+// Nobody has it.
+bool IsOver(uint64_t word) { return (word & (kAlive | kUsesMask | kRests)) == 0; }
 uint32_t GenerationOf(uint64_t word) {
   return static_cast<uint32_t>(word >> kWordGenerationShift) & kGenerationMax;
 }
@@ -68,13 +75,14 @@ const char* KindArgument(HandleKind kind) {
 
 }  // namespace
 
-HandleTable& HandleTable::Get() {
-  static HandleTable* const table = new HandleTable;
-  return *table;
-}
+constinit internal::ProcessTable internal::g_table;
 
 HandleTable::~HandleTable() {
-  for (std::atomic<Slot*>& chunk : chunks_) delete[] chunk.load();
+  for (std::atomic<Slot*>& chunk : chunks_) {
+    Slot* const slots = chunk.load();
+    for (uint32_t i = 0; slots != nullptr && i < kChunkSlots; ++i) delete slots[i].answer;
+    delete[] slots;
+  }
 }
 
 void* HandleTable::Use::get() const { return slot_ != nullptr ? slot_->object.get() : nullptr; }
@@ -114,6 +122,8 @@ Expected<uintptr_t> HandleTable::Add(HandleKind kind, std::shared_ptr<void> obje
     return Status(Code::kMemory, "handle", "1,048,576 handles are alive; release some");
   }
   slot->object = std::move(object);
+  slot->beside.store(0, std::memory_order_relaxed);
+  slot->recurs.store(false, std::memory_order_relaxed);
   const uint32_t generation = GenerationOf(slot->word.load(std::memory_order_relaxed)) + 1;
   slot->word.store(WordOf(kind, generation), std::memory_order_release);
   return Encode(kind, generation, slot->index);
@@ -122,15 +132,13 @@ Expected<uintptr_t> HandleTable::Add(HandleKind kind, std::shared_ptr<void> obje
 // One use more, of what is alive until then. Null: it is no such handle, or no live one.
 HandleTable::Slot* HandleTable::Change(HandleKind kind, uintptr_t handle, bool dies) {
   Slot* const slot = SlotOf(handle);
-  if (slot == nullptr) return nullptr;
+  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
   uint64_t word = slot->word.load(std::memory_order_acquire);
-  while (true) {
-    if ((word | kUsesMask) != (WordOf(kind, GenerationIn(handle)) | kUsesMask) ||
-        handle != Encode(kind, GenerationIn(handle), slot->index))
-      return nullptr;
+  while ((word & ~(kUsesMask | kAnswered)) == WordOf(handle)) {
     const uint64_t next = (dies ? word & ~kAlive : word) + 1;
     if (slot->word.compare_exchange_weak(word, next, std::memory_order_acq_rel)) return slot;
   }
+  return nullptr;
 }
 
 HandleTable::Use HandleTable::Find(HandleKind kind, uintptr_t handle) {
@@ -143,7 +151,7 @@ HandleTable::Use HandleTable::Remove(HandleKind kind, uintptr_t handle) {
 
 void HandleTable::EndUse(Slot* slot) {
   const uint64_t word = slot->word.fetch_sub(1, std::memory_order_acq_rel) - 1;
-  if ((word & (kAlive | kUsesMask)) == 0) Free(slot);
+  if (IsOver(word)) Free(slot);
 }
 
 // Dead, and used by nobody. A worn-out slot is not used again.
@@ -157,30 +165,77 @@ void HandleTable::Free(Slot* slot) {
   last_free_ = slot->index;
 }
 
-void* HandleTable::Retire(HandleKind kind, uintptr_t handle) {
-  Slot* const slot = SlotOf(handle);
-  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
-  uint64_t word = WordOf(kind, GenerationIn(handle));
-  const bool done =
-      slot->word.compare_exchange_strong(word, word & ~kAlive, std::memory_order_acq_rel);
-  return done ? slot->object.get() : nullptr;
+void HandleTable::LetRecur(uintptr_t slot_of) {
+  Slot* const slot = SlotOf(slot_of);
+  if (slot->answer == nullptr) slot->answer = new (std::nothrow) ftarOutcome(FTAR_OUTCOME_INIT);
+  slot->recurs.store(true);
 }
 
-void* HandleTable::Retired(uintptr_t handle) { return SlotOf(handle)->object.get(); }
-
-bool HandleTable::CanRevive(uintptr_t handle) const {
-  return GenerationIn(handle) < kGenerationMax;
+// Of one who lets it rest, and one who ends the recurrence, one at least sees both: the one's word
+// is out before it looks at the other's.
+void HandleTable::FreeIfItRests(Slot* slot) {
+  uint64_t word = slot->word.load();
+  if ((word & kRests) != 0 && !slot->recurs.load() &&
+      slot->word.compare_exchange_strong(word, word & ~kRests))
+    Free(slot);
 }
 
-uintptr_t HandleTable::Revive(uintptr_t handle) {
+void HandleTable::EndRecurrence(uintptr_t slot_of) {
+  Slot* const slot = SlotOf(slot_of);
+  slot->recurs.store(false);
+  FreeIfItRests(slot);
+}
+
+bool HandleTable::Rest(HandleKind kind, uintptr_t handle) {
   Slot* const slot = SlotOf(handle);
-  const HandleKind kind = KindIn(handle);
-  const uint32_t generation = GenerationIn(handle) + 1;
-  slot->word.store(WordOf(kind, generation), std::memory_order_release);
+  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index) ||
+      !slot->recurs.load(std::memory_order_relaxed))
+    return false;
+  uint64_t word = slot->word.load(std::memory_order_relaxed);
+  if ((word & ~kAnswered) != WordOf(handle) ||
+      !slot->word.compare_exchange_strong(word, (word & ~(kAlive | kAnswered)) | kRests))
+    return false;
+  FreeIfItRests(slot);
+  return true;
+}
+
+void* HandleTable::Claim(uintptr_t slot_of) {
+  Slot* const slot = SlotOf(slot_of);
+  uint64_t word = slot->word.load(std::memory_order_acquire);
+  const bool can = (word & kRests) != 0 && GenerationOf(word) < kGenerationMax;
+  if (!can || !slot->word.compare_exchange_strong(word, (word & ~kRests) + 1)) return nullptr;
+  return slot->object.get();
+}
+
+// Nobody else changes the word of what is claimed.
+uintptr_t HandleTable::Revive(uintptr_t slot_of, bool answered) {
+  Slot* const slot = SlotOf(slot_of);
+  const uint32_t generation = GenerationOf(slot->word.load(std::memory_order_relaxed)) + 1;
+  const HandleKind kind = KindIn(slot_of);
+  slot->word.store(WordOf(kind, generation) | (answered ? kAnswered : 0),
+                   std::memory_order_release);
   return Encode(kind, generation, slot->index);
 }
 
-void HandleTable::Discard(uintptr_t handle) { Free(SlotOf(handle)); }
+void HandleTable::RestAgain(uintptr_t slot_of) {
+  Slot* const slot = SlotOf(slot_of);
+  slot->word.fetch_add(kRests - 1);
+  FreeIfItRests(slot);
+}
+
+const ftarOutcome* HandleTable::FindAnswer(HandleKind kind, uintptr_t handle) const {
+  const Slot* const slot = SlotOf(handle);
+  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
+  const uint64_t word = slot->word.load(std::memory_order_acquire);
+  return (word & ~kUsesMask) == (WordOf(handle) | kAnswered) ? slot->answer : nullptr;
+}
+
+std::atomic<uintptr_t>* HandleTable::WordBeside(HandleKind kind, uintptr_t handle) {
+  Slot* const slot = SlotOf(handle);
+  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
+  const uint64_t word = slot->word.load(std::memory_order_acquire);
+  return (word & ~(kUsesMask | kAnswered)) == WordOf(handle) ? &slot->beside : nullptr;
+}
 
 Status BadHandle(HandleKind kind, const void* handle) {
   const std::string name = KindName(kind);

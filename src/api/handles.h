@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "ftar/ftar.h"
 
 namespace ftar::api {
 
@@ -57,7 +58,7 @@ class HandleTable {
   // The process's table.
   static HandleTable& Get();
 
-  HandleTable() = default;
+  constexpr HandleTable() = default;
   ~HandleTable();
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
@@ -69,14 +70,26 @@ class HandleTable {
   // The same, and the handle is dead from now on. Of several callers exactly one gets the object.
   Use Remove(HandleKind kind, uintptr_t handle);
 
-  // For who hands out one object again and again. Retire: the handle is dead, and the caller alone
-  // has the object, which keeps its slot; null if it is none, or if somebody uses it. Then either
-  // Revive, which makes a new handle for it, as long as CanRevive, or Discard.
-  void* Retire(HandleKind kind, uintptr_t handle);
-  void* Retired(uintptr_t handle);
-  bool CanRevive(uintptr_t handle) const;
-  uintptr_t Revive(uintptr_t handle);
-  void Discard(uintptr_t handle);
+  // For who hands out one object again and again, each time under another handle: what recurs keeps
+  // its slot when its handle is dead. `slot_of` is any handle that the object has had.
+  void LetRecur(uintptr_t slot_of);
+  void EndRecurrence(uintptr_t slot_of);
+  // Remove, for what recurs and is used by nobody. False: it is something else, nothing has happened.
+  bool Rest(HandleKind kind, uintptr_t handle);
+  // Takes what rests: the caller alone has it, and Revives it, which makes its next handle, or lets
+  // it rest again. Null: it does not rest, or has had all the handles that its slot can make.
+  void* Claim(uintptr_t slot_of);
+  // With an answer, whoever has the handle can read that without using the object.
+  uintptr_t Revive(uintptr_t slot_of, bool answered);
+  void RestAgain(uintptr_t slot_of);
+  // Of what is claimed, to be filled in; null if there was no memory for it.
+  ftarOutcome* AnswerOf(uintptr_t slot_of) { return SlotOf(slot_of)->answer; }
+  // Null: it is no such handle, or no live one, or has none. Good until the handle is removed; its
+  // memory stays readable after that.
+  const ftarOutcome* FindAnswer(HandleKind kind, uintptr_t handle) const;
+  // A word beside a live handle, for its maker's use; 0 at first. Stays readable for ever: what it
+  // says of a handle that dies meanwhile means nothing. Null: it is no such handle, or no live one.
+  std::atomic<uintptr_t>* WordBeside(HandleKind kind, uintptr_t handle);
 
   // Around fork(): the lock must not be somebody's in the child.
   void LockForFork() { lock_.lock(); }
@@ -87,9 +100,13 @@ class HandleTable {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct alignas(64) Slot {
-    // Kind and generation as in the handle, whether the handle is alive, and how many use it. Who
-    // finds it alive adds a use in one go; nobody touches what is dead and not used.
+    // Kind and generation as in the handle, whether the handle is alive and answered, or the object
+    // rests, and how many use it. Who finds it alive adds a use in one go; nobody touches what is
+    // dead and not used, but for one who claims what rests there.
     std::atomic<uint64_t> word{0};
+    std::atomic<uintptr_t> beside{0};
+    std::atomic<bool> recurs{false};
+    ftarOutcome* answer = nullptr;  // never given back
     std::shared_ptr<void> object;
     uint32_t index = 0, next_free = kNone;
   };
@@ -97,6 +114,7 @@ class HandleTable {
   Slot* Change(HandleKind kind, uintptr_t handle, bool dies);
   void EndUse(Slot* slot);
   void Free(Slot* slot);
+  void FreeIfItRests(Slot* slot);
   Slot* TakeSlot();
 
   std::array<std::atomic<Slot*>, kChunks> chunks_ = {};  // never given back
@@ -105,6 +123,18 @@ class HandleTable {
   // First in, first out: the longest time before a slot is used again.
   uint32_t first_free_ = kNone, last_free_ = kNone;
 };
+
+namespace internal {
+// Around the process's table, so that it is there from the start on and never destroyed.
+union ProcessTable {
+  constexpr ProcessTable() : table() {}
+  ~ProcessTable() {}
+  HandleTable table;
+};
+extern ProcessTable g_table;
+}  // namespace internal
+
+inline HandleTable& HandleTable::Get() { return internal::g_table.table; }
 
 template <typename T>
 struct HandleTraits;  // kKind and Object of a public handle type; see objects.h

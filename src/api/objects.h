@@ -36,7 +36,7 @@ struct GroupObject {
   std::shared_ptr<JobObject> job;
   runtime::GroupPtr group;
   GroupKey key = 0;
-  std::atomic<uintptr_t> kept{0};  // a retired handle of an operation, for the next call (again.h)
+  std::atomic<uintptr_t> recurs{0};  // a handle of its operation that recurs (again.h); 0: none
 };
 
 template <>
@@ -48,9 +48,9 @@ struct HandleTraits<ftarGroup_t> {
 struct OpObject {
   std::shared_ptr<JobObject> job;
   runtime::OpPtr op;  // set before the handle reaches the user
-  // Only where the next call may be like this one (again.h): whose it is, while the handle lives,
-  // and how it was called.
-  Used<ftarGroup_t> group;
+  // Only where the next call may be like this one (again.h): in which group, and how it was called.
+  ftarGroup_t group_handle = nullptr;
+  runtime::GroupPtr group;
   ftarOpDesc called = FTAR_OP_DESC_INIT;
 };
 

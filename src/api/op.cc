@@ -100,7 +100,7 @@ Status StartOne(const char* prefix, ftarGroup_t group, const ftarOpDesc* desc, f
   const runtime::OpPtr made = runtime::NewOp();
   FTAR_RETURN_IF_ERROR(ReadRequest(desc, prefix, *object, &runtime::RequestOf(made)));
   FTAR_RETURN_IF_ERROR(StartAll(*object, {&made, 1}, op));
-  if (op != nullptr) api::LetRecur(*op, std::move(object), *desc);
+  if (op != nullptr) api::LetRecur(*op, group, *desc);
   return Status::Ok();
 }
 

@@ -78,23 +78,30 @@ void FillErrorInfo(const runtime::Culprit& culprit, ftarErrorInfo* info) {
   CopyText(culprit.text, info->text);
 }
 
+void FillOutcome(const collective::Outcome& from, ftarOutcome* out) {
+  out->status = static_cast<ftarResult_t>(from.status);
+  out->flags = 0;
+  out->epoch = from.epoch;
+  out->seq = from.seq;
+  out->participants = from.participants;
+  out->attempts = from.attempts;
+  out->plan = static_cast<int32_t>(from.plan);
+  const collective::Participant* const slowest =
+      from.slowest.valid() ? FindMember(from, from.slowest) : nullptr;
+  out->slowest_rank = slowest != nullptr ? slowest->rank : -1;
+  out->weight_sum = from.weight_sum;
+  out->bytes_resent = from.bytes_resent;
+  out->digest = 0;
+  out->start_ns = from.start_ns;
+  out->complete_ns = from.complete_ns;
+  out->delivered_ns = from.delivered_ns;
+  out->arrival_skew_ns = from.arrival_skew_ns;
+  out->culprit = ToPublic(from.culprit);
+}
+
 ftarOutcome ToPublic(const collective::Outcome& outcome) {
   ftarOutcome out = FTAR_OUTCOME_INIT;
-  out.status = static_cast<ftarResult_t>(outcome.status);
-  out.epoch = outcome.epoch;
-  out.seq = outcome.seq;
-  out.participants = outcome.participants;
-  out.attempts = outcome.attempts;
-  out.plan = static_cast<int32_t>(outcome.plan);
-  const collective::Participant* slowest = FindMember(outcome, outcome.slowest);
-  out.slowest_rank = slowest != nullptr ? slowest->rank : -1;
-  out.weight_sum = outcome.weight_sum;
-  out.bytes_resent = outcome.bytes_resent;
-  out.start_ns = outcome.start_ns;
-  out.complete_ns = outcome.complete_ns;
-  out.delivered_ns = outcome.delivered_ns;
-  out.arrival_skew_ns = outcome.arrival_skew_ns;
-  out.culprit = ToPublic(outcome.culprit);
+  FillOutcome(outcome, &out);
   return out;
 }
 

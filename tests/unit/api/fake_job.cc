@@ -118,7 +118,7 @@ Status Job::Start(const GroupPtr&, std::span<const OpPtr> ops) {
   }
   return Status::Ok();
 }
-bool Job::StartAgain(const GroupPtr&, const OpPtr& op, const OpBuffers& buffers) {
+bool Job::StartAgain(const Group&, const OpPtr& op, const OpBuffers& buffers) {
   if (World().throw_bad_alloc) throw std::bad_alloc();
   if (!World().again) return false;
   op->done = false;

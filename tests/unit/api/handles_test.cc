@@ -38,7 +38,7 @@ TEST(Handles, ForeignValuesAreNotFound) {
                                handle ^ (uintptr_t{1} << 63)};
   for (uintptr_t value : foreign) {
     EXPECT_EQ(table.Find(HandleKind::kJob, value).get(), nullptr) << value;
-    EXPECT_EQ(table.Retire(HandleKind::kJob, value), nullptr) << value;
+    EXPECT_FALSE(table.Rest(HandleKind::kJob, value)) << value;
   }
 }
 
@@ -86,48 +86,125 @@ TEST(Handles, SlotsAreUsedAgainTheOldestFirst) {
   }
 }
 
-TEST(Handles, ARetiredObjectComesBackUnderAnotherHandle) {
+TEST(Handles, WhatRecursComesBackUnderAnotherHandle) {
   HandleTable table;
   auto object = std::make_shared<int>(1);
   const uintptr_t first = *table.Add(HandleKind::kOp, object);
-  EXPECT_EQ(table.Retire(HandleKind::kView, first), nullptr);
-  ASSERT_EQ(table.Retire(HandleKind::kOp, first), object.get());
-  EXPECT_EQ(table.Retire(HandleKind::kOp, first), nullptr);
+  EXPECT_FALSE(table.Rest(HandleKind::kOp, first));  // it does not recur
+  table.LetRecur(first);
+  EXPECT_EQ(table.Claim(first), nullptr);  // its handle is alive
+  EXPECT_FALSE(table.Rest(HandleKind::kView, first));
+  ASSERT_TRUE(table.Rest(HandleKind::kOp, first));
+  EXPECT_FALSE(table.Rest(HandleKind::kOp, first));
   EXPECT_EQ(table.Find(HandleKind::kOp, first).get(), nullptr);
   EXPECT_EQ(table.Remove(HandleKind::kOp, first).get(), nullptr);
-  ASSERT_TRUE(table.CanRevive(first));
-  const uintptr_t second = table.Revive(first);
+  ASSERT_EQ(table.Claim(first), object.get());
+  EXPECT_EQ(table.Claim(first), nullptr);  // somebody has it
+  const uintptr_t second = table.Revive(first, /*answered=*/false);
   EXPECT_NE(second, first);
   EXPECT_EQ(table.Find(HandleKind::kOp, first).get(), nullptr);
   EXPECT_EQ(table.Find(HandleKind::kOp, second).get(), object.get());
-  ASSERT_NE(table.Retire(HandleKind::kOp, second), nullptr);
-  table.Discard(second);
-  EXPECT_EQ(object.use_count(), 1);
+  ASSERT_TRUE(table.Rest(HandleKind::kOp, second));
+  ASSERT_EQ(table.Claim(first), object.get());
+  table.RestAgain(first);
   EXPECT_EQ(table.Find(HandleKind::kOp, second).get(), nullptr);
+  table.EndRecurrence(first);
+  EXPECT_EQ(object.use_count(), 1);
+  EXPECT_EQ(table.Claim(first), nullptr);
 }
 
-TEST(Handles, WhatSomebodyUsesIsNotRetired) {
+TEST(Handles, WhatSomebodyUsesDoesNotRest) {
   HandleTable table;
   const uintptr_t handle = *table.Add(HandleKind::kOp, std::make_shared<int>(1));
+  table.LetRecur(handle);
   {
     const HandleTable::Use in_use = table.Find(HandleKind::kOp, handle);
-    EXPECT_EQ(table.Retire(HandleKind::kOp, handle), nullptr);
+    EXPECT_FALSE(table.Rest(HandleKind::kOp, handle));
   }
-  EXPECT_NE(table.Retire(HandleKind::kOp, handle), nullptr);
+  EXPECT_TRUE(table.Rest(HandleKind::kOp, handle));
 }
 
-TEST(Handles, AWornOutSlotIsNotRevived) {
+TEST(Handles, ARecurrenceMayEndAtAnyTime) {
+  HandleTable table;
+  auto object = std::make_shared<int>(1);
+  const auto add = [&] {
+    const uintptr_t handle = *table.Add(HandleKind::kOp, object);
+    table.LetRecur(handle);
+    return handle;
+  };
+  const uintptr_t alive = add();
+  table.EndRecurrence(alive);
+  EXPECT_EQ(table.Find(HandleKind::kOp, alive).get(), object.get());
+  EXPECT_FALSE(table.Rest(HandleKind::kOp, alive));
+  EXPECT_NE(table.Remove(HandleKind::kOp, alive).get(), nullptr);
+  const uintptr_t claimed = add();
+  ASSERT_TRUE(table.Rest(HandleKind::kOp, claimed));
+  ASSERT_NE(table.Claim(claimed), nullptr);
+  table.EndRecurrence(claimed);
+  EXPECT_EQ(object.use_count(), 2);
+  table.RestAgain(claimed);
+  EXPECT_EQ(object.use_count(), 1);
+}
+
+TEST(Handles, AnAnswerIsThatOfItsHandle) {
   HandleTable table;
   uintptr_t handle = *table.Add(HandleKind::kOp, std::make_shared<int>(1));
+  table.LetRecur(handle);
+  EXPECT_EQ(table.FindAnswer(HandleKind::kOp, handle), nullptr);
+  table.Rest(HandleKind::kOp, handle);
+  table.Claim(handle);
+  table.AnswerOf(handle)->seq = 7;
+  const uintptr_t answered = table.Revive(handle, /*answered=*/true);
+  EXPECT_EQ(table.FindAnswer(HandleKind::kOp, handle), nullptr);
+  EXPECT_EQ(table.FindAnswer(HandleKind::kJob, answered), nullptr);
+  EXPECT_EQ(table.FindAnswer(HandleKind::kOp, answered + 1), nullptr);
+  ASSERT_NE(table.FindAnswer(HandleKind::kOp, answered), nullptr);
+  EXPECT_EQ(table.FindAnswer(HandleKind::kOp, answered)->seq, 7u);
+  EXPECT_NE(table.Find(HandleKind::kOp, answered).get(), nullptr);
+  EXPECT_TRUE(table.Rest(HandleKind::kOp, answered));
+  EXPECT_EQ(table.FindAnswer(HandleKind::kOp, answered), nullptr);
+}
+
+TEST(Handles, AWornOutSlotIsNotClaimed) {
+  HandleTable table;
+  uintptr_t handle = *table.Add(HandleKind::kOp, std::make_shared<int>(1));
+  table.LetRecur(handle);
   int lives = 1;
-  for (; table.CanRevive(handle); ++lives) {
-    ASSERT_NE(table.Retire(HandleKind::kOp, handle), nullptr);
-    handle = table.Revive(handle);
+  for (table.Rest(HandleKind::kOp, handle); table.Claim(handle) != nullptr; ++lives) {
+    handle = table.Revive(handle, /*answered=*/false);
+    ASSERT_TRUE(table.Rest(HandleKind::kOp, handle));
   }
   EXPECT_EQ(lives, (1 << 24) - 1);
-  table.Retire(HandleKind::kOp, handle);
-  table.Discard(handle);
+  table.EndRecurrence(handle);
   EXPECT_NE(*table.Add(HandleKind::kOp, std::make_shared<int>(2)) & 0xfffff, handle & 0xfffff);
+}
+
+TEST(Handles, AWordBesideLivesWithItsHandle) {
+  HandleTable table;
+  const uintptr_t handle = *table.Add(HandleKind::kGroup, std::make_shared<int>(1));
+  EXPECT_EQ(table.WordBeside(HandleKind::kOp, handle), nullptr);
+  std::atomic<uintptr_t>* const word = table.WordBeside(HandleKind::kGroup, handle);
+  ASSERT_NE(word, nullptr);
+  EXPECT_EQ(word->exchange(5), 0u);
+  table.Remove(HandleKind::kGroup, handle);
+  EXPECT_EQ(table.WordBeside(HandleKind::kGroup, handle), nullptr);
+  const uintptr_t next = *table.Add(HandleKind::kGroup, std::make_shared<int>(1));
+  ASSERT_EQ(table.WordBeside(HandleKind::kGroup, next), word);
+  EXPECT_EQ(word->load(), 0u);
+}
+
+// Of one who lets it rest and one who ends the recurrence one frees it, and not both.
+TEST(Handles, RestingAndEndingMeet) {
+  HandleTable table;
+  for (int round = 0; round < 300; ++round) {
+    auto object = std::make_shared<int>(1);
+    const uintptr_t handle = *table.Add(HandleKind::kOp, object);
+    table.LetRecur(handle);
+    std::thread ends([&] { table.EndRecurrence(handle); });
+    if (!table.Rest(HandleKind::kOp, handle)) table.Remove(HandleKind::kOp, handle);
+    ends.join();
+    ASSERT_EQ(object.use_count(), 1);
+  }
 }
 
 TEST(Handles, OfManyThreadsExactlyOneRemoves) {
