@@ -11,7 +11,9 @@
 namespace ftar::api {
 namespace {
 
-bool SameBits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+bool SameBits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
 
 // Alike but for the buffers, which are looked at, and the tag, which is nobody's business. Field by
 // field, as they were written a moment ago: a wider read of them would wait until they have left
@@ -127,8 +129,7 @@ bool AwaitAgain(ftarOp_t handle, int64_t timeout_ns, ftarOutcome* outcome) noexc
 }
 
 bool ReleaseForAgain(ftarOp_t op) noexcept {
-  return !Forked() &&
-         HandleTable::Get().Rest(HandleKind::kOp, reinterpret_cast<uintptr_t>(op));
+  return !Forked() && HandleTable::Get().Rest(HandleKind::kOp, reinterpret_cast<uintptr_t>(op));
 }
 
 }  // namespace ftar::api

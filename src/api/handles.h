@@ -74,7 +74,8 @@ class HandleTable {
   // its slot when its handle is dead. `slot_of` is any handle that the object has had.
   void LetRecur(uintptr_t slot_of);
   void EndRecurrence(uintptr_t slot_of);
-  // Remove, for what recurs and is used by nobody. False: it is something else, nothing has happened.
+  // Remove, for what recurs and is used by nobody. False: it is something else, nothing has
+  // happened.
   bool Rest(HandleKind kind, uintptr_t handle);
   // Takes what rests: the caller alone has it, and Revives it, which makes its next handle, or lets
   // it rest again. Null: it does not rest, or has had all the handles that its slot can make.

@@ -82,13 +82,13 @@ bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
 
 // What was found out for the last call holds for one like it, if this machine has been told nothing
 // in between: then only the number is another, and whether its slot is let go.
-bool GroupMachine::IsRepeat(Seq seq, const OpSpec& spec, uint64_t step) const {
-  if (step != fast_.step || seq >= held_boundary_ || spec.weight != fast_.spec.weight ||
-      fast_room_ != LaneRoom::kShort || !Alike(spec, fast_.spec))
+bool GroupMachine::IsRepeat(Seq seq, const FastCall& call, uint64_t step) const {
+  if (step != fast_.step || seq >= held_boundary_ || call.spec->weight != fast_.spec.weight ||
+      fast_room_ != LaneRoom::kShort || !(call.like_last || Alike(*call.spec, fast_.spec)))
     return false;
-  const LaneSlot& slot = lane_slots_[seq % kLaneSlots];
-  return std::ranges::all_of(fast_peers_,
-                             [&slot](const Peer* peer) { return peer->ack > slot.seq; });
+  const Seq last = lane_slots_[seq % kLaneSlots].seq;
+  return std::ranges::all_of(
+      fast_peers_, [last](const Peer* peer) { return peer == nullptr || peer->ack > last; });
 }
 
 bool GroupMachine::BeginFast(Seq seq, const OpSpec& spec, uint64_t step) {
@@ -107,25 +107,24 @@ bool GroupMachine::BeginFast(Seq seq, const OpSpec& spec, uint64_t step) {
   fast_.weights.assign(fast_.members.size(), std::numeric_limits<double>::quiet_NaN());
   fast_.weights[static_cast<size_t>(fast_.me)] = spec.weight;
   fast_peers_.clear();
-  for (const MemberId id : fast_.members) {
-    if (id != config_.self) fast_peers_.push_back(FindPeer(id));  // it is ready, see PlaceFast
-  }
+  for (const MemberId id : fast_.members)  // they are ready, see PlaceFast
+    fast_peers_.push_back(id != config_.self ? FindPeer(id) : nullptr);
   return true;
 }
 
-bool GroupMachine::StartFast(TimeNs now, const OpSpec& spec, uint64_t step, uint64_t news,
-                             LaneLine* line) {
+bool GroupMachine::StartFast(const FastCall& call, uint64_t step, uint64_t news, LaneLine* line) {
   const Seq seq = next_seq_;
-  if (news != fast_news_ || !IsRepeat(seq, spec, step)) {
+  repeats_ = news == fast_news_ && IsRepeat(seq, call, step);
+  if (!repeats_) {
     fast_news_ = 0;
-    if (!BeginFast(seq, spec, step)) return false;
+    if (!BeginFast(seq, *call.spec, step)) return false;
     fast_news_ = news;
   }
-  fast_.spec.in_place = spec.in_place;
-  fast_.spec.timeout_ns = spec.timeout_ns;
-  fast_.spec.tag = spec.tag;
+  fast_.spec.in_place = call.spec->in_place;
+  fast_.spec.timeout_ns = call.spec->timeout_ns;
+  fast_.spec.tag = call.spec->tag;
   fast_.seq = seq;
-  fast_.start_ns = now;
+  fast_.start_ns = call.now;
   fast_.lane.Reset();
   fast_.lane.room = fast_room_;
   fast_.complete = false;
@@ -135,30 +134,58 @@ bool GroupMachine::StartFast(TimeNs now, const OpSpec& spec, uint64_t step, uint
   return true;
 }
 
+// A line that says what the member's last one said, but for its number and what is complete there.
+bool GroupMachine::TakeFamiliar(size_t position) {
+  LaneLine line;
+  if (!config_.lane->Look(fast_.lane.segments[position], config_.key, fast_.seq, &line) ||
+      line.attempt != fast_.view->epoch || line.view > current_->epoch ||
+      line.digest != fast_.digest || line.weight != fast_.weights[position])
+    return false;
+  Seq& ack = fast_peers_[position]->ack;
+  ack = std::max(ack, line.complete_end);
+  return true;
+}
+
 // Its own line is out.
 bool GroupMachine::SeesAllFast() {
   size_t& seen = fast_.lane.seen;
-  const auto me = static_cast<size_t>(fast_.me);
-  while (seen < fast_.members.size() && (seen == me || TakeLine(fast_, seen))) ++seen;
-  return seen == fast_.members.size();
+  for (const auto me = static_cast<size_t>(fast_.me); seen < fast_.members.size(); ++seen) {
+    if (seen == me || (repeats_ && TakeFamiliar(seen))) continue;
+    if (!TakeLine(fast_, seen)) return false;
+    repeats_ = false;  // its weight may be another
+  }
+  return true;
 }
 
-FastLook GroupMachine::LookFast(TimeNs now, Work* work) {
+void GroupMachine::FillFastWork() {
+  fast_work_.sources.clear();
+  plan::Chunk whole;
+  whole.count = fast_.spec.count;
+  FillLaneWork(fast_, whole, &fast_work_);
+}
+
+FastLook GroupMachine::LookFast(TimeNs now) {
   if (!SeesAllFast()) {
     if (!mismatch_) return FastLook::kWait;
     StopFast(now);
     return FastLook::kStopped;
   }
-  plan::Chunk whole;
-  whole.count = fast_.spec.count;
-  FillLaneWork(fast_, whole, work);
+  if (!repeats_) {
+    FillFastWork();
+    return FastLook::kRead;
+  }
+  fast_work_.seq = fast_.seq;
+  for (SourceRef& source : fast_work_.sources) {
+    const int segment = LaneSegment(source.buffer.id);
+    source.buffer.id = LaneInput(segment, fast_.seq, LaneRoom::kShort);
+  }
   return FastLook::kRead;
 }
 
-// Elements, from the first on, that all have written of their long inputs; `work` is for all of
+// Elements, from the first on, that all have written of their long inputs; the work is for all of
 // them. What is made of them counts if LookFast finds all lines afterwards, and EndFast no flag: a
 // place is written once for an operation, before its line.
-uint64_t GroupMachine::BegunFast(Work* work) {
+uint64_t GroupMachine::BegunFast() {
   const Op& op = fast_;
   uint64_t bytes = op.spec.count * op.spec.element_bytes;
   if (op.lane.room != LaneRoom::kLong) return 0;
@@ -173,15 +200,13 @@ uint64_t GroupMachine::BegunFast(Work* work) {
     if (!FTAR_MUTANT(kFastReadsUnbegun)) bytes = std::min(bytes, begun);
   }
   if (bytes == 0) return 0;
-  plan::Chunk whole;
-  whole.count = op.spec.count;
-  FillLaneWork(op, whole, work);
+  FillFastWork();
   return bytes / op.spec.element_bytes;
 }
 
 // One after the other ends with the same members and weights.
 const Outcome& GroupMachine::FastOutcome(TimeNs now) {
-  if (fast_.weights != told_weights_ || fast_.plan != fast_outcome_.plan) {
+  if (!repeats_ && (fast_.weights != told_weights_ || fast_.plan != fast_outcome_.plan)) {
     const uint64_t last = fast_outcome_.alike;
     fast_outcome_ = OutcomeOf(fast_, now);
     fast_outcome_.alike = last + 1;
@@ -195,7 +220,8 @@ const Outcome& GroupMachine::FastOutcome(TimeNs now) {
 }
 
 // F4 (d), as in LaneWorkDone.
-const Outcome* GroupMachine::EndFast(TimeNs now) {
+const Outcome* GroupMachine::EndFast(TimeNs start, TimeNs now) {
+  fast_.start_ns = start;
   if (FlagIsUp(fast_)) {
     StopFast(now);
     return nullptr;
@@ -207,9 +233,10 @@ const Outcome* GroupMachine::EndFast(TimeNs now) {
   called_step_ = std::max(called_step_, fast_.step);
   called_end_ = complete_end_ = told_end_ = ++delivered_end_;
   progress_ += 2;
-  std::erase_if(failed_, [this](const auto& entry) {
-    return entry.first + 2 * window_ < delivered_end_;
-  });
+  if (!failed_.empty()) {
+    std::erase_if(failed_,
+                  [this](const auto& entry) { return entry.first + 2 * window_ < delivered_end_; });
+  }
   return &FastOutcome(now);
 }
 

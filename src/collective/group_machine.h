@@ -93,11 +93,13 @@ class GroupMachine {
   // ---- the fast path, see engine.h
   // Takes the call if nothing but the lane is needed for it; the host publishes `line` at once.
   // `news`: another number when this machine may have been told something since the last call.
-  bool StartFast(TimeNs now, const OpSpec& spec, uint64_t step, uint64_t news, LaneLine* line);
-  FastLook LookFast(TimeNs now, Work* work);
-  uint64_t BegunFast(Work* work);
+  bool StartFast(const FastCall& call, uint64_t step, uint64_t news, LaneLine* line);
+  FastLook LookFast(TimeNs now);
+  uint64_t BegunFast();
+  const Work& fast_work() const { return fast_work_; }
+  std::span<const int> fast_lanes() const { return fast_.lane.segments; }
   // Null: a flag was up. It stays until the next call.
-  const Outcome* EndFast(TimeNs now);
+  const Outcome* EndFast(TimeNs start, TimeNs now);
   // It becomes an operation like any other. Comes before anything else that this machine is told.
   void StopFast(TimeNs now);
 
@@ -339,10 +341,12 @@ class GroupMachine {
   bool LacksLine(const Op& op, size_t position) const;
   void LosePatience(TimeNs now);
   // group_fast.cc
-  bool IsRepeat(Seq seq, const OpSpec& spec, uint64_t step) const;
+  bool IsRepeat(Seq seq, const FastCall& call, uint64_t step) const;
   bool BeginFast(Seq seq, const OpSpec& spec, uint64_t step);
   bool PlaceFast(Seq seq, uint64_t step);
+  bool TakeFamiliar(size_t position);
   bool SeesAllFast();
+  void FillFastWork();
   const Outcome& FastOutcome(TimeNs now);
   bool DescribeFast(const OpSpec& spec, uint64_t step);
   LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
@@ -439,7 +443,9 @@ class GroupMachine {
   std::vector<double> told_weights_;      // in fast_outcome_, in fast_.view; empty: not even that
   LaneRoom fast_room_ = LaneRoom::kNone;  // for calls like fast_.spec in fast_.view; kNone: unknown
   Epoch fast_era_ = 0;
-  std::vector<const Peer*> fast_peers_;   // the other members, as of fast_news_
+  std::vector<Peer*> fast_peers_;         // by position, as of fast_news_; null: this member
+  bool repeats_ = false;                  // it is like the last one, whose weights are in fast_
+  Work fast_work_;                        // makes its result; of the last one, until all is there
   uint64_t fast_news_ = 0;                // when the last one began; 0: it did not go that way
   bool in_fast_ = false;
   Seq fast_line_ = kNoSeq;  // whose line the host has published already

@@ -153,10 +153,19 @@ struct Todo {
   LaneLine line;  // kPublish; the input is frame.payload
 };
 
+// A call for the fast path (engine.h).
+struct FastCall {
+  TimeNs now = 0;
+  const OpSpec* spec = nullptr;
+  // The caller knows that `spec` is that of the group's last call there, but for its weight, its
+  // buffers and its tag.
+  bool like_last = false;
+};
+
 // What a look at the operation on the fast path finds (engine.h).
 enum class FastLook : uint8_t {
   kWait,     // lines are missing
-  kRead,     // all inputs are there: make the result, then ask for the end
+  kRead,     // all inputs are there: make the result (Engine::fast_work), then ask for the end
   kStopped,  // it is an operation like any other now
 };
 

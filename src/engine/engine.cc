@@ -12,16 +12,18 @@ Engine::Engine(Config config) : impl_(std::make_unique<Impl>(std::move(config)))
 Engine::~Engine() = default;
 void Engine::Step(TimeNs now, const Event& event) { impl_->Step(now, event); }
 Ready Engine::TakeReady(Ready used) { return impl_->TakeReady(std::move(used)); }
-std::optional<collective::LaneLine> Engine::StartFast(TimeNs now, GroupKey group,
-                                                      const collective::OpSpec& spec) {
-  return impl_->StartFast(now, group, spec);
+bool Engine::StartFast(GroupKey group, const collective::FastCall& call,
+                       collective::LaneLine* line) {
+  return impl_->StartFast(group, call, line);
 }
 bool Engine::in_fast() const { return impl_->in_fast(); }
-collective::FastLook Engine::LookFast(TimeNs now, collective::Work* work) {
-  return impl_->LookFast(now, work);
+std::span<const int> Engine::fast_lanes() const { return impl_->fast_lanes(); }
+collective::FastLook Engine::LookFast(TimeNs now) { return impl_->LookFast(now); }
+const collective::Work& Engine::fast_work() const { return impl_->fast_work(); }
+uint64_t Engine::BegunFast() { return impl_->BegunFast(); }
+const collective::Outcome* Engine::EndFast(TimeNs start, TimeNs now) {
+  return impl_->EndFast(start, now);
 }
-uint64_t Engine::BegunFast(collective::Work* work) { return impl_->BegunFast(work); }
-const collective::Outcome* Engine::EndFast(TimeNs now) { return impl_->EndFast(now); }
 Phase Engine::phase() const { return impl_->phase_; }
 Status Engine::phase_status() const { return impl_->phase_status_; }
 std::shared_ptr<const wire::View> Engine::view() const {
@@ -145,30 +147,32 @@ void Ready::Clear() {
   next_deadline = kNever;
 }
 
-std::optional<collective::LaneLine> Engine::Impl::StartFast(TimeNs now, GroupKey group,
-                                                            const collective::OpSpec& spec) {
-  if (phase_ != Phase::kMember || frozen_ || fast_ || strict_ || early_proposal_) return {};
-  const auto found = groups_.find(group);
-  collective::LaneLine line;
-  now_ = std::max(now, now_);
-  if (found == groups_.end() || !found->second->StartFast(now_, spec, step_, news_, &line))
-    return {};
-  fast_ = found->second.get();
-  return line;
+bool Engine::Impl::StartFast(GroupKey group, const collective::FastCall& call,
+                             collective::LaneLine* line) {
+  if (phase_ != Phase::kMember || frozen_ || fast_ || strict_ || early_proposal_) return false;
+  if (last_fast_ == nullptr || last_fast_->key() != group) {
+    const auto found = groups_.find(group);
+    if (found == groups_.end()) return false;
+    last_fast_ = found->second.get();
+  }
+  now_ = std::max(call.now, now_);
+  if (!last_fast_->StartFast(call, step_, news_, line)) return false;
+  fast_ = last_fast_;
+  return true;
 }
 
-collective::FastLook Engine::Impl::LookFast(TimeNs now, collective::Work* work) {
+collective::FastLook Engine::Impl::LookFast(TimeNs now) {
   if (!fast_) return collective::FastLook::kStopped;
   now_ = std::max(now, now_);
-  const collective::FastLook found = fast_->LookFast(now_, work);
+  const collective::FastLook found = fast_->LookFast(now_);
   if (found == collective::FastLook::kStopped) fast_ = nullptr;
   return found;
 }
 
-const collective::Outcome* Engine::Impl::EndFast(TimeNs now) {
+const collective::Outcome* Engine::Impl::EndFast(TimeNs start, TimeNs now) {
   if (!fast_) return nullptr;
   now_ = std::max(now, now_);
-  return std::exchange(fast_, nullptr)->EndFast(now_);
+  return std::exchange(fast_, nullptr)->EndFast(start, now_);
 }
 
 void Engine::Impl::StopFast() {

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -182,18 +183,20 @@ class Engine {
   // The fast path: a small operation that needs nothing but the lane (collective/lane.h), called,
   // made and delivered without an event. StartFast takes the call, or does not, and then it is to
   // be made by StartOp; to be asked when there is nothing left to be taken. The host publishes the
-  // line and looks; all lines there, it makes the result of `work`'s sources, where the user must
+  // line and looks; all lines there, it makes the result as fast_work() says, where the user must
   // not see it yet if the operation is in place, and asks for the end: an outcome to be delivered,
   // or none. Any event and TakeReady come in between: they stop the fast path, and the operation is
   // one like any other, with the number in its line. No `started` tells of it.
-  std::optional<collective::LaneLine> StartFast(TimeNs now, GroupKey group,
-                                                const collective::OpSpec& spec);
+  bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
-  collective::FastLook LookFast(TimeNs now, collective::Work* work);
-  // Before that, of what is long: how many elements of it, from the first on, can be made already.
-  // `work` is for all.
-  uint64_t BegunFast(collective::Work* work);
-  const collective::Outcome* EndFast(TimeNs now);
+  std::span<const int> fast_lanes() const;  // its members' segments
+  collective::FastLook LookFast(TimeNs now);
+  const collective::Work& fast_work() const;  // of its group, while it is in the fast path
+  // Before that, of what is long: how many elements of it, from the first on, can be made already;
+  // fast_work() is for all.
+  uint64_t BegunFast();
+  // `start`: when the call was made, as well as its caller knows.
+  const collective::Outcome* EndFast(TimeNs start, TimeNs now);
 
   Phase phase() const;
   Status phase_status() const;                     // why kEvicted, kAborted, kRejected

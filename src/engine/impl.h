@@ -26,13 +26,14 @@ class Engine::Impl {
   void Step(TimeNs now, const Event& event);
   Ready TakeReady(Ready used);
 
-  std::optional<collective::LaneLine> StartFast(TimeNs now, GroupKey group,
-                                                const collective::OpSpec& spec);
+  bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool HasCoordinator() const { return coordinator_up_ && !coordinator_away_; }
   bool in_fast() const { return fast_ != nullptr; }
-  collective::FastLook LookFast(TimeNs now, collective::Work* work);
-  uint64_t BegunFast(collective::Work* work) { return fast_ ? fast_->BegunFast(work) : 0; }
-  const collective::Outcome* EndFast(TimeNs now);
+  std::span<const int> fast_lanes() const { return last_fast_->fast_lanes(); }
+  collective::FastLook LookFast(TimeNs now);
+  const collective::Work& fast_work() const { return last_fast_->fast_work(); }
+  uint64_t BegunFast() { return fast_ ? fast_->BegunFast() : 0; }
+  const collective::Outcome* EndFast(TimeNs start, TimeNs now);
   void StopFast();
 
   // engine.cc: one handler an event
@@ -192,6 +193,7 @@ class Engine::Impl {
   TimeNs now_ = 0;
   Ready ready_;
   collective::GroupMachine* fast_ = nullptr;  // has an operation on the fast path
+  collective::GroupMachine* last_fast_ = nullptr;  // had the last one there
   uint64_t news_ = 1;                         // grows with all that groups may have been told of
 
   // joining

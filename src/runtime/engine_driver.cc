@@ -60,8 +60,7 @@ void EngineDriver::Fail(TimeNs now, Code code, const std::string& text) {
   Step(now, engine::AbortSelf{code, text});
 }
 
-void EngineDriver::Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer) {
-  if (!hook_.armed()) return;
+void EngineDriver::StrikeNow(FaultStage stage, Seq seq, int64_t chunk, MemberId peer) {
   const std::optional<FaultKind> kind = hook_.At(stage, seq, chunk);
   using Disturbance = transport::Device::Disturbance;
   // As a network that resets connections: the paths of all links go, the peers live.

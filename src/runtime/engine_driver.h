@@ -83,11 +83,14 @@ class EngineDriver final : public transport::Placer {
     Guard([&] { Step(now, event); });
   }
   // The fast path (engine.h). False: it does not take this call. `op` gets its number, and FindOp
-  // has to know it from then on.
-  bool StartFast(TimeNs now, Op* op);
+  // has to know it when Run is called. `like_last`: as in FastCall.
+  bool StartFast(TimeNs now, Op* op, bool like_last);
   bool in_fast() const { return engine_->in_fast(); }
-  // Of what StartFast took, by now in FindOp: its line goes out, and its input with it.
+  // Of what StartFast took: its line goes out, and its input with it.
   void PublishFast(const Op& op);
+  // Looks whether the others' lines are there, as often as takes no longer than the own one needs
+  // to be seen by all. What it costs to look otherwise is spared where it would be in vain.
+  bool AwaitFast(const Op& op) const;
   // Once behind it, soon: nobody sleeps through it.
   void AnnounceFast();
   // False: lines are missing. Else its result is made, or it has left the fast path.
@@ -318,7 +321,10 @@ class EngineDriver final : public transport::Placer {
   void Allocate(TimeNs now, GroupKey group, const collective::Todo& todo);
   void Fail(TimeNs now, Code code, const std::string& text);
   // `peer`: to whom the frame at hand goes; invalid where there is none.
-  void Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer = {});
+  void Strike(FaultStage stage, Seq seq, int64_t chunk, MemberId peer = {}) {
+    if (hook_.armed()) StrikeNow(stage, seq, chunk, peer);
+  }
+  void StrikeNow(FaultStage stage, Seq seq, int64_t chunk, MemberId peer);
 
   // engine_driver_buffers.cc: memory and who still reads it
   // Null if the reference reaches outside of what it names. `write`: kSend and kInbound are
@@ -392,7 +398,6 @@ class EngineDriver final : public transport::Placer {
   std::vector<MemberId> never_up_;       // those among them that have ended
   std::vector<reduce::Source> sources_;  // scratch
   wire::LaneLine fast_line_;
-  collective::Work fast_work_;  // scratch
   uint64_t fast_made_ = 0;      // elements of the result
   bool fast_fenced_ = false;    // the flags were looked at since its line was stored
   HandOver hand_over_;  // of what goes through the lane

@@ -12,21 +12,24 @@ namespace {
 
 // Of a long input.
 constexpr uint64_t kPieceBytes = 32 * 1024;
+// Of a line's tag that is not written meanwhile: half a microsecond, some.
+constexpr int kTagLooks = 200;
 
 }  // namespace
 
-bool EngineDriver::StartFast(TimeNs now, Op* op) {
+bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
   // What the engine has to say comes first, and who is to be silent publishes nothing.
   if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty() ||
       !HoldsFastResult(*op))
     return false;
-  std::optional<wire::LaneLine> line;
-  Guard([&] { line = engine_->StartFast(now, op->group, op->request.spec); });
-  if (!line) return false;
-  fast_line_ = *line;
+  bool taken = false;
+  Guard([&] {
+    taken = engine_->StartFast(op->group, {now, &op->request.spec, like_last}, &fast_line_);
+  });
+  if (!taken) return false;
   fast_made_ = 0;
   fast_fenced_ = false;
-  op->seq = line->seq;
+  op->seq = fast_line_.seq;
   return true;
 }
 
@@ -49,6 +52,10 @@ void EngineDriver::PublishFast(const Op& op) {
   const auto* const input = static_cast<const std::byte*>(op.request.send);
   lane_->memory().Publish(op.group, fast_line_, {input, op.send_bytes});
   NoteLine(fast_line_, op.send_bytes);
+}
+
+bool EngineDriver::AwaitFast(const Op& op) const {
+  return lane_->memory().Await(engine_->fast_lanes(), op.group, op.seq, kTagLooks);
 }
 
 // Who sleeps is woken. After a full fence: the look at the flags was one.
@@ -86,17 +93,16 @@ bool EngineDriver::LookFast(const Op& op) {
 }
 
 bool EngineDriver::MakeFastResult(const Op& op) {
-  collective::Work& work = fast_work_;
-  work.sources.clear();
-  const collective::FastLook found = engine_->LookFast(op.start_ns, &work);
+  const collective::FastLook found = engine_->LookFast(op.start_ns);
   if (found == collective::FastLook::kWait) {
     MakeBegun(op);
     return false;
   }
   stepped_ = found == collective::FastLook::kStopped;
-  if (stepped_ || work.count == 0) return true;
+  const uint64_t count = engine_->fast_work().count;
+  if (stepped_ || count == 0) return true;
   Strike(FaultStage::kReducing, op.seq, -1);
-  MakeFast(op, work.count);
+  MakeFast(op, count);
   ++counters_.works;
   return true;
 }
@@ -104,29 +110,28 @@ bool EngineDriver::MakeFastResult(const Op& op) {
 // Of what is long: as much as is there by now.
 void EngineDriver::MakeBegun(const Op& op) {
   if (op.send_bytes <= wire::kLaneInputMax) return;
-  fast_work_.sources.clear();
-  const uint64_t there = engine_->BegunFast(&fast_work_);
+  const uint64_t there = engine_->BegunFast();
   if (there > fast_made_) MakeFast(op, there);
 }
 
 // From the elements on that begin at `offset`.
 bool EngineDriver::GatherFast(const Op& op, uint64_t offset) {
+  const collective::Work& work = engine_->fast_work();
   sources_.clear();
-  for (const collective::SourceRef& source : fast_work_.sources) {
+  for (const collective::SourceRef& source : work.sources) {
     // The own input is the user's, which is in the caches still.
     const bool own = collective::LaneSegment(source.buffer.id) == 0;
     const auto* const data =
         own ? static_cast<const std::byte*>(op.request.send) : InLane(op.group, source.buffer);
     if (data == nullptr) return false;
-    sources_.push_back(
-        {data + offset, static_cast<reduce::Dtype>(fast_work_.dtype), source.weight});
+    sources_.push_back({data + offset, static_cast<reduce::Dtype>(work.dtype), source.weight});
   }
   return true;
 }
 
 // The result's elements up to `end`.
 void EngineDriver::MakeFast(const Op& op, uint64_t end) {
-  const collective::Work& work = fast_work_;
+  const collective::Work& work = engine_->fast_work();
   const uint64_t width = op.request.spec.element_bytes;
   const uint64_t begin = std::exchange(fast_made_, end);
   if (!GatherFast(op, begin * width))
@@ -142,7 +147,7 @@ void EngineDriver::MakeFast(const Op& op, uint64_t end) {
 
 // Of two members: of more one way may have been taken by some.
 void EngineDriver::NoteRead(const Op& op, uint64_t bytes, TimeNs spent) {
-  const auto& sources = fast_work_.sources;
+  const auto& sources = engine_->fast_work().sources;
   if (sources.size() != 2) return;
   const int first = collective::LaneSegment(sources[0].buffer.id);
   const int other = first != 0 ? first : collective::LaneSegment(sources[1].buffer.id);
@@ -153,7 +158,7 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
   if (!engine_->in_fast()) return;
   Strike(FaultStage::kStability, op.seq, -1);
   Guard([&] {
-    const collective::Outcome* const ended = engine_->EndFast(now);
+    const collective::Outcome* const ended = engine_->EndFast(op.start_ns, now);
     fast_fenced_ = true;
     stepped_ = ended == nullptr;
     if (stepped_) return;

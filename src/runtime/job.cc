@@ -106,7 +106,7 @@ Status Job::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   return impl_->Start(group, ops);
 }
 
-bool Job::StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers) {
+bool Job::StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers) {
   return !impl_->forked() && impl_->StartAgain(group, op, buffers);
 }
 

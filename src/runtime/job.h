@@ -159,7 +159,7 @@ class Job : public std::enable_shared_from_this<Job> {
   // Start, for an operation of this group that has ended and that nobody looks at any more: it is
   // called as it was but for its buffers, which are as long and have been checked. False: nothing
   // has happened, start another one. It reaches no cancellation point. Not in a callback.
-  bool StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers);
+  bool StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers);
   // Wait, as long as it takes no more than to look. False: it has not ended. It reaches no
   // cancellation point. Not in a callback.
   bool WaitAgain(const OpPtr& op);

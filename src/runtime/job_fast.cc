@@ -42,7 +42,9 @@ void Job::Impl::LookUp(TimeNs now) {
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
 
-bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
+// The operation has a place where it can be found before it is published, since there may be no
+// memory for that; but it stands there only if it does not end at once.
+bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
   // Whoever has the wheel would have to be told. Who still sleeps without it has been woken.
   if (wheel_ != Wheel::kNobody || waiters_ > 0 || now - last_user_drive_ns_ > kUnseenNs)
     return false;
@@ -52,39 +54,51 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op) {
     return false;
   // There may be no memory for the call back when its input in place is written over.
   if (op->request.on_done && op->request.spec.in_place) return false;
-  GroupState& state = groups_[op->group];
-  // First: it must be found, and there may be no memory.
-  state.ops.push_back(op);
+  GroupState& state = like_last ? *fast_state_ : groups_[op->group];
+  state.ops.emplace_back();
   Undo undo([&state] { state.ops.pop_back(); });
-  if (step_number_ > 0) step_ops_.push_back(op);
-  if (!driver_->StartFast(now, op.get())) {
+  if (step_number_ > 0) step_ops_.emplace_back();
+  if (!driver_->StartFast(now, op.get(), like_last)) {
     if (step_number_ > 0) step_ops_.pop_back();
     return false;
   }
   undo.Keep();
-  fast_ = op.get();  // its last one may be another thread's, and stopped
+  Undo pending([this, &op] { ListFast(op); });
+  fast_ = last_fast_ = op.get();
   fast_state_ = &state;
   driver_->StrikeBefore(op->seq);
   driver_->PublishFast(*op);
+  // Until the own line is on its way there is time for a clock, but any locked instruction would
+  // wait for that.
+  fast_ns_ = op->start_ns = Now();
+  const bool is_short = op->send_bytes <= wire::kLaneInputMax;
+  if (is_short && !crowded()) driver_->AwaitFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
-  LookFast(*op, op->send_bytes <= wire::kLaneInputMax ? now : kUnknownNs);
+  if (LookFast(op, is_short ? fast_ns_ : kUnknownNs)) pending.Keep();
   driver_->AnnounceFast();
   return true;
 }
 
+// From now on it is found.
+void Job::Impl::ListFast(const OpPtr& op) {
+  fast_state_->ops.back() = op;
+  if (step_number_ > 0) step_ops_.back() = op;
+}
+
 // The same for an operation that is called once more, as it was but for its buffers, where nothing
 // else is under way that would have to be looked at.
-bool Job::Impl::StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers) {
+bool Job::Impl::StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers) {
   Lock lock = TakeLock();
-  const TimeNs now = Now();
-  const bool others = std::any_of(groups_.begin(), groups_.end(), [](const auto& entry) {
-    const GroupState& state = entry.second;
-    return !state.ops.empty() || !state.unnumbered.empty() || !state.held.empty();
-  });
+  const bool like_last = last_fast_ == op.get();
+  const TimeNs now = like_last ? fast_ns_ : Now();
+  const bool others =
+      !like_last && std::any_of(groups_.begin(), groups_.end(), [](const auto& entry) {
+        const GroupState& state = entry.second;
+        return !state.ops.empty() || !state.unnumbered.empty() || !state.held.empty();
+      });
   // Whoever else knows the operation lets go of it under this lock.
-  if (others || destroyed_ || leave_requested_ || !ended_.ok() || group->closed ||
-      !callbacks_.empty() || op.use_count() != 1 || op->group != group->key ||
-      now - last_user_drive_ns_ > kUnseenNs)
+  if (others || destroyed_ || leave_requested_ || !ended_.ok() || group.closed ||
+      !callbacks_.empty() || op.use_count() != 1)
     return false;
   collective::OpSpec& spec = op->request.spec;
   op->request.send = buffers.send;
@@ -96,7 +110,7 @@ bool Job::Impl::StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffe
   op->step = step_number_;
   op->handle = next_handle_++;
   op->done.store(false, std::memory_order_relaxed);
-  if (StartFast(now, op)) {
+  if (StartFast(now, op, like_last)) {
     ++ops_again_;
     return true;
   }
@@ -105,13 +119,16 @@ bool Job::Impl::StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffe
 }
 
 // True: it is on the fast path no more.
-bool Job::Impl::LookFast(const Op& op, TimeNs now) {
-  if (!driver_->LookFast(op)) return false;
+bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
+  if (!driver_->LookFast(*op)) return false;
   if (now == kUnknownNs) now = Now();
-  driver_->EndFast(now, op);
+  looked_at_ = &op;
+  driver_->EndFast(now, *op);
+  looked_at_ = nullptr;
   fast_ = nullptr;
   if (driver_->has_more()) {
     const NoCancel whole;
+    if (!op->done.load(std::memory_order_relaxed)) ListFast(op);
     Settle(now);
   } else if (std::exchange(delivered_, false) && waiters_ > 1) {
     changed_.notify_all();
@@ -121,26 +138,26 @@ bool Job::Impl::LookFast(const Op& op, TimeNs now) {
 
 // Nothing else of its group is under way.
 void Job::Impl::NoteFast(const collective::Outcome& outcome) {
-  fast_state_->ops.front()->outcome.Become(outcome);
+  (*looked_at_)->outcome.Become(outcome);
   fast_state_->history.Add(outcome);
 }
 
 void Job::Impl::OnDeliveredFast() {
   ++ops_delivered_;
-  EndOp(fast_state_->ops.front());
-  fast_state_->ops.pop_front();
+  if (step_number_ > 0) step_ops_.back() = *looked_at_;
+  EndOp(*looked_at_);
+  fast_state_->ops.pop_back();
 }
 
 // Without patience it looks once.
 void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
-  const bool crowded = ranks_on_host_ > cores_.count;
   const TimeNs patience = !patient ? 0
-                                   : (crowded ? kCrowdedPatienceNs : kPatienceNs) +
+                                   : (crowded() ? kCrowdedPatienceNs : kPatienceNs) +
                                          static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;
   for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
-    if (LookFast(*op, kUnknownNs)) break;
+    if (LookFast(op, kUnknownNs)) break;
     if (patience == 0 || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
-    if (crowded) {
+    if (crowded()) {
       // Not with the lock: the progress thread would be woken at the end of every operation.
       lock.unlock();
       sched_yield();
@@ -148,7 +165,7 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
     } else if (looks > kEagerLooks) {
       Pause();
     }
-    if ((crowded || looks % kLooksAClock == 0) && Now() - op->start_ns > patience) break;
+    if ((crowded() || looks % kLooksAClock == 0) && Now() - op->start_ns > patience) break;
   }
   if (fast_ == op.get()) fast_ = nullptr;
 }

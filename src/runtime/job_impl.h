@@ -76,7 +76,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   GroupInfo group_info(GroupKey key, Epoch epoch);
   Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
   Status Wait(const OpPtr& op, int64_t timeout_ns);
-  bool StartAgain(const GroupPtr& group, const OpPtr& op, const OpBuffers& buffers);
+  bool StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers);
   bool WaitAgain(const OpPtr& op);
   Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
   Status StepBegin(const StepRequest& request, StepResult* result);
@@ -190,9 +190,11 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OpenGate(const OpPtr& op);
 
   // job_fast.cc
+  bool crowded() const { return ranks_on_host_ > cores_.count; }
   void LookUp(TimeNs now);
-  bool StartFast(TimeNs now, const OpPtr& op);
-  bool LookFast(const Op& op, TimeNs now);
+  bool StartFast(TimeNs now, const OpPtr& op, bool like_last);
+  void ListFast(const OpPtr& op);
+  bool LookFast(const OpPtr& op, TimeNs now);
   void WaitFast(Lock& lock, const OpPtr& op, bool patient);
 
   // job_ops.cc
@@ -267,9 +269,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::map<GroupKey, GroupState> groups_;
   std::vector<OpPtr> starting_;  // between StartOp and Started
   // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an
-  // operation that is held; followed only in between, when it is in groups_.
+  // operation that is held, never followed.
   const Op* fast_ = nullptr;
-  GroupState* fast_state_ = nullptr;  // its group's, then
+  const Op* last_fast_ = nullptr;     // the same, also when it has ended, until another is started
+  GroupState* fast_state_ = nullptr;  // its group's
+  const OpPtr* looked_at_ = nullptr;  // during LookFast
+  TimeNs fast_ns_ = 0;                // about now, when it was called
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;
   bool running_callbacks_ = false;

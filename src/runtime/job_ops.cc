@@ -229,6 +229,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   LookUp(now);
   FTAR_RETURN_IF_ERROR(CheckStart(group));
   GroupState& state = groups_[group->key];
+  last_fast_ = nullptr;
   for (const OpPtr& op : ops) FTAR_RETURN_IF_ERROR(Prepare(now, state, group->key, op.get()));
   if (std::ranges::any_of(ops, [](const OpPtr& op) { return op->request.on_stream; })) {
     FTAR_RETURN_IF_ERROR(StartOnStreams(lock, now, group, ops));
@@ -236,7 +237,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
     Hold(now, state, ops);
   } else {
     FTAR_RETURN_IF_ERROR(CheckOverlap(ops));
-    if (ops.size() == 1 && StartFast(now, ops[0])) {
+    if (ops.size() == 1 && StartFast(now, ops[0], /*like_last=*/false)) {
       if (!callbacks_.empty()) RunCallbacks(lock);
       return Status::Ok();
     }

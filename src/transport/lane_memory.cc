@@ -16,8 +16,6 @@
 namespace ftar::transport {
 
 namespace {
-constexpr uint64_t kTaken = uint64_t{1} << 32;
-
 // Where FullFence, being a locked instruction, orders all that is stored before it, a tag's own store
 // needs no more.
 #if defined(__x86_64__)
@@ -69,16 +67,14 @@ int LaneMemory::SegmentOf(MemberId member) const {
   return -1;
 }
 
-// -1: it has none there, or nothing is mapped.
-int LaneMemory::PlaceOf(int segment, GroupKey group) const {
-  const Header* const header = At(segment);
-  if (header == nullptr) return -1;
-  size_t& last = segments_[static_cast<size_t>(segment)].place;
-  const auto is_in = [&](size_t place) {
-    return header->groups[place].load(std::memory_order_acquire) == (kTaken | group);
-  };
-  for (size_t i = 0; i < kGroupsMax && !is_in(last); ++i) last = i;
-  return is_in(last) ? static_cast<int>(last) : -1;
+int LaneMemory::FindPlace(int segment, GroupKey group) const {
+  const Segment& mapped = segments_[static_cast<size_t>(segment)];
+  for (size_t place = 0; place < kGroupsMax; ++place) {
+    if (mapped.header->groups[place].load(std::memory_order_acquire) != (kTaken | group)) continue;
+    mapped.place = place;
+    return static_cast<int>(place);
+  }
+  return -1;
 }
 
 bool LaneMemory::MakeRoom(GroupKey group) {
@@ -161,6 +157,18 @@ void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
 }
 
 void LaneMemory::FullFence() const { fence_.fetch_add(1, std::memory_order_seq_cst); }
+
+bool LaneMemory::Await(std::span<const int> segments, GroupKey group, Seq seq, int looks) const {
+  return std::ranges::all_of(segments, [&](int segment) {
+    const int place = PlaceOf(segment, group);
+    if (place < 0) return false;
+    const std::atomic<uint64_t>& tag = At(segment)->lines[place][seq % wire::kLaneSlots].tag;
+    while (tag.load(std::memory_order_acquire) != seq + 1) {
+      if (looks-- == 0) return false;
+    }
+    return true;
+  });
+}
 
 bool LaneMemory::Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
   const int place = PlaceOf(segment, group);

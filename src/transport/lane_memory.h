@@ -58,6 +58,9 @@ class LaneMemory {
   // input ends it. `streamed`: past this core's caches (CopyMode::kHandOver), or not.
   void Begin(GroupKey group, const wire::LaneLine& line, bool streamed);
   void Append(GroupKey group, Seq seq, uint64_t at, std::span<const std::byte> piece, uint64_t end);
+  // Looks at the tag of each segment's line of the operation, and at nothing else, up to `looks`
+  // times. False: some line is missing.
+  bool Await(std::span<const int> segments, GroupKey group, Seq seq, int looks) const;
   bool Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const;
   uint64_t LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const;
   bool Streamed(int segment, GroupKey group, Seq seq) const;
@@ -70,6 +73,7 @@ class LaneMemory {
   bool FlagUp(std::span<const int> segments, Epoch era) const;
 
  private:
+  static constexpr uint64_t kTaken = uint64_t{1} << 32;
   static constexpr uint64_t kMagic = 0x33656e61'6c746661;
   static constexpr size_t kGroupsMax = 4;
   static constexpr size_t kInlineMax = 80;
@@ -116,7 +120,15 @@ class LaneMemory {
     const auto at = static_cast<size_t>(segment);
     return at < segments_.size() ? segments_[at].header : nullptr;
   }
-  int PlaceOf(int segment, GroupKey group) const;
+  // -1: it has none there, or nothing is mapped.
+  int PlaceOf(int segment, GroupKey group) const {
+    const Header* const header = At(segment);
+    if (header == nullptr) return -1;
+    const size_t last = segments_[static_cast<size_t>(segment)].place;
+    const bool is_there = header->groups[last].load(std::memory_order_acquire) == (kTaken | group);
+    return is_there ? static_cast<int>(last) : FindPlace(segment, group);
+  }
+  int FindPlace(int segment, GroupKey group) const;
   static void Fill(Line& out, const wire::LaneLine& line);
   uint64_t BegunWord(int segment, GroupKey group, Seq seq) const;
   static void Read(const Line& in, Seq seq, wire::LaneLine* line);

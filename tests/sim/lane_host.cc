@@ -49,13 +49,14 @@ void World::TellOfLane(Node& node, TimeNs at) {
 // The user's thread publishes, and looks for some time; whatever happens to its member before the
 // end stops the fast path.
 bool World::CallFast(Node& node) {
-  const auto line = node.engine->StartFast(now_, kGroup, node.main.unnumbered.back());
-  if (!line) return false;
-  const Seq seq = node.fast = line->seq;
+  collective::LaneLine line;
+  const collective::OpSpec& called = node.main.unnumbered.back();
+  if (!node.engine->StartFast(kGroup, {now_, &called, false}, &line)) return false;
+  const Seq seq = node.fast = line.seq;
   if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(seq) + ", fast");
   OnStarted(node, node.main, seq);
   collective::Todo todo;
-  todo.line = *line;
+  todo.line = line;
   const collective::OpSpec& spec = node.main.specs.at(seq);
   todo.frame.payload = {collective::BufferRef::Kind::kSend, seq, 0, spec.count * kElementBytes};
   Publish(node, kGroup, todo);
@@ -72,21 +73,19 @@ bool World::CallFast(Node& node) {
 // What is there of long inputs is made before their lines are seen, and is not made again.
 void World::PeekFast(Node& node, Seq seq) {
   if (node.fast != seq || !node.engine->in_fast() || !node.begun.empty()) return;
-  collective::Work work;
-  const uint64_t there = node.engine->BegunFast(&work);
+  const uint64_t there = node.engine->BegunFast();
   if (there == 0) return;
-  FailIf(node.main.memory.RunFast(std::move(work), node.engine->view()->era, &node.begun));
+  FailIf(node.main.memory.RunFast(node.engine->fast_work(), node.engine->view()->era, &node.begun));
   node.begun.resize(there / 2 + 1);
 }
 
 void World::LookFast(Node& node, Seq seq) {
   if (node.fast != seq || !node.engine->in_fast()) return;
-  collective::Work work;
-  const collective::FastLook found = node.engine->LookFast(now_, &work);
+  const collective::FastLook found = node.engine->LookFast(now_);
   if (found == collective::FastLook::kWait) return;
   if (found == collective::FastLook::kStopped) return Drain(node);
   Buffer result;
-  FailIf(node.main.memory.RunFast(std::move(work), node.engine->view()->era, &result));
+  FailIf(node.main.memory.RunFast(node.engine->fast_work(), node.engine->view()->era, &result));
   std::copy(node.begun.begin(), node.begun.end(), result.begin());
   // It may be slow to look at the flags, and finds them as they are then.
   AtNode(node, OfWork(node, now_ + WorkTime()),
@@ -97,7 +96,7 @@ void World::LookFast(Node& node, Seq seq) {
 
 void World::EndFast(Node& node, Seq seq, Buffer result) {
   if (node.fast != seq || !node.engine->in_fast()) return;
-  if (const auto outcome = node.engine->EndFast(now_)) {
+  if (const auto outcome = node.engine->EndFast(now_, now_)) {
     Memory::OpBuffers& buffers = *node.main.memory.Find(seq);
     buffers.recv = std::move(result);
     OnDelivered(node, node.main, *outcome);

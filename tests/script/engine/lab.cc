@@ -12,6 +12,7 @@ struct Lab::Member {
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<sim::MemberLane> lane;
   sim::Buffer begun;  // of the result on the fast path
+  bool fast_before = false;
   sim::Memory memory;
   std::map<Seq, collective::OpSpec> specs;
   std::deque<collective::OpSpec> unnumbered;
@@ -197,29 +198,30 @@ void Lab::CarryLine(Member& member, const collective::Todo& todo) {
 
 // What is there of a long input is made before its line is seen.
 void Lab::Peek(Member& member) {
-  collective::Work work;
-  const uint64_t there = member.alive ? member.engine->BegunFast(&work) : 0;
+  const uint64_t there = member.alive ? member.engine->BegunFast() : 0;
   if (there == 0 || !member.begun.empty()) return;
-  FailIf(member.memory.RunFast(std::move(work), member.engine->view()->era, &member.begun));
+  const collective::Work& work = member.engine->fast_work();
+  FailIf(member.memory.RunFast(work, member.engine->view()->era, &member.begun));
   member.begun.resize(there / 2 + 1);
 }
 
 // It polls, on the fast path or not.
 void Lab::Look(Member& member) {
   if (!member.alive) return;
-  collective::Work work;
-  if (!member.engine->in_fast() ||
-      member.engine->LookFast(++now_, &work) == collective::FastLook::kStopped)
-    return Feed(member, engine::Tick{});
-  if (work.sources.empty()) return;  // lines are missing
+  if (!member.engine->in_fast()) return Feed(member, engine::Tick{});
+  const collective::FastLook found = member.engine->LookFast(++now_);
+  if (found == collective::FastLook::kStopped) return Feed(member, engine::Tick{});
+  if (found == collective::FastLook::kWait) return;
+  const collective::Work& work = member.engine->fast_work();
   const Seq seq = work.seq;
   sim::Buffer result;
-  FailIf(member.memory.RunFast(std::move(work), member.engine->view()->era, &result));
+  FailIf(member.memory.RunFast(work, member.engine->view()->era, &result));
   std::copy(member.begun.begin(), member.begun.end(), result.begin());
   wires_[{member.name, member.name}].push_back(
       {"end of " + std::to_string(seq), [this, seq, result](Member& self) {
          if (!self.engine->in_fast()) return;
-         const auto outcome = self.engine->EndFast(++now_);
+         ++now_;
+         const auto outcome = self.engine->EndFast(now_, now_);
          if (!outcome) return Feed(self, engine::Tick{});
          self.memory.Find(seq)->recv = result;
          Check(self, *outcome);
@@ -324,14 +326,17 @@ void Lab::Call(int name, const collective::OpSpec* spec) {
 void Lab::CallFast(int name) {
   Member& member = *members_.at(name);
   if (!member.alive) return;
-  const auto line = member.engine->StartFast(++now_, kGroup, DefaultSpec());
-  if (!line) return Call(name);
+  collective::LaneLine line;
+  const collective::OpSpec spec = DefaultSpec();
+  if (!member.engine->StartFast(kGroup, {++now_, &spec, member.fast_before}, &line))
+    return Call(name);
+  member.fast_before = true;
   member.unnumbered.push_back(DefaultSpec());
-  OpenBuffers(member, line->seq);
+  OpenBuffers(member, line.seq);
   member.begun.clear();
   collective::Todo todo;
-  todo.line = *line;
-  todo.frame.payload = {collective::BufferRef::Kind::kSend, line->seq, 0,
+  todo.line = line;
+  todo.frame.payload = {collective::BufferRef::Kind::kSend, line.seq, 0,
                         options_.count * sim::kElementBytes};
   CarryLine(member, todo);
 }
