@@ -68,7 +68,7 @@ std::optional<FaultKind> TestHook::At(FaultStage stage, Seq seq, int64_t chunk) 
   const FaultKind kind = plan_->kind;
   plan_.reset();
   if (kind == FaultKind::kKill) kill(getpid(), SIGKILL);
-  if (kind == FaultKind::kStop) kill(getpid(), SIGSTOP);
+  if (kind == FaultKind::kStop) raise(SIGSTOP);  // this thread stops at once
   if (kind == FaultKind::kExit) _exit(3);
   return kind;
 }
