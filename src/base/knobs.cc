@@ -81,10 +81,10 @@ constexpr Knob kKnobs[] = {
      "operation's size and the number of members up to 512 KiB."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the oneshot plan when plan is auto."},
-    {K::kLaneMax, "lane_max", B, "512KiB", "", 0, 1 << 20, kOwn, kShown,
+    {K::kLaneMax, "lane_max", B, "8MiB", "", 0, 8 << 20, kOwn, kShown,
      "All-reduces of at most this many bytes, and barriers, between members of one host go through "
-     "shared memory in one pass: those of the oneshot plan, and between two members others that "
-     "wait for nothing; 0: none do."},
+     "shared memory without messages: those of the oneshot plan in one pass, those of the direct "
+     "plan shared, where nothing else of their group is under way; 0: none do."},
     {K::kCredit, "credit", B, "auto", "auto", 65'536, 64 * kGiB, kAgreed, kShown,
      "Bytes that may be on the way to one peer unacknowledged, over TCP; auto is 64 MiB."},
     {K::kIsa, "isa", E, "auto", "auto|scalar|avx2|avx512", 0, 0, kOwn, kShown,

@@ -167,8 +167,10 @@
   X(kLaneLeaverDropped, "F4", "lets go of the leavers' lanes before it scans") \
   X(kLaneFlagsIgnored, "F4", "delivers from the lane without looking at the flags") \
   X(kLaneStaleLine, "F4", "takes a line of another attempt for one of its own") \
-  X(kLanePlaceReused, "F4", "writes a long input where one lies that is not stable") \
-  X(kFastReadsUnbegun, "F4", "reads a place before its owner says whose input is in it") \
+  X(kSharedUnmade, "F4", "copies a sum of the lane before its owner has made it") \
+  X(kDoneEarly, "V1", "says that it is done with what is shared while it still reads it") \
+  X(kOutUnflagged, "F4", "is out, and gives back what others read without a word in the lane") \
+  X(kSharedUndoLost, "F3", "leaves the fast path and forgets what it has written over") \
   X(kFastLineForgotten, "F4", "stops the fast path and forgets that its line is out") \
   X(kLaneWordIsTheHubs, "F4", "has a hub speak for all of what the lane may take") \
   X(kFastOutlivesNews, "F4", "takes a call to be like the last one whatever came in between") \

@@ -13,7 +13,6 @@ namespace ftar::collective {
 namespace {
 
 constexpr size_t kHubMembers = 8, kHubMembersCrowded = 3;
-constexpr uint64_t kCrowdedInputsMax = 512 * 1024;  // of all members together
 constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::byte> BytesOf(const double* values, size_t count) {
@@ -163,7 +162,7 @@ plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view,
   const Surroundings& around = SurroundingsIn(view);
   return plan::Choose(spec.kind, forced, spec.count * spec.element_bytes, static_cast<int>(members),
                       config_.deterministic, config_.oneshot_max_bytes,
-                      around.crowded && !around.lane, around.wired);
+                      around.crowded && !around.lane, around.wired, around.lane);
 }
 
 // Chosen by the first attempt's view alone, so that all who begin it choose alike; later as it was,
@@ -173,31 +172,27 @@ void GroupMachine::SettlePieces(Op& op) {
   if (config_.chunk_bytes > 0) {
     bytes = config_.chunk_bytes;
   } else if (bytes > 0) {
-    bytes = std::clamp(bytes, config_.piece_least, config_.piece_most);
+    bytes = std::clamp(bytes, std::min(config_.piece_least, plan::kSharedBytesMin),
+                       config_.piece_most);
   } else {
     const Surroundings& around = SurroundingsIn(op.view);
-    const plan::Ground ground{static_cast<int>(op.members.size()), around.crowded, around.wired};
+    const bool shared = IsShared(op.spec, op.plan, op.view, op.members.size());
+    const plan::Ground ground{static_cast<int>(op.members.size()), around.crowded, around.wired,
+                              shared};
     bytes = plan::PieceBytes(op.spec.kind, op.plan, op.spec.count * op.spec.element_bytes, ground,
                              config_.piece_least, config_.piece_most);
   }
 }
 
-// A function of the view and the call, as HubFor's is to be: in its lines each says what is complete
-// here, and a hub says what is complete everywhere.
-bool GroupMachine::IsForCrowdedLane(const OpSpec& spec, const ViewPtr& view, size_t members) {
-  const Surroundings& around = SurroundingsIn(view);
-  return around.crowded && around.lane && spec.kind == plan::Kind::kAllReduce &&
-         spec.count * spec.element_bytes <= kCrowdedInputsMax / members;
-}
-
 // An exchange of everybody's word with everybody's grows with the square of the members. Through
-// the hub it takes a round more, and one word each way.
+// the hub it takes a round more, and one word each way. Of what may be shared each says in the lane
+// what is complete here, and a hub says what is complete everywhere.
 MemberId GroupMachine::HubFor(const Op& op) {
   if (op.plan == plan::PlanKind::kOneShot || !config_.fault_tolerant) return {};
   const Surroundings& around = SurroundingsIn(op.view);
   const size_t members = op.members.size();
   if (members < (around.crowded ? kHubMembersCrowded : kHubMembers)) return {};
-  if (IsForCrowdedLane(op.spec, op.view, members) && !FTAR_MUTANT(kLaneWordIsTheHubs)) return {};
+  if (IsShared(op.spec, op.plan, op.view, members) && !FTAR_MUTANT(kLaneWordIsTheHubs)) return {};
   const auto found = std::find(op.members.begin(), op.members.end(), around.hub);
   return found == op.members.end() ? MemberId{} : around.hub;
 }

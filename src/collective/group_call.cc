@@ -346,6 +346,8 @@ wire::GroupProgress GroupMachine::Progress() const {
       const bool through_hub = op.hub.valid() && op.hub != config_.self;
       const Peer* const peer = FindPeer(op.members[i]);
       waits = (!peer || peer->ack <= op.seq) && (!through_hub || op.members[i] == op.hub);
+    } else if (GoesShared(op) && op.lane.seen == op.members.size()) {
+      waits = LacksShare(op, i);
     } else if (op.lane.published && !op.lane.by_frames) {
       waits = LacksLine(op, i);
     } else {

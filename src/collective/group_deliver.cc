@@ -67,6 +67,7 @@ void GroupMachine::AdvanceTold() {
 
 void GroupMachine::OweAcks(const Op& op) {
   if (op.lane.stable) return;  // everybody has this member's line, and needs no ack to deliver
+  if (GoesShared(op) && op.lane.seen == op.members.size()) return;  // a word in the lane is its ack
   Seq& due = op.hub.valid() && op.hub != config_.self ? PeerOf(op.hub).ack_due : acks_due_;
   due = op.seq + 1;
 }
@@ -74,6 +75,7 @@ void GroupMachine::OweAcks(const Op& op) {
 // J6: an ack goes out at once, unless a frame made meanwhile has carried it.
 void GroupMachine::SendAcks() {
   if (frozen_ || !current_ || !config_.fault_tolerant || FTAR_MUTANT(kAckOnlyRides)) return;
+  TellDone();
   const Seq published = PublishedEnd();
   if (published <= acks_told_ && !FTAR_MUTANT(kAckRepeated)) return;
   acks_told_ = published;
@@ -154,6 +156,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
       if (id != config_.self) PeerOf(id).ack = std::max(PeerOf(id).ack, op.seq + 1);
     }
   }
+  if (GoesShared(op)) TellWords(op, /*done=*/true);  // others may still wait for that
   Outcome outcome = OutcomeOf(op, now);
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
   for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);

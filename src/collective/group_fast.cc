@@ -54,20 +54,16 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
   return true;
 }
 
-// Where its input would lie. Every member reads every input, and the result is the sum in member
-// order: where another plan is chosen, that of direct for what is long, between two, who move the
-// same bytes either way, and between more, who move more bytes, as long as these take less time
-// than the changes of who runs that frames take where members outnumber cores.
+// How it would go, by its plan: one-shot in one pass, direct shared.
 LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   const bool fits = spec.kind == plan::Kind::kBarrier || spec.kind == plan::Kind::kAllReduce;
   if (!fits || spec.on_device) return LaneRoom::kNone;
   const size_t members = fast_.members.size();
-  const uint64_t bytes = spec.count * spec.element_bytes;
   *plan = ChoosePlan(spec, fast_.view, members);
-  const LaneRoom room = config_.lane->RoomFor(config_.key, bytes);
-  const bool as_direct = room == LaneRoom::kLong && *plan == plan::PlanKind::kDirect &&
-                         (members == 2 || IsForCrowdedLane(spec, fast_.view, members));
-  return *plan == plan::PlanKind::kOneShot || as_direct ? room : LaneRoom::kNone;
+  const LaneRoom room = config_.lane->RoomFor(config_.key, spec.count * spec.element_bytes);
+  if (room == LaneRoom::kNone || IsShared(spec, *plan, fast_.view, members))
+    return room == LaneRoom::kNone ? room : LaneRoom::kShared;
+  return *plan == plan::PlanKind::kOneShot && room == LaneRoom::kShort ? room : LaneRoom::kNone;
 }
 
 // One call after the other is like the last one.
@@ -75,8 +71,10 @@ bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
   if (fast_room_ != LaneRoom::kNone && step == fast_.step && Alike(spec, fast_.spec)) return true;
   fast_room_ = RoomFor(spec, &fast_.plan);
   if (fast_room_ == LaneRoom::kNone) return false;
+  fast_.spec = spec;
   fast_.signature = SignatureOf(spec, step);
   fast_.digest = wire::SignatureDigest(fast_.signature);
+  if (fast_room_ == LaneRoom::kShared) CutShares();
   return true;
 }
 
@@ -84,14 +82,16 @@ bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
 // in between: then only the number is another, and whether its slot is let go.
 bool GroupMachine::IsRepeat(Seq seq, const FastCall& call, uint64_t step) const {
   if (step != fast_.step || seq >= held_boundary_ || call.spec->weight != fast_.spec.weight ||
-      fast_room_ != LaneRoom::kShort || !(call.like_last || Alike(*call.spec, fast_.spec)))
+      fast_room_ == LaneRoom::kNone || !(call.like_last || Alike(*call.spec, fast_.spec)))
     return false;
+  if (fast_room_ == LaneRoom::kShared && !call.shows) return false;
   const Seq last = lane_slots_[seq % kLaneSlots].seq;
   return std::ranges::all_of(
       fast_peers_, [last](const Peer* peer) { return peer == nullptr || peer->ack > last; });
 }
 
-bool GroupMachine::BeginFast(Seq seq, const OpSpec& spec, uint64_t step) {
+bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
+  const OpSpec& spec = *call.spec;
   if (!config_.lane || !config_.fault_tolerant || standing_in_ || !idle()) return false;
   // A boundary is reserved, somebody is told of calls, a verdict waits, somebody sends by frames.
   const bool reserved = ack_cap_ != kNoSeq && !FTAR_MUTANT(kLaneNotHeld);
@@ -101,8 +101,7 @@ bool GroupMachine::BeginFast(Seq seq, const OpSpec& spec, uint64_t step) {
   fast_.step = step;
   fast_.spec = spec;
   if (!described || !SlotIsFree(seq)) return false;
-  const uint64_t bytes = spec.count * spec.element_bytes;
-  if (fast_room_ == LaneRoom::kLong && !AreaIsFree(seq, bytes)) return false;
+  if (fast_room_ == LaneRoom::kShared && !call.shows) return false;
   fast_.attempts = 1;
   fast_.weights.assign(fast_.members.size(), std::numeric_limits<double>::quiet_NaN());
   fast_.weights[static_cast<size_t>(fast_.me)] = spec.weight;
@@ -117,7 +116,7 @@ bool GroupMachine::StartFast(const FastCall& call, uint64_t step, uint64_t news,
   repeats_ = news == fast_news_ && IsRepeat(seq, call, step);
   if (!repeats_) {
     fast_news_ = 0;
-    if (!BeginFast(seq, *call.spec, step)) return false;
+    if (!BeginFast(seq, call, step)) return false;
     fast_news_ = news;
   }
   fast_.spec.in_place = call.spec->in_place;
@@ -128,6 +127,7 @@ bool GroupMachine::StartFast(const FastCall& call, uint64_t step, uint64_t news,
   fast_.lane.Reset();
   fast_.lane.room = fast_room_;
   fast_.complete = false;
+  if (fast_room_ == LaneRoom::kShared) BeginShares();
   ++next_seq_;
   in_fast_ = true;
   *line = LineOf(fast_);
@@ -170,6 +170,7 @@ FastLook GroupMachine::LookFast(TimeNs now) {
     StopFast(now);
     return FastLook::kStopped;
   }
+  if (fast_room_ == LaneRoom::kShared) return LookFastShared(now);
   if (!repeats_) {
     FillFastWork();
     return FastLook::kRead;
@@ -180,28 +181,6 @@ FastLook GroupMachine::LookFast(TimeNs now) {
     source.buffer.id = LaneInput(segment, fast_.seq, LaneRoom::kShort);
   }
   return FastLook::kRead;
-}
-
-// Elements, from the first on, that all have written of their long inputs; the work is for all of
-// them. What is made of them counts if LookFast finds all lines afterwards, and EndFast no flag: a
-// place is written once for an operation, before its line.
-uint64_t GroupMachine::BegunFast() {
-  const Op& op = fast_;
-  uint64_t bytes = op.spec.count * op.spec.element_bytes;
-  if (op.lane.room != LaneRoom::kLong) return 0;
-  for (size_t i = 0; i < op.members.size() && bytes > 0; ++i) {
-    LaneLine line;
-    const uint64_t begun = config_.lane->LookBegun(op.lane.segments[i], config_.key, op.seq, &line);
-    if (FTAR_MUTANT(kFastReadsUnbegun)) line.weight = 1;
-    const bool fits = line.attempt == op.view->epoch && line.digest == op.digest &&
-                      line.weight > 0 && line.weight <= std::numeric_limits<double>::max();
-    if ((begun == 0 || !fits) && !FTAR_MUTANT(kFastReadsUnbegun)) return 0;
-    fast_.weights[i] = line.weight;
-    if (!FTAR_MUTANT(kFastReadsUnbegun)) bytes = std::min(bytes, begun);
-  }
-  if (bytes == 0) return 0;
-  FillFastWork();
-  return bytes / op.spec.element_bytes;
 }
 
 // One after the other ends with the same members and weights.
@@ -219,10 +198,10 @@ const Outcome& GroupMachine::FastOutcome(TimeNs now) {
   return fast_outcome_;
 }
 
-// F4 (d), as in LaneWorkDone.
+// In one pass F4 (d), as in LaneWorkDone; what is shared is stable.
 const Outcome* GroupMachine::EndFast(TimeNs start, TimeNs now) {
   fast_.start_ns = start;
-  if (FlagIsUp(fast_)) {
+  if (fast_room_ != LaneRoom::kShared && FlagIsUp(fast_)) {
     StopFast(now);
     return nullptr;
   }

@@ -126,7 +126,7 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
     return Drop(frame);
   }
   // While all is made of what lies in the lanes nothing else may write: that would end behind it.
-  const bool by_lane = op.lane.working > 0 && !FTAR_MUTANT(kFramesBesideLane);
+  const bool by_lane = IsByLane(op) && !FTAR_MUTANT(kFramesBesideLane);
   if (op.complete || by_lane) return Drop(frame);
   GoByFrames(op);  // its sender does not use the lane, or has lost patience
   if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], header) ||
@@ -402,6 +402,7 @@ void GroupMachine::FinishWork(TimeNs now, Op& op, const WorkRef& ref) {
     if (--op.lane.working == 0) LaneWorkDone(now, op);
     return;
   }
+  if (ref.purpose == WorkRef::Purpose::kShared) return SharedWorkDone(now, op, ref.chunk);
   if (ref.purpose == WorkRef::Purpose::kMakePartial) {
     chunk.partial_made = true;
     ReleasePieces(chunk);
@@ -418,8 +419,10 @@ void GroupMachine::MarkFinal(Op& op, uint32_t index) {
   chunk.is_final = true;
   if (chunk.role.lands) ++op.finals;
   ReleasePieces(chunk);
+  if (GoesShared(op) && chunk.role.makes_final) TellWords(op, /*done=*/false);
   if (op.salvage) return;      // holders serve on request (Want)
-  if (op.lane.stable) return;  // all others find in the lane what this member has found
+  // All others find in the lane what this member has found, or made.
+  if (op.lane.stable || (GoesShared(op) && !op.lane.by_frames)) return;
   for (int to : chunk.role.final_to) SendFinal(op, index, op.members[to]);
 }
 

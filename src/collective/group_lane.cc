@@ -25,20 +25,8 @@ constexpr TimeNs kDirectPatienceNs = 500 * kMicrosecond;
 // F4 (b): the slot's last operation must be stable. In another era nobody looks at it any more,
 // since all members have installed this one (MayPublish).
 bool GroupMachine::SlotIsFree(Seq seq) const {
-  return IsLetGo(lane_slots_[seq % kLaneSlots]) || FTAR_MUTANT(kLaneSlotReused);
-}
-
-// What is in the area is that of operations whose lines are in the slots: others are long done
-// with.
-bool GroupMachine::AreaIsFree(Seq seq, uint64_t bytes) const {
-  const uint64_t begin = config_.lane->OffsetOf(seq, bytes), end = begin + bytes;
-  return std::ranges::all_of(lane_slots_, [&](const LaneSlot& slot) {
-    return slot.begin >= end || slot.end <= begin || IsLetGo(slot) || FTAR_MUTANT(kLanePlaceReused);
-  });
-}
-
-bool GroupMachine::IsLetGo(const LaneSlot& last) const {
-  if (last.era != era_) return true;
+  const LaneSlot& last = lane_slots_[seq % kLaneSlots];
+  if (last.era != era_ || FTAR_MUTANT(kLaneSlotReused)) return true;
   return std::all_of(current_->entries.begin(), current_->entries.end(), [&](const auto& entry) {
     if (entry.card.id == config_.self || entry.card.shard != config_.shard ||
         !entry.Contains(config_.key, last.seq, last.step))
@@ -75,7 +63,10 @@ void GroupMachine::Publish(TimeNs now, Op& op) {
   op.lane.segments.clear();
   for (const MemberId id : op.members) op.lane.segments.push_back(config_.lane->SegmentOf(id));
   TakeSlot(op);
-  if (fast_line_ == op.seq) return;
+  if (fast_line_ == op.seq) {
+    if (GoesShared(op)) KeepShares(now, op);
+    return;
+  }
   Todo& todo = Push(Todo::Kind::kPublish);
   todo.line = LineOf(op);
   if (op.spec.weight != 0) todo.frame.payload = {BufferRef::Kind::kSend, op.seq, 0, InputBytes(op)};
@@ -86,13 +77,7 @@ LaneLine GroupMachine::LineOf(const Op& op) const {
 }
 
 void GroupMachine::TakeSlot(const Op& op) {
-  LaneSlot& slot = lane_slots_[op.seq % kLaneSlots];
-  slot = {era_, op.seq, op.step, 0, 0};
-  if (op.lane.room == LaneRoom::kLong) {
-    const uint64_t bytes = InputBytes(op);
-    slot.begin = config_.lane->OffsetOf(op.seq, bytes);
-    slot.end = slot.begin + bytes;
-  }
+  lane_slots_[op.seq % kLaneSlots] = {era_, op.seq, op.step};
   ++progress_;
 }
 
@@ -129,6 +114,7 @@ bool GroupMachine::LaneIsOpen(const Op& op) {
 bool GroupMachine::LaneHasNews() {
   if (ops_.empty() || frozen_) return false;
   Op& op = ops_.front();
+  if (GoesShared(op)) return ShareHasNews(op);
   if (!LaneIsOpen(op)) return false;
   return SeesAll(op) || mismatch_.has_value();
 }
@@ -138,6 +124,7 @@ void GroupMachine::LookAtLane(TimeNs now) {
   if (ops_.empty() || frozen_) return;
   Op& op = ops_.front();
   OpLane& lane = op.lane;
+  if (GoesShared(op)) return LookAtShares(now, op);
   if (!LaneIsOpen(op) || !SeesAll(op)) return;
   ++progress_;
   if (op.complete) {  // by frames; others may have delivered from the lane, and owe no ack
@@ -179,8 +166,7 @@ bool GroupMachine::FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* wo
   work->scale = op.spec.scale;
   const bool weighted = op.spec.redop == kWavg;
   const uint64_t width = op.spec.element_bytes;
-  uint64_t offset = chunk.first * width;
-  if (op.lane.room == LaneRoom::kLong) offset += config_.lane->OffsetOf(op.seq, InputBytes(op));
+  const uint64_t offset = chunk.first * width;
   for (size_t i = 0; i < op.members.size(); ++i) {
     if (op.weights[i] == 0) continue;
     work->sources.push_back(
@@ -248,7 +234,8 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
 // it has heard, but by the verdict of a change in which its status has counted.
 void GroupMachine::ScanLane(Op& op) {
   OpLane& lane = op.lane;
-  if (!lane.published || op.complete || op.fail_code != Code::kOk || FTAR_MUTANT(kLaneNotScanned))
+  if (!lane.published || lane.room != LaneRoom::kShort || op.complete ||
+      op.fail_code != Code::kOk || FTAR_MUTANT(kLaneNotScanned))
     return;
   if (!SeesAll(op)) return;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
@@ -270,7 +257,15 @@ void GroupMachine::GoByFrames(Op& op) {
   if (!op.lane.published || std::exchange(op.lane.by_frames, true)) return;
   ShadowInput(op);
   SendOwnInputs(op);
+  for (uint32_t c = 0; c < op.chunks.size() && GoesShared(op); ++c) {
+    if (!op.chunks[c].is_final) continue;
+    for (int to : op.chunks[c].role.final_to) SendFinal(op, c, op.members[to]);
+  }
   StartLocalWork(op);
+}
+
+bool GroupMachine::IsByLane(Op& op) {
+  return op.lane.working > 0 || (GoesShared(op) && SeesAll(op));
 }
 
 bool GroupMachine::LacksLine(const Op& op, size_t position) const {
@@ -284,7 +279,8 @@ void GroupMachine::LosePatience(TimeNs now) {
   for (Op& op : ops_) {
     if (now < op.lane.patience_end) continue;
     op.lane.patience_end = kNever;
-    if (!op.complete && op.fail_code == Code::kOk) GoByFrames(op);
+    const bool goes_on = GoesShared(op) && SeesAll(op);
+    if (!op.complete && !goes_on && op.fail_code == Code::kOk) GoByFrames(op);
   }
 }
 

@@ -95,9 +95,12 @@ class GroupMachine {
   // `news`: another number when this machine may have been told something since the last call.
   bool StartFast(const FastCall& call, uint64_t step, uint64_t news, LaneLine* line);
   FastLook LookFast(TimeNs now);
-  uint64_t BegunFast();
+  LaneWords SharedFast();
   const Work& fast_work() const { return fast_work_; }
   std::span<const int> fast_lanes() const { return fast_.lane.segments; }
+  LaneRoom fast_room() const { return fast_room_; }
+  // Of a shared one: the chunks that others sum.
+  std::span<const plan::Chunk> fast_others() const { return others_; }
   // Null: a flag was up. It stays until the next call.
   const Outcome* EndFast(TimeNs start, TimeNs now);
   // It becomes an operation like any other. Comes before anything else that this machine is told.
@@ -165,7 +168,9 @@ class GroupMachine {
     bool stable = false;     // all inputs were here, and no flag was up
     bool scanned = false;    // all inputs were here when it froze: only a verdict delivers it
     bool mismatched = false;
-    LaneRoom room = LaneRoom::kShort;  // where the inputs lie
+    bool told = false;  // shared: that it is done here
+    uint64_t made = 0;  // and so many bytes of its own sums
+    LaneRoom room = LaneRoom::kShort;
     size_t seen = 0;                   // members whose lines were seen, from the first position on
     uint32_t working = 0;
     uint64_t staging = 0;       // the result, where the output must not be touched before the flags
@@ -173,9 +178,10 @@ class GroupMachine {
     TimeNs patience_end = kNever;
     void Reset() {
       room = LaneRoom::kShort;
-      published = by_frames = blocked = stable = scanned = mismatched = false;
+      published = by_frames = blocked = stable = scanned = mismatched = told = false;
       seen = 0;
       working = 0;
+      made = 0;
       staging = 0;
       patience_end = kNever;
     }
@@ -237,16 +243,24 @@ class GroupMachine {
       kMakePartial,
       kLand,
       kFromLane,
+      kShared,
     } purpose = Purpose::kLand;
     MemberId from;
     uint64_t inbound = 0;
   };
 
+  // What a member sums of a shared call, on the fast path.
+  struct Share {
+    std::vector<plan::Chunk> chunks;
+    size_t at = 0;                    // of chunks: those before it are here
+    uint64_t elements = 0, made = 0;  // of that one, and of all, that are here
+  };
+  static constexpr size_t kNoShare = ~size_t{0};
+
   struct LaneSlot {  // the last operation published there
     Epoch era = 0;
     Seq seq = 0;
     uint64_t step = 0;
-    uint64_t begin = 0, end = 0;  // of the area
   };
 
   // group_call.cc
@@ -264,7 +278,6 @@ class GroupMachine {
   const Surroundings& SurroundingsIn(const ViewPtr& view);
   void SettlePieces(Op& op);
   plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
-  bool IsForCrowdedLane(const OpSpec& spec, const ViewPtr& view, size_t members);
   MemberId HubFor(const Op& op);
   ViewPtr ViewFor(Seq seq, uint64_t step) const;
   // `used`: memory that is used again.
@@ -322,8 +335,6 @@ class GroupMachine {
   // group_lane.cc
   bool MayPublish(const Op& op);
   bool SlotIsFree(Seq seq) const;
-  bool AreaIsFree(Seq seq, uint64_t bytes) const;
-  bool IsLetGo(const LaneSlot& slot) const;
   LaneLine LineOf(const Op& op) const;
   void TakeSlot(const Op& op);
   void Publish(TimeNs now, Op& op);
@@ -340,9 +351,33 @@ class GroupMachine {
   void GoByFrames(Op& op);
   bool LacksLine(const Op& op, size_t position) const;
   void LosePatience(TimeNs now);
+  static bool GoesShared(const Op& op) {
+    return op.lane.published && op.lane.room == LaneRoom::kShared;
+  }
+  // Nothing but the lane is needed any more.
+  bool IsByLane(Op& op);
+  // group_share.cc
+  bool IsShared(const OpSpec& spec, plan::PlanKind plan, const ViewPtr& view, size_t members);
+  static uint64_t MadeBytes(const Op& op);
+  bool IsMade(const Op& op, uint32_t chunk) const;
+  bool LacksShare(const Op& op, size_t position) const;
+  bool ShareHasNews(Op& op);
+  bool SaysDone(const Op& op, size_t position) const;
+  bool HearDone(const Op& op);
+  void LookAtShares(TimeNs now, Op& op);
+  static void FillSumCopy(const Op& op, int owner, const plan::Chunk& chunk, Work* work);
+  void SharedWorkDone(TimeNs now, Op& op, uint32_t chunk);
+  void TellWords(Op& op, bool done);
+  void TellDone();
+  void CutShares();
+  void BeginShares();
+  bool TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const;
+  bool NextShare();
+  FastLook LookFastShared(TimeNs now);
+  void KeepShares(TimeNs now, Op& op);
   // group_fast.cc
   bool IsRepeat(Seq seq, const FastCall& call, uint64_t step) const;
-  bool BeginFast(Seq seq, const OpSpec& spec, uint64_t step);
+  bool BeginFast(Seq seq, const FastCall& call, uint64_t step);
   bool PlaceFast(Seq seq, uint64_t step);
   bool TakeFamiliar(size_t position);
   bool SeesAllFast();
@@ -449,6 +484,10 @@ class GroupMachine {
   uint64_t fast_news_ = 0;                // when the last one began; 0: it did not go that way
   bool in_fast_ = false;
   Seq fast_line_ = kNoSeq;  // whose line the host has published already
+  std::vector<Share> shares_;  // by position
+  std::vector<plan::Chunk> others_;
+  size_t share_turn_ = 0;      // whose block comes next
+  size_t shared_now_ = kNoShare;  // whose block fast_work_ is
 };
 
 }  // namespace ftar::collective

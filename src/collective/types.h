@@ -128,6 +128,14 @@ struct Outcome {
   }
 };
 
+// What a member says of a shared operation beside its line (lane.h).
+struct LaneWords {
+  Seq seq = 0;
+  uint64_t made = 0;
+  bool done = false;
+  bool operator==(const LaneWords&) const = default;
+};
+
 // One step's list of things to do, in this order: staging is allocated, then work and frames in the
 // order of `todo`.
 struct Todo {
@@ -137,6 +145,8 @@ struct Todo {
     kWork,            // work
     kSend,            // frame
     kPublish,         // this member's line of an operation, and its input, into its lane
+    kTell,            // words: how far its sums of a shared one are
+    kAdopt,           // staging `id`, `bytes`: what the fast path has saved becomes it
     kReleaseInbound,  // inbound `id`
     kCancelSends,     // data frames of op `id` need not arrive any more, on every link
     kFinishSends,     // they must arrive, but the op's buffers go back to the caller now (without
@@ -151,6 +161,7 @@ struct Todo {
   SendFrame frame;
   Outcome outcome;
   LaneLine line;  // kPublish; the input is frame.payload
+  LaneWords words;  // kTell
 };
 
 // A call for the fast path (engine.h).
@@ -160,12 +171,16 @@ struct FastCall {
   // The caller knows that `spec` is that of the group's last call there, but for its weight, its
   // buffers and its tag.
   bool like_last = false;
+  bool shows = false;  // its buffers can be shared
 };
 
 // What a look at the operation on the fast path finds (engine.h).
 enum class FastLook : uint8_t {
   kWait,     // lines are missing
   kRead,     // all inputs are there: make the result (Engine::fast_work), then ask for the end
+  kShare,    // there is something to do (Engine::fast_work): do it, then SharedFast, and look again
+  kTell,     // the whole result is here: SharedFast, and look again
+  kEnd,      // all members have the result: ask for the end
   kStopped,  // it is an operation like any other now
 };
 

@@ -18,9 +18,11 @@ bool Engine::StartFast(GroupKey group, const collective::FastCall& call,
 }
 bool Engine::in_fast() const { return impl_->in_fast(); }
 std::span<const int> Engine::fast_lanes() const { return impl_->fast_lanes(); }
+std::span<const plan::Chunk> Engine::fast_others() const { return impl_->fast_others(); }
 collective::FastLook Engine::LookFast(TimeNs now) { return impl_->LookFast(now); }
 const collective::Work& Engine::fast_work() const { return impl_->fast_work(); }
-uint64_t Engine::BegunFast() { return impl_->BegunFast(); }
+collective::LaneRoom Engine::fast_room() const { return impl_->fast_room(); }
+collective::LaneWords Engine::SharedFast() { return impl_->SharedFast(); }
 const collective::Outcome* Engine::EndFast(TimeNs start, TimeNs now) {
   return impl_->EndFast(start, now);
 }
@@ -207,6 +209,9 @@ void Engine::Impl::Become(Phase phase, Status status) {
       phase_ == Phase::kEvicted)
     return;
   if (phase == Phase::kLeft || phase == Phase::kAborted || phase == Phase::kEvicted) {
+    // Others may read here what goes back now. Who leaves has nothing left that they would read.
+    if (config_.group.lane && phase != Phase::kLeft && !FTAR_MUTANT(kOutUnflagged))
+      config_.group.lane->RaiseFrozen(~Epoch{0});
     // First, so that it can be done again where there is no memory for all of it.
     for (auto& [key, group] : groups_) {
       group->GiveInputsBack(&ready_.todo);

@@ -180,21 +180,25 @@ class Engine {
   // `used`: what was taken before, whose memory is used again.
   Ready TakeReady(Ready used = {});
 
-  // The fast path: a small operation that needs nothing but the lane (collective/lane.h), called,
-  // made and delivered without an event. StartFast takes the call, or does not, and then it is to
-  // be made by StartOp; to be asked when there is nothing left to be taken. The host publishes the
-  // line and looks; all lines there, it makes the result as fast_work() says, where the user must
-  // not see it yet if the operation is in place, and asks for the end: an outcome to be delivered,
-  // or none. Any event and TakeReady come in between: they stop the fast path, and the operation is
-  // one like any other, with the number in its line. No `started` tells of it.
+  // The fast path: an operation that needs nothing but the lane (collective/lane.h), called, made and
+  // delivered without an event. StartFast takes the call, or does not, and then it is to be made by
+  // StartOp; to be asked when there is nothing left to be taken. The host publishes the line and
+  // looks; all lines there, it makes the result as fast_work() says, where the user must not see it
+  // yet if the operation is in place, and asks for the end: an outcome to be delivered, or none.
+  // What is shared (FastCall::shows) it makes bit by bit, in the user's output; in place what is
+  // written over is saved first, as kAdopt may ask for it. Any event and TakeReady come in between:
+  // they stop the fast path, and the operation is one like any other, with the number in its line.
+  // No `started` tells of it.
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
   std::span<const int> fast_lanes() const;  // its members' segments
+  // Of a shared one: the chunks that others sum, one after the other.
+  std::span<const plan::Chunk> fast_others() const;
   collective::FastLook LookFast(TimeNs now);
   const collective::Work& fast_work() const;  // of its group, while it is in the fast path
-  // Before that, of what is long: how many elements of it, from the first on, can be made already;
-  // fast_work() is for all.
-  uint64_t BegunFast();
+  collective::LaneRoom fast_room() const;  // how it goes
+  // Of one that is shared, after each kShare and kTell: the words that the host publishes at once.
+  collective::LaneWords SharedFast();
   // `start`: when the call was made, as well as its caller knows.
   const collective::Outcome* EndFast(TimeNs start, TimeNs now);
 

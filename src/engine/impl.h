@@ -30,9 +30,11 @@ class Engine::Impl {
   bool HasCoordinator() const { return coordinator_up_ && !coordinator_away_; }
   bool in_fast() const { return fast_ != nullptr; }
   std::span<const int> fast_lanes() const { return last_fast_->fast_lanes(); }
+  std::span<const plan::Chunk> fast_others() const { return last_fast_->fast_others(); }
   collective::FastLook LookFast(TimeNs now);
   const collective::Work& fast_work() const { return last_fast_->fast_work(); }
-  uint64_t BegunFast() { return fast_ ? fast_->BegunFast() : 0; }
+  collective::LaneRoom fast_room() const { return last_fast_->fast_room(); }
+  collective::LaneWords SharedFast() { return last_fast_->SharedFast(); }
   const collective::Outcome* EndFast(TimeNs start, TimeNs now);
   void StopFast();
 

@@ -30,6 +30,7 @@ uint64_t PiecesWanted(Kind kind, PlanKind plan, const Ground& ground) {
 uint64_t PieceBytes(Kind kind, PlanKind plan, uint64_t bytes, const Ground& ground, uint64_t least,
                     uint64_t most) {
   const uint64_t wanted = PiecesWanted(kind, plan, ground);
+  if (ground.shared) least = std::min(least, kSharedBytesMin);
   uint64_t pieces = std::clamp<uint64_t>(bytes / least, 1, wanted);
   // As many for one owner as for the other.
   const uint64_t rounds = (bytes + pieces * most - 1) / (pieces * most);

@@ -79,7 +79,8 @@ const char* PlanName(PlanKind plan) {
 }
 
 PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic,
-                std::optional<uint64_t> oneshot_max_bytes, bool few_messages, bool wired) {
+                std::optional<uint64_t> oneshot_max_bytes, bool few_messages, bool wired,
+                bool lane) {
   // Through one owner they are 2 (n - 1) of all together, instead of n (n - 1).
   const bool through_owner = few_messages && members > 2 && !oneshot_max_bytes;
   if (kind == Kind::kBarrier) return through_owner ? PlanKind::kDirect : PlanKind::kOneShot;
@@ -92,6 +93,7 @@ PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool de
   const uint64_t fits = std::min(kOneShotFits, 2 * kOneShotSentMax / others);
   uint64_t small = std::max({kOneShotBytesMin, kOneShotSentMax / others, fits});
   if (wired && members == 2) small = kOneShotWiredTwo;
+  if (lane) small = std::min(small, kOneShotFits);
   if (!through_owner && bytes <= oneshot_max_bytes.value_or(small)) return PlanKind::kOneShot;
   return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }

@@ -34,10 +34,12 @@ uint64_t LargestCacheBytes() {
 
 }  // namespace
 
-EngineDriver::EngineDriver(engine::Config config, Devices devices, HostLane* lane, DriverHost* host,
-                           const Logger* log)
+EngineDriver::EngineDriver(engine::Config config, Devices devices,
+                           std::shared_ptr<const transport::ExportedMemory> exports, HostLane* lane,
+                           DriverHost* host, const Logger* log)
     : engine_(std::make_unique<engine::Engine>(std::move(config))),
       devices_(std::move(devices)),
+      exports_(std::move(exports)),
       lane_(lane),
       host_(host),
       log_(log),
@@ -172,6 +174,10 @@ void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
     case Todo::Kind::kWork: return DoWork(now, group, todo.work);
     case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
     case Todo::Kind::kPublish: return Publish(now, group, todo);
+    case Todo::Kind::kTell:
+      TellWords(group, todo.words);
+      return Announce();
+    case Todo::Kind::kAdopt: return AdoptFast(group, todo.id);
     case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
     case Todo::Kind::kCancelSends: return CancelSends(now, group, todo.id);
     case Todo::Kind::kFinishSends: return FinishSends(group, todo.id);
@@ -247,8 +253,12 @@ void EngineDriver::Publish(TimeNs now, GroupKey group, const Todo& todo) {
     return Fail(now, Code::kInternal, "a line's input is outside of its buffer");
   lane_->memory().Publish(group, todo.line, {data, payload.bytes});
   NoteLine(todo.line, payload.bytes);
-  lane_->memory().FullFence();
-  Nudge();
+  Announce();
+}
+
+void EngineDriver::TellWords(GroupKey group, const collective::LaneWords& words) {
+  if (dropping_) return;
+  lane_->memory().Tell(group, words.seq, words.made, words.done);
 }
 
 void EngineDriver::NoteLine(const wire::LaneLine& line, uint64_t input_bytes) {
@@ -257,7 +267,12 @@ void EngineDriver::NoteLine(const wire::LaneLine& line, uint64_t input_bytes) {
   Strike(FaultStage::kSending, line.seq, -1);
 }
 
-// Whoever sleeps looks at the lane again.
+// What was written to the lane: whoever sleeps looks at it again.
+void EngineDriver::Announce() {
+  lane_->memory().FullFence();
+  Nudge();
+}
+
 void EngineDriver::Nudge() {
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->Nudge();
@@ -321,6 +336,14 @@ std::string EngineDriver::OutsideText(GroupKey group, const Work& work) {
   return text;
 }
 
+// It reads what others share in the lane.
+bool EngineDriver::IsShare(const Work& work) {
+  return std::any_of(work.sources.begin(), work.sources.end(), [](const auto& source) {
+    return source.buffer.kind == BufferRef::Kind::kLane &&
+           collective::RoomOf(source.buffer.id) == collective::LaneRoom::kShared;
+  });
+}
+
 void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   const bool reduces =
       work.kind == Work::Kind::kReduceFinal || work.kind == Work::Kind::kReducePartial;
@@ -343,7 +366,9 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     good =
         work.dst.bytes >= work.count * reduce::ElementBytes(format) && GatherSources(group, work);
     if (good && final) {
-      ReduceResult(group, work, dst);
+      const Op* const op = host_->FindOp(group, work.seq);
+      ReduceResult(op, work, dst);
+      if (op != nullptr && IsShare(work)) PutAside(*op, work.dst.offset, work.dst.bytes);
     } else if (good) {
       reduce::ReduceToPartial(dtype, redop, sources_, dst, work.count);
     }
@@ -358,6 +383,8 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     std::memset(dst, 0, work.dst.bytes);
   }
   if (!good && failed_) return;
+  // What others share is not mapped any more where a link is gone: somebody is out.
+  if (!good && IsShare(work)) return Step(now, engine::WorkSpoiled{group, work.id});
   if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
   if (moves) NoteMoved(work);

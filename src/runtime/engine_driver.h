@@ -59,8 +59,10 @@ using Devices = std::vector<std::unique_ptr<transport::Device>>;
 class EngineDriver final : public transport::Placer {
  public:
   // `lane` is the one in `config`, or null; it outlives the driver.
-  EngineDriver(engine::Config config, Devices devices, HostLane* lane, DriverHost* host,
-               const Logger* log);
+  // `exports`: what the devices share of this process's memory.
+  EngineDriver(engine::Config config, Devices devices,
+               std::shared_ptr<const transport::ExportedMemory> exports, HostLane* lane,
+               DriverHost* host, const Logger* log);
   ~EngineDriver() override;
   EngineDriver(const EngineDriver&) = delete;
   EngineDriver& operator=(const EngineDriver&) = delete;
@@ -83,9 +85,11 @@ class EngineDriver final : public transport::Placer {
     Guard([&] { Step(now, event); });
   }
   // The fast path (engine.h). False: it does not take this call. `op` gets its number, and FindOp
-  // has to know it when Run is called. `like_last`: as in FastCall.
+  // has to know it from then on. `like_last`: as in FastCall.
   bool StartFast(TimeNs now, Op* op, bool like_last);
   bool in_fast() const { return engine_->in_fast(); }
+  // Whether the one that StartFast took is shared.
+  bool shares_fast() const { return engine_->fast_room() == collective::LaneRoom::kShared; }
   // Of what StartFast took: its line goes out, and its input with it.
   void PublishFast(const Op& op);
   // Looks whether the others' lines are there, as often as takes no longer than the own one needs
@@ -93,8 +97,10 @@ class EngineDriver final : public transport::Placer {
   bool AwaitFast(const Op& op) const;
   // Once behind it, soon: nobody sleeps through it.
   void AnnounceFast();
-  // False: lines are missing. Else its result is made, or it has left the fast path.
-  bool LookFast(const Op& op);
+  // Something is missing; something of a shared one was done; its result is made, or it has left the
+  // fast path.
+  enum class FastState { kWaits, kMoved, kOver };
+  FastState LookFast(const Op& op);
   // It is on the fast path no more: delivered, or an operation like any other.
   void EndFast(TimeNs now, const Op& op);
   // Takes what the devices have, bounded, and feeds it. True if there was anything.
@@ -283,17 +289,28 @@ class EngineDriver final : public transport::Placer {
   void SendControl(const engine::PeerMessage& message);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void Publish(TimeNs now, GroupKey group, const collective::Todo& todo);
-  bool MakeFastResult(const Op& op);
-  void PublishLong(const Op& op);
-  void MakeBegun(const Op& op);
-  void MakeFast(const Op& op, uint64_t end);
-  bool GatherFast(const Op& op, uint64_t offset);
+  void TellWords(GroupKey group, const collective::LaneWords& words);
+  FastState MakeFastResult(const Op& op);
+  void MakeFast(const Op& op, uint64_t count);
+  bool GatherFast(const Op& op);
+  // engine_driver_share.cc
+  std::optional<transport::Link::Place> ShowToAll(std::span<const std::byte> memory);
+  bool Shows(Op* op);
+  void PublishShares(const Op& op);
+  const std::byte* SharedBytes(const Op& op, const collective::BufferRef& ref) const;
+  FastState DoShares(const Op& op, collective::FastLook found);
+  bool DoShare(const Op& op);
+  void NoteSumsRead(const Op& op, const collective::Work& work, TimeNs spent);
+  void PutAside(const Op& op, uint64_t offset, uint64_t bytes);
+  bool SaveFast(const Op& op, const collective::BufferRef& at);
+  void AdoptFast(GroupKey group, uint64_t id);
+  void DropSavedFast(TimeNs now, const Op& op);
   // Null: it is not there.
   const std::byte* InLane(GroupKey group, const collective::BufferRef& ref) const;
-  void NoteRead(const Op& op, uint64_t bytes, TimeNs spent);
   bool HoldsFastResult(const Op& op);
   std::byte* FastResult(const Op& op);
   void NoteLine(const wire::LaneLine& line, uint64_t input_bytes);
+  void Announce();
   void Nudge();
   bool LaneHasNews() const;
   bool LookAtLane(TimeNs now);
@@ -308,9 +325,10 @@ class EngineDriver final : public transport::Placer {
   void NoteHandedOver(const transport::Completion& sent);
   void NoteMoved(const collective::Work& work);
   void NoteRead(GroupKey group, const collective::Work& work, TimeNs spent);
-  void ReduceResult(GroupKey group, const collective::Work& work, std::byte* dst);
+  void ReduceResult(const Op* op, const collective::Work& work, std::byte* dst);
   void Reduce(const collective::Work& work, uint64_t first, uint64_t count, std::byte* dst);
   void ReduceAndStream(const collective::Work& work, std::byte* dst);
+  static bool IsShare(const collective::Work& work);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
   void BlameSpoiler(TimeNs now, MemberId by);
   bool GatherSources(GroupKey group, const collective::Work& work);
@@ -353,6 +371,7 @@ class EngineDriver final : public transport::Placer {
 
   std::unique_ptr<engine::Engine> engine_;
   Devices devices_;
+  const std::shared_ptr<const transport::ExportedMemory> exports_;
   HostLane* const lane_;
   DriverHost* const host_;
   const Logger* const log_;
@@ -398,8 +417,15 @@ class EngineDriver final : public transport::Placer {
   std::vector<MemberId> never_up_;       // those among them that have ended
   std::vector<reduce::Source> sources_;  // scratch
   wire::LaneLine fast_line_;
-  uint64_t fast_made_ = 0;      // elements of the result
-  bool fast_fenced_ = false;    // the flags were looked at since its line was stored
+  bool fast_fenced_ = false;  // the flags were looked at since its line was stored
+  transport::LaneMemory::Places places_;  // of its input and its sums, if it is shared
+  struct Shown {  // a range that all peers have mapped, of a block that begins at `base`
+    const std::byte *begin = nullptr, *end = nullptr, *base = nullptr;
+    uint64_t block = 0, frees = 0, links = 0;
+  };
+  std::array<Shown, 4> shown_;
+  size_t next_shown_ = 0;
+  uint64_t links_changed_ = 0;
   HandOver hand_over_;  // of what goes through the lane
   HandOver ways_[2][kHandedKinds];  // of the rest; second: of operations that no cache holds
   bool host_mates_ = false;         // some link shares memory

@@ -58,8 +58,10 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
 const std::byte* EngineDriver::InLane(GroupKey group, const BufferRef& ref) const {
   const int segment = collective::LaneSegment(ref.id);
   const transport::LaneMemory& memory = lane_->memory();
-  if (collective::RoomOf(ref.id) == collective::LaneRoom::kLong)
-    return memory.LongInput(segment, group, ref.offset, ref.bytes);
+  if (collective::RoomOf(ref.id) == collective::LaneRoom::kShared) {
+    const Op* const op = host_->FindOp(group, collective::LaneSeq(ref.id));
+    return op != nullptr ? SharedBytes(*op, ref) : nullptr;
+  }
   return memory.Input(segment, group, collective::LaneSeq(ref.id), ref.offset, ref.bytes);
 }
 

@@ -78,6 +78,7 @@ void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& comple
   Peer& peer = peers_[completion.peer];
   const bool was_up = std::exchange(peer.up, true);
   if (was_up && peer.device != &device) return;  // the first way found stays in use
+  ++links_changed_;
   peer.device = &device;
   host_mates_ = host_mates_ || completion.link->shares_memory();
   peer.link = completion.link;
@@ -157,6 +158,7 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
     if (flights_[slot].used && flights_[slot].to == completion.peer) EndFlightAt(now, slot);
   }
   const bool was_up = std::exchange(peer.up, false);
+  ++links_changed_;
   peer.link = nullptr;
   peer.waiting.clear();
   // A way that never worked is no evidence against the peer while there is another one to try.

@@ -10,8 +10,6 @@
 namespace ftar::runtime {
 namespace {
 
-// Of a long input.
-constexpr uint64_t kPieceBytes = 32 * 1024;
 // Of a line's tag that is not written meanwhile: half a microsecond, some.
 constexpr int kTagLooks = 200;
 
@@ -24,21 +22,19 @@ bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
     return false;
   bool taken = false;
   Guard([&] {
-    taken = engine_->StartFast(op->group, {now, &op->request.spec, like_last}, &fast_line_);
+    const collective::FastCall call{now, &op->request.spec, like_last, Shows(op)};
+    taken = engine_->StartFast(op->group, call, &fast_line_);
   });
   if (!taken) return false;
-  fast_made_ = 0;
   fast_fenced_ = false;
   op->seq = fast_line_.seq;
   return true;
 }
 
-// Where the result waits until it is known that nobody freezes.
+// Where the result waits until it is known that nobody freezes. What is longer is shared.
 bool EngineDriver::HoldsFastResult(const Op& op) {
-  if (!op.request.spec.in_place || op.recv_bytes <= fast_result_.capacity) return true;
-  if (op.recv_bytes > wire::kLaneLongMax) return false;
-  pool_.Give(std::exchange(fast_result_, {}), op.start_ns);
-  fast_result_ = pool_.Take(std::max(op.recv_bytes, wire::kLaneInputMax));
+  if (!op.request.spec.in_place || op.recv_bytes > wire::kLaneInputMax) return true;
+  if (fast_result_.data == nullptr) fast_result_ = pool_.Take(wire::kLaneInputMax);
   return fast_result_.data != nullptr;
 }
 
@@ -48,7 +44,7 @@ std::byte* EngineDriver::FastResult(const Op& op) {
 
 void EngineDriver::PublishFast(const Op& op) {
   hook_group_ = op.group;
-  if (op.send_bytes > wire::kLaneInputMax) return PublishLong(op);
+  if (shares_fast()) return PublishShares(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
   lane_->memory().Publish(op.group, fast_line_, {input, op.send_bytes});
   NoteLine(fast_line_, op.send_bytes);
@@ -64,58 +60,28 @@ void EngineDriver::AnnounceFast() {
   Nudge();
 }
 
-// In pieces that stay in this core's cache, and between two of them what the others have brought
-// so far is worked on, so that nobody waits for the whole.
-void EngineDriver::PublishLong(const Op& op) {
-  transport::LaneMemory& memory = lane_->memory();
-  const auto* const input = static_cast<const std::byte*>(op.request.send);
-  const uint64_t at = lane_->OffsetOf(op.seq, op.send_bytes);
-  const bool streamed = hand_over_.Streams(op.seq);
-  memory.Begin(op.group, fast_line_, streamed);
-  TimeNs spent = 0;
-  for (uint64_t done = 0; done < op.send_bytes; done += kPieceBytes) {
-    const uint64_t bytes = std::min(kPieceBytes, op.send_bytes - done);
-    const TimeNs begin = Now();
-    memory.Append(op.group, op.seq, at + done, {input + done, bytes}, done + bytes);
-    spent += Now() - begin;
-    Strike(FaultStage::kSending, op.seq, -1);
-    Guard([&] { MakeBegun(op); });
-  }
-  hand_over_.NoteWritten(streamed, op.send_bytes, spent);
-  lane_->memory().Publish(op.group, fast_line_, {});
-  NoteLine(fast_line_, op.send_bytes);
-}
-
-bool EngineDriver::LookFast(const Op& op) {
-  bool found = false;
+EngineDriver::FastState EngineDriver::LookFast(const Op& op) {
+  FastState found = FastState::kWaits;
   Guard([&] { found = MakeFastResult(op); });
   return found;
 }
 
-bool EngineDriver::MakeFastResult(const Op& op) {
-  const collective::FastLook found = engine_->LookFast(op.start_ns);
-  if (found == collective::FastLook::kWait) {
-    MakeBegun(op);
-    return false;
-  }
+EngineDriver::FastState EngineDriver::MakeFastResult(const Op& op) {
+  collective::FastLook found = engine_->LookFast(op.start_ns);
+  if (found == collective::FastLook::kShare || found == collective::FastLook::kTell)
+    return DoShares(op, found);
+  if (found == collective::FastLook::kWait) return FastState::kWaits;
   stepped_ = found == collective::FastLook::kStopped;
+  if (found != collective::FastLook::kRead) return FastState::kOver;
   const uint64_t count = engine_->fast_work().count;
-  if (stepped_ || count == 0) return true;
+  if (count == 0) return FastState::kOver;
   Strike(FaultStage::kReducing, op.seq, -1);
   MakeFast(op, count);
   ++counters_.works;
-  return true;
+  return FastState::kOver;
 }
 
-// Of what is long: as much as is there by now.
-void EngineDriver::MakeBegun(const Op& op) {
-  if (op.send_bytes <= wire::kLaneInputMax) return;
-  const uint64_t there = engine_->BegunFast();
-  if (there > fast_made_) MakeFast(op, there);
-}
-
-// From the elements on that begin at `offset`.
-bool EngineDriver::GatherFast(const Op& op, uint64_t offset) {
+bool EngineDriver::GatherFast(const Op& op) {
   const collective::Work& work = engine_->fast_work();
   sources_.clear();
   for (const collective::SourceRef& source : work.sources) {
@@ -124,34 +90,18 @@ bool EngineDriver::GatherFast(const Op& op, uint64_t offset) {
     const auto* const data =
         own ? static_cast<const std::byte*>(op.request.send) : InLane(op.group, source.buffer);
     if (data == nullptr) return false;
-    sources_.push_back({data + offset, static_cast<reduce::Dtype>(work.dtype), source.weight});
+    sources_.push_back({data, static_cast<reduce::Dtype>(work.dtype), source.weight});
   }
   return true;
 }
 
-// The result's elements up to `end`.
-void EngineDriver::MakeFast(const Op& op, uint64_t end) {
+void EngineDriver::MakeFast(const Op& op, uint64_t count) {
   const collective::Work& work = engine_->fast_work();
-  const uint64_t width = op.request.spec.element_bytes;
-  const uint64_t begin = std::exchange(fast_made_, end);
-  if (!GatherFast(op, begin * width))
-    return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
-  counters_.bytes_moved += (sources_.size() + 1) * (end - begin) * width;
-  const bool is_long = op.send_bytes > wire::kLaneInputMax;
-  const TimeNs before = is_long ? Now() : 0;
+  if (!GatherFast(op)) return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
+  counters_.bytes_moved += (sources_.size() + 1) * count * op.request.spec.element_bytes;
   reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),
                         static_cast<reduce::Redop>(work.redop), sources_, work.divisor, work.scale,
-                        FastResult(op) + begin * width, end - begin);
-  if (is_long) NoteRead(op, (end - begin) * width, Now() - before);
-}
-
-// Of two members: of more one way may have been taken by some.
-void EngineDriver::NoteRead(const Op& op, uint64_t bytes, TimeNs spent) {
-  const auto& sources = engine_->fast_work().sources;
-  if (sources.size() != 2) return;
-  const int first = collective::LaneSegment(sources[0].buffer.id);
-  const int other = first != 0 ? first : collective::LaneSegment(sources[1].buffer.id);
-  hand_over_.NoteRead(lane_->memory().Streamed(other, op.group, op.seq), bytes, spent);
+                        FastResult(op), count);
 }
 
 void EngineDriver::EndFast(TimeNs now, const Op& op) {
@@ -163,7 +113,9 @@ void EngineDriver::EndFast(TimeNs now, const Op& op) {
     stepped_ = ended == nullptr;
     if (stepped_) return;
     host_->NoteFast(*ended);  // before anything is written: there may be no memory
-    if (op.request.spec.in_place && op.recv_bytes > 0) {
+    if (shares_fast()) {
+      DropSavedFast(now, op);
+    } else if (op.request.spec.in_place && op.recv_bytes > 0) {
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
       counters_.bytes_moved += 2 * op.recv_bytes;
     }

@@ -49,8 +49,7 @@ void EngineDriver::NoteHandedOver(const transport::Completion& sent) {
                                sent.spent_ns);
 }
 
-void EngineDriver::ReduceResult(GroupKey group, const Work& work, std::byte* dst) {
-  const Op* const op = host_->FindOp(group, work.seq);
+void EngineDriver::ReduceResult(const Op* op, const Work& work, std::byte* dst) {
   const bool lent = op != nullptr && op->lends && host_mates_ && IsReduced(*op) &&
                     work.dst.kind == BufferRef::Kind::kRecv && work.dst.bytes >= kHandOverMinBytes;
   if (!lent) return Reduce(work, 0, work.count, dst);

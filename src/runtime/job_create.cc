@@ -273,8 +273,8 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
   engine::Config engine_config = MakeEngineConfig(devices);
   HostLane* const lane = lane_ ? &*lane_ : nullptr;
   engine_config.group.lane = lane;
-  driver_ = std::make_unique<EngineDriver>(std::move(engine_config), std::move(devices), lane, this,
-                                           &log_);
+  driver_ = std::make_unique<EngineDriver>(std::move(engine_config), std::move(devices), exports_,
+                                           lane, this, &log_);
   ArmTestHook();
   RegisterForkAware(this);
   if (place_.starts_coordinator) {

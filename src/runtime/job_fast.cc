@@ -29,8 +29,6 @@ constexpr int kLooksAClock = 64;
 // Who comes at the same time is seen sooner without a break between two looks.
 constexpr int kEagerLooks = 16;
 constexpr TimeNs kUnknownNs = -1;
-// Up to here frames cost more than a copy of what they would lend.
-constexpr uint64_t kCopiedBytesMax = 256 * 1024;
 
 }  // namespace
 
@@ -48,10 +46,6 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
   // Whoever has the wheel would have to be told. Who still sleeps without it has been woken.
   if (wheel_ != Wheel::kNobody || waiters_ > 0 || now - last_user_drive_ns_ > kUnseenNs)
     return false;
-  // What others read where it lies is not copied for them, if it is much.
-  if (op->send_bytes > kCopiedBytesMax &&
-      exports_->Find(op->request.send, op->send_bytes) != nullptr)
-    return false;
   // There may be no memory for the call back when its input in place is written over.
   if (op->request.on_done && op->request.spec.in_place) return false;
   GroupState& state = like_last ? *fast_state_ : groups_[op->group];
@@ -63,15 +57,16 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
     return false;
   }
   undo.Keep();
-  Undo pending([this, &op] { ListFast(op); });
   fast_ = last_fast_ = op.get();
   fast_state_ = &state;
+  Undo pending([this, &op] { ListFast(op); });
+  const bool is_short = !driver_->shares_fast();
+  if (!is_short) ListFast(op);
   driver_->StrikeBefore(op->seq);
   driver_->PublishFast(*op);
   // Until the own line is on its way there is time for a clock, but any locked instruction would
   // wait for that.
   fast_ns_ = op->start_ns = Now();
-  const bool is_short = op->send_bytes <= wire::kLaneInputMax;
   if (is_short && !crowded()) driver_->AwaitFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
   if (LookFast(op, is_short ? fast_ns_ : kUnknownNs)) pending.Keep();
@@ -120,7 +115,9 @@ bool Job::Impl::StartAgain(const Group& group, const OpPtr& op, const OpBuffers&
 
 // True: it is on the fast path no more.
 bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
-  if (!driver_->LookFast(*op)) return false;
+  const EngineDriver::FastState state = driver_->LookFast(*op);
+  if (state == EngineDriver::FastState::kMoved) fast_moved_ns_ = Now();
+  if (state != EngineDriver::FastState::kOver) return false;
   if (now == kUnknownNs) now = Now();
   looked_at_ = &op;
   driver_->EndFast(now, *op);
@@ -165,7 +162,9 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
     } else if (looks > kEagerLooks) {
       Pause();
     }
-    if ((crowded() || looks % kLooksAClock == 0) && Now() - op->start_ns > patience) break;
+    if ((crowded() || looks % kLooksAClock == 0) &&
+        Now() - std::max(op->start_ns, fast_moved_ns_) > patience)
+      break;
   }
   if (fast_ == op.get()) fast_ = nullptr;
 }

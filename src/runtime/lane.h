@@ -17,22 +17,26 @@ class HostLane final : public collective::Lane {
  public:
   // Operations with a larger input than `bytes_max` go by frames.
   HostLane(std::shared_ptr<transport::LaneMemory> memory, uint64_t bytes_max)
-      : memory_(std::move(memory)), bytes_max_(std::min(bytes_max, wire::kLaneLongMax)) {}
+      : memory_(std::move(memory)), bytes_max_(std::min(bytes_max, wire::kLaneSharedMax)) {}
 
   int SegmentOf(MemberId member) const override { return memory_->SegmentOf(member); }
   collective::LaneRoom RoomFor(GroupKey group, uint64_t bytes) override {
     if (bytes > bytes_max_ || !memory_->MakeRoom(group)) return collective::LaneRoom::kNone;
-    if (bytes <= wire::kLaneInputMax) return collective::LaneRoom::kShort;
-    return memory_->MakeArea(group) ? collective::LaneRoom::kLong : collective::LaneRoom::kNone;
+    const bool is_short = bytes <= wire::kLaneInputMax;
+    return is_short ? collective::LaneRoom::kShort : collective::LaneRoom::kShared;
   }
-  uint64_t OffsetOf(Seq seq, uint64_t bytes) const override {
+  // Where in the area a shared input would lie.
+  static uint64_t OffsetOf(Seq seq, uint64_t bytes) {
     return wire::LaneAreaOffset(seq, bytes);
   }
   bool Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const override {
     return memory_->Look(segment, group, seq, line);
   }
-  uint64_t LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const override {
-    return memory_->LookBegun(segment, group, seq, line);
+  uint64_t Made(int segment, GroupKey group, Seq seq) const override {
+    return memory_->Made(segment, group, seq);
+  }
+  bool Done(int segment, GroupKey group, Seq seq) const override {
+    return memory_->Done(segment, group, seq);
   }
   void RaiseFrozen(Epoch epoch) override { memory_->RaiseFrozen(epoch); }
   bool FlagUp(std::span<const int> segments, Epoch era) const override {

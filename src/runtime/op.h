@@ -24,6 +24,7 @@ class Op {
   uint64_t send_bytes = 0;  // what kSend and kRecv references may reach
   uint64_t recv_bytes = 0;
   bool lends = false;  // peers of this host may read its results where they lie
+  bool sums_aside = false;  // shared: they read its sums in the lane's area
   TimeNs start_ns = 0;
   // Its stream's side; open when it is done. Null: no stream.
   device::Gate* gate = nullptr;

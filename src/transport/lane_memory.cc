@@ -117,30 +117,6 @@ void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
   line->complete_end = in.complete_end.load(std::memory_order_acquire);
 }
 
-void LaneMemory::Begin(GroupKey group, const wire::LaneLine& line, bool streamed) {
-  const int place = PlaceOf(0, group);
-  if (place < 0) return;
-  Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
-  // It takes long until the next tag: whoever finds the last one again behind what it has read has
-  // read nothing of this.
-  out.tag.store(0, std::memory_order_relaxed);
-  Fill(out, line);
-  own_->begun[place][line.seq % wire::kLaneSlots].word.store(
-      (line.seq + 1) << kBegunBits | (streamed ? kStreamed : 0), std::memory_order_release);
-}
-
-// `at`: in the area; `end`: of the piece, in the input.
-void LaneMemory::Append(GroupKey group, Seq seq, uint64_t at, std::span<const std::byte> piece,
-                        uint64_t end) {
-  const int place = PlaceOf(0, group);
-  if (place < 0 || at + piece.size() > wire::kLaneAreaBytes) return;
-  std::atomic<uint64_t>& begun = own_->begun[place][seq % wire::kLaneSlots].word;
-  const uint64_t streamed = begun.load(std::memory_order_relaxed) & kStreamed;
-  Copy(reinterpret_cast<std::byte*>(own_) + AreaOffset(place) + at, piece.data(), piece.size(),
-       streamed != 0 ? CopyMode::kHandOver : CopyMode::kCached);
-  begun.store((seq + 1) << kBegunBits | streamed | end, std::memory_order_release);
-}
-
 void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
                          std::span<const std::byte> input) {
   const int place = PlaceOf(0, group);
@@ -154,6 +130,19 @@ void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
   }
   Fill(out, line);
   out.tag.store(line.seq + 1, kTagOrder);
+}
+
+void LaneMemory::PublishShared(GroupKey group, const wire::LaneLine& line, const Places& places) {
+  static_assert(sizeof places <= kInlineMax);
+  Publish(group, line, std::as_bytes(std::span(&places, 1)));
+}
+
+void LaneMemory::Tell(GroupKey group, Seq seq, uint64_t made, bool done) {
+  const int place = PlaceOf(0, group);
+  if (place < 0) return;
+  Words& words = own_->words[place][seq % wire::kLaneSlots];
+  words.made.store((seq + 1) << kMadeBits | made, std::memory_order_release);
+  if (done) words.done.store(seq + 1, std::memory_order_release);
 }
 
 void LaneMemory::FullFence() const { fence_.fetch_add(1, std::memory_order_seq_cst); }
@@ -179,25 +168,28 @@ bool LaneMemory::Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line
   return in.tag.load(std::memory_order_relaxed) == seq + 1;
 }
 
-// 0: it is none of this operation's.
-uint64_t LaneMemory::BegunWord(int segment, GroupKey group, Seq seq) const {
+bool LaneMemory::PlacesOf(int segment, GroupKey group, Seq seq, Places* places) const {
+  const int place = PlaceOf(segment, group);
+  if (place < 0) return false;
+  const Line& in = At(segment)->lines[place][seq % wire::kLaneSlots];
+  if (in.tag.load(std::memory_order_acquire) != seq + 1) return false;
+  std::memcpy(places, in.input, sizeof *places);
+  return true;
+}
+
+uint64_t LaneMemory::Made(int segment, GroupKey group, Seq seq) const {
   const int place = PlaceOf(segment, group);
   if (place < 0) return 0;
   const uint64_t word =
-      At(segment)->begun[place][seq % wire::kLaneSlots].word.load(std::memory_order_acquire);
-  return word >> kBegunBits == seq + 1 ? word : 0;
+      At(segment)->words[place][seq % wire::kLaneSlots].made.load(std::memory_order_acquire);
+  return word >> kMadeBits == seq + 1 ? word & ((uint64_t{1} << kMadeBits) - 1) : 0;
 }
 
-uint64_t LaneMemory::LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
-  const uint64_t word = BegunWord(segment, group, seq);
-  const int place = PlaceOf(segment, group);  // anew: the word that says so is the peer's
-  if (word == 0 || place < 0) return 0;
-  Read(At(segment)->lines[place][seq % wire::kLaneSlots], seq, line);
-  return std::min(word & (kStreamed - 1), wire::kLaneLongMax);
-}
-
-bool LaneMemory::Streamed(int segment, GroupKey group, Seq seq) const {
-  return (BegunWord(segment, group, seq) & kStreamed) != 0;
+bool LaneMemory::Done(int segment, GroupKey group, Seq seq) const {
+  const int place = PlaceOf(segment, group);
+  if (place < 0) return false;
+  const Words& words = At(segment)->words[place][seq % wire::kLaneSlots];
+  return words.done.load(std::memory_order_acquire) == seq + 1;
 }
 
 const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq, uint64_t offset,
@@ -212,12 +204,18 @@ const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq, uint64_
   return reinterpret_cast<const std::byte*>(header) + InputOffset(place, seq) + offset;
 }
 
-const std::byte* LaneMemory::LongInput(int segment, GroupKey group, uint64_t offset,
-                                       uint64_t bytes) const {
+const std::byte* LaneMemory::Area(int segment, GroupKey group, uint64_t offset,
+                                  uint64_t bytes) const {
   if (bytes > wire::kLaneAreaBytes || offset > wire::kLaneAreaBytes - bytes) return nullptr;
   const int place = PlaceOf(segment, group);
   if (place < 0) return nullptr;
   return reinterpret_cast<const std::byte*>(At(segment)) + AreaOffset(place) + offset;
+}
+
+std::byte* LaneMemory::OwnArea(GroupKey group, uint64_t offset, uint64_t bytes) {
+  const int place = PlaceOf(0, group);
+  if (place < 0 || !areas_[static_cast<size_t>(place)]) return nullptr;
+  return const_cast<std::byte*>(Area(0, group, offset, bytes));
 }
 
 void LaneMemory::RaiseFrozen(Epoch epoch) {

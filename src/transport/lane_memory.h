@@ -3,9 +3,9 @@
 //
 // Every word has one writer, the segment's owner (rule F1). A line and its input are written before
 // the line's tag, so whoever sees the tag sees them; up to 80 bytes of input lie in the line
-// itself, a pair of cache lines in all. A long input has a place of its own and is written piece by
-// piece: a word there says of which operation, and how much of it is there, so that others can
-// begin to read it; its line's tag comes when it is whole. Who freezes raises its flag, passes a
+// itself, a pair of cache lines in all. Of a shared operation the line says where its input lies and
+// where its sums will, and words beside it how far these are, and that its writer is done with what
+// the others have shared. Who freezes raises its flag, passes a
 // full fence and reads tags; who delivers has stored its own tag, has read all tags and inputs,
 // passes a full fence and reads flags. So one of the two sees the other's (protocol.md 10). The
 // store of a tag is no fence: to wait until the line is this core's costs as much as the rest of an
@@ -29,6 +29,7 @@
 #include "base/status.h"
 #include "transport/fd.h"
 #include "transport/sealed_memory.h"
+#include "transport/transport.h"
 #include "wire/lane.h"
 
 namespace ftar::transport {
@@ -46,35 +47,43 @@ class LaneMemory {
 
   // The own one's is 0; -1: it is not mapped.
   int SegmentOf(MemberId member) const;
+  MemberId OwnerOf(int segment) const { return segments_[static_cast<size_t>(segment)].owner; }
   // A place for the group in the own segment. False if there is none left.
   bool MakeRoom(GroupKey group);
-  // And an area for its long inputs. MakeRoom comes first.
+  // And an area for what is shared there. MakeRoom comes first.
   bool MakeArea(GroupKey group);
   // MakeRoom comes first. Whoever goes on to look whether somebody sleeps passes a full fence.
   void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
   // What was stored here before is seen by all before anything is read here afterwards.
   void FullFence() const;
-  // A long input, piece by piece from its beginning on; MakeArea comes first. Publish without an
-  // input ends it. `streamed`: past this core's caches (CopyMode::kHandOver), or not.
-  void Begin(GroupKey group, const wire::LaneLine& line, bool streamed);
-  void Append(GroupKey group, Seq seq, uint64_t at, std::span<const std::byte> piece, uint64_t end);
+  // Where bytes lie that are shared: in a block of memory that their owner has shown to the others
+  // (Link::Show), or, `block` being 0, in its area of the group.
+  struct Places {
+    Link::Place input, sums;
+    uint64_t streamed = 0;  // the input went past its writer's caches
+  };
+  void PublishShared(GroupKey group, const wire::LaneLine& line, const Places& places);
+  void Tell(GroupKey group, Seq seq, uint64_t made, bool done);
   // Looks at the tag of each segment's line of the operation, and at nothing else, up to `looks`
   // times. False: some line is missing.
   bool Await(std::span<const int> segments, GroupKey group, Seq seq, int looks) const;
   bool Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const;
-  uint64_t LookBegun(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const;
-  bool Streamed(int segment, GroupKey group, Seq seq) const;
+  // False: the line is not there, or another operation's.
+  bool PlacesOf(int segment, GroupKey group, Seq seq, Places* places) const;
+  uint64_t Made(int segment, GroupKey group, Seq seq) const;
+  bool Done(int segment, GroupKey group, Seq seq) const;
   // Null if the segment has no place for the group, or so large an input none in it.
   const std::byte* Input(int segment, GroupKey group, Seq seq, uint64_t offset,
                          uint64_t bytes) const;
-  // In the group's area.
-  const std::byte* LongInput(int segment, GroupKey group, uint64_t offset, uint64_t bytes) const;
+  // In the group's area. The own one is there after MakeArea.
+  const std::byte* Area(int segment, GroupKey group, uint64_t offset, uint64_t bytes) const;
+  std::byte* OwnArea(GroupKey group, uint64_t offset, uint64_t bytes);
   void RaiseFrozen(Epoch epoch);
   bool FlagUp(std::span<const int> segments, Epoch era) const;
 
  private:
   static constexpr uint64_t kTaken = uint64_t{1} << 32;
-  static constexpr uint64_t kMagic = 0x33656e61'6c746661;
+  static constexpr uint64_t kMagic = 0x34656e61'6c746661;
   static constexpr size_t kGroupsMax = 4;
   static constexpr size_t kInlineMax = 80;
 
@@ -88,18 +97,18 @@ class LaneMemory {
     std::byte input[kInlineMax] = {};
   };
   static_assert(sizeof(Line) == 128);
-  struct alignas(64) Begun {        // of a long input
-    std::atomic<uint64_t> word{0};  // seq + 1, how it is written, and how many bytes are there
+  // Each with seq + 1: in its upper bits, or as it is.
+  struct alignas(64) Words {
+    std::atomic<uint64_t> made{0}, done{0};
   };
-  static constexpr int kBegunBits = 24;
-  static constexpr uint64_t kStreamed = uint64_t{1} << (kBegunBits - 1);
-  static_assert(wire::kLaneLongMax < kStreamed);
+  static constexpr int kMadeBits = 24;
+  static_assert(wire::kLaneSharedMax < uint64_t{1} << kMadeBits);
   struct Header {
     uint64_t magic = kMagic;
     alignas(64) std::atomic<uint64_t> frozen{0};
     alignas(64) std::atomic<uint64_t> groups[kGroupsMax] = {};  // key with bit 32 set; 0: free
     Line lines[kGroupsMax][wire::kLaneSlots];
-    Begun begun[kGroupsMax][wire::kLaneSlots];
+    Words words[kGroupsMax][wire::kLaneSlots];
   };
   static constexpr size_t kInputsOffset = (sizeof(Header) + 4095) / 4096 * 4096;
   static constexpr size_t kAreasOffset =
@@ -130,7 +139,6 @@ class LaneMemory {
   }
   int FindPlace(int segment, GroupKey group) const;
   static void Fill(Line& out, const wire::LaneLine& line);
-  uint64_t BegunWord(int segment, GroupKey group, Seq seq) const;
   static void Read(const Line& in, Seq seq, wire::LaneLine* line);
   static size_t InputOffset(int place, Seq seq) {
     return kInputsOffset +

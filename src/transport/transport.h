@@ -110,6 +110,17 @@ class Link {
   // (DeviceConfig::lanes).
   virtual void Nudge() {}
 
+  // Memory of this process that the peer's reads where it lies, and what the peer says of its own:
+  // blocks by their numbers, which are the same for all peers.
+  struct Place {
+    uint64_t block = 0, offset = 0;
+  };
+  // None: the peer cannot read it, or not yet; where it may be able to, it is told of it.
+  virtual std::optional<Place> Show(std::span<const std::byte> /*memory*/) { return {}; }
+  // Null if there is nothing here. The bytes stay mapped as long as somebody holds the pointer; who
+  // may change them meanwhile is the caller's business.
+  virtual std::shared_ptr<const std::byte> See(Place /*place*/, uint64_t /*bytes*/) { return {}; }
+
   // Gives a received frame's memory back. Tokens are per link; releasing in any order is legal.
   virtual void Release(uint64_t token) = 0;
 

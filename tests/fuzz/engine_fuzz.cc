@@ -194,6 +194,8 @@ class Member {
       case Todo::Kind::kDeliver: return memory_.Close(todo.outcome.seq);
       case Todo::Kind::kCancelSends:
       case Todo::Kind::kPublish:  // there is no lane here
+      case Todo::Kind::kTell:
+      case Todo::Kind::kAdopt:
       case Todo::Kind::kFinishSends: return;
       case Todo::Kind::kWork:
         Expect(memory_.Run(todo.work, engine().view()->era, &spoiled));

@@ -21,23 +21,25 @@ int LaneHost::NumberOf(MemberId owner) const {
   return -1;
 }
 
-TimeNs LaneHost::Publish(int number, GroupKey group, const LaneLine& line, Buffer input,
+TimeNs LaneHost::Publish(int number, GroupKey group, const LaneLine& line, Slot fresh,
                          TimeNs delay) {
   Segment& own = segment(number);
   own.seen_by = std::max(own.seen_by, now()) + delay;
   Slot& slot = own.slots[{group, line.seq % kLaneSlots}];
-  if (MemberLane::RoomOf(input.size() * kElementBytes) == collective::LaneRoom::kLong) {
-    const uint64_t bytes = input.size() * kElementBytes;
-    own.begun[{group, line.seq % kLaneSlots}] = {line, bytes};
-    Buffer& area = own.areas[group];
-    area.resize(MemberLane::kAreaElements);
-    const uint64_t first = MemberLane::PlaceOf(line.seq) / kElementBytes;
-    std::copy(input.begin(), input.end(), area.begin() + static_cast<std::ptrdiff_t>(first));
-  } else {
-    slot.input = std::move(input);
-  }
+  fresh.lines = std::move(slot.lines);
+  slot = std::move(fresh);
   slot.lines.push_back({line, own.seen_by});
   while (slot.lines.size() > 1 && slot.lines[1].seen_at <= now()) slot.lines.pop_front();
+  return own.seen_by;
+}
+
+TimeNs LaneHost::Tell(int number, GroupKey group, const collective::LaneWords& words,
+                      TimeNs delay) {
+  Segment& own = segment(number);
+  own.seen_by = std::max(own.seen_by, now()) + delay;
+  auto& told = own.words[{group, words.seq % kLaneSlots}];
+  told.push_back({words, own.seen_by});
+  while (told.size() > 1 && told[1].seen_at <= now()) told.pop_front();
   return own.seen_by;
 }
 
@@ -45,6 +47,9 @@ void LaneHost::Show(int number) {
   Segment& own = segment(number);
   for (auto& [key, slot] : own.slots) {
     for (Version& version : slot.lines) version.seen_at = std::min(version.seen_at, now());
+  }
+  for (auto& [key, told] : own.words) {
+    for (Words& words : told) words.seen_at = std::min(words.seen_at, now());
   }
   own.seen_by = now();
 }
@@ -72,13 +77,34 @@ bool MemberLane::Look(int number, GroupKey group, Seq seq, LaneLine* line) const
   return true;
 }
 
-uint64_t MemberLane::LookBegun(int number, GroupKey group, Seq seq, LaneLine* line) const {
+collective::LaneWords MemberLane::WordsOf(int number, GroupKey group, Seq seq) const {
   const LaneHost::Segment& segment = host_->segment(number);
-  const auto begun = segment.begun.find({group, seq % kLaneSlots});
-  if (Dropped(segment.owner) || begun == segment.begun.end() || begun->second.line.seq != seq)
-    return 0;
-  *line = begun->second.line;
-  return begun->second.bytes;
+  const auto told = segment.words.find({group, seq % kLaneSlots});
+  if (Dropped(segment.owner) || told == segment.words.end()) return {};
+  const auto is_seen = [&](const auto& one) {
+    return number == own_ || one.seen_at <= host_->now();
+  };
+  const auto newest = std::find_if(told->second.rbegin(), told->second.rend(), is_seen);
+  const bool there = newest != told->second.rend() && newest->words.seq == seq;
+  return there ? newest->words : collective::LaneWords{};
+}
+
+TimeNs MemberLane::PublishShared(GroupKey group, const LaneLine& line, const Buffer& input,
+                                 TimeNs delay) {
+  LaneHost::Slot slot;
+  slot.in_area = IsForArea(input.size());
+  const TimeNs seen_at = host_->Publish(own_, group, line, std::move(slot), delay);
+  PutAside(group, line.seq, 0, input);
+  return seen_at;
+}
+
+void MemberLane::PutAside(GroupKey group, Seq seq, uint64_t first, const Buffer& sums) {
+  LaneHost::Segment& own = host_->segment(own_);
+  if (!own.slots[{group, seq % kLaneSlots}].in_area) return;
+  Buffer& area = own.areas[group];
+  area.resize(kAreaElements);
+  const uint64_t at = PlaceOf(seq) / kElementBytes + first;
+  std::copy(sums.begin(), sums.end(), area.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 void MemberLane::RaiseFrozen(Epoch epoch) {
@@ -87,16 +113,18 @@ void MemberLane::RaiseFrozen(Epoch epoch) {
   host_->Show(own_);
 }
 
-const Buffer* MemberLane::Input(GroupKey group, uint64_t id) const {
-  const LaneHost::Segment& segment = host_->segment(collective::LaneSegment(id));
+const Buffer* MemberLane::Input(GroupKey group, uint64_t id, uint64_t* first) const {
+  LaneHost::Segment& segment = host_->segment(collective::LaneSegment(id));
   if (Dropped(segment.owner)) return nullptr;
   const Seq seq = collective::LaneSeq(id);
-  if (collective::RoomOf(id) == collective::LaneRoom::kLong) {
-    const auto area = segment.areas.find(group);
-    return area == segment.areas.end() ? nullptr : &area->second;
-  }
   const auto slot = segment.slots.find({group, seq % kLaneSlots});
-  return slot == segment.slots.end() ? nullptr : &slot->second.input;
+  if (collective::RoomOf(id) == collective::LaneRoom::kShort)
+    return slot == segment.slots.end() ? nullptr : &slot->second.input;
+  const bool other = segment.owner != self_ && slot != segment.slots.end();
+  if (!other || !slot->second.in_area)
+    return segment.memories.at(group)->Shared(seq, collective::IsLaneSum(id));
+  *first += PlaceOf(seq) / kElementBytes;
+  return &segment.areas[group];
 }
 
 }  // namespace ftar::sim

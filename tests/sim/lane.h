@@ -1,6 +1,7 @@
 // The lanes of a simulated host (rule F4): memory whose stores are seen late. A line is seen some
 // time after it was written, those of one writer in their order; an input may be seen before its
-// line, as where its store did not wait. A long one is, and says so. Raising the flag and looking
+// line, as where its store did not wait. A shared one is read where it lies, or in the area, and so
+// are its sums, whatever has become of them; the words are seen late. Raising the flag and looking
 // at the others' are full fences. What a dead member has written stays, and its last stores are
 // seen still.
 #ifndef FTAR_TESTS_SIM_LANE_H_
@@ -27,18 +28,20 @@ class LaneHost {
   struct Slot {
     std::deque<Version> lines;  // the newest last
     Buffer input;
+    bool in_area = false;  // shared: not where the user has it
   };
-  struct Begun {  // of a long input
-    collective::LaneLine line;
-    uint64_t bytes = 0;
+  struct Words {
+    collective::LaneWords words;
+    TimeNs seen_at = 0;
   };
   struct Segment {
     MemberId owner;
     Epoch frozen = 0;
     TimeNs seen_by = 0;  // everything written so far
     std::map<std::pair<GroupKey, Seq>, Slot> slots;
-    std::map<std::pair<GroupKey, Seq>, Begun> begun;
+    std::map<std::pair<GroupKey, Seq>, std::deque<Words>> words;
     std::map<GroupKey, Buffer> areas;
+    std::map<GroupKey, Memory*> memories;  // of its owner
   };
 
   explicit LaneHost(const TimeNs* now) : now_(now) {}
@@ -47,8 +50,9 @@ class LaneHost {
   Segment& segment(int number) { return segments_[static_cast<size_t>(number)]; }
   TimeNs now() const { return *now_; }
   // Returns when the others see it.
-  TimeNs Publish(int number, GroupKey group, const collective::LaneLine& line, Buffer input,
+  TimeNs Publish(int number, GroupKey group, const collective::LaneLine& line, Slot slot,
                  TimeNs delay);
+  TimeNs Tell(int number, GroupKey group, const collective::LaneWords& words, TimeNs delay);
   // All that it has written is seen from now on.
   void Show(int number);
 
@@ -64,19 +68,21 @@ class MemberLane final : public collective::Lane {
   MemberLane(LaneHost* host, MemberId self, std::function<bool(MemberId)> sees)
       : host_(host), self_(self), own_(host->Add(self)), sees_(std::move(sees)) {}
   int SegmentOf(MemberId member) const override;
-  // Inputs of 3, 7, 11 and so on elements are called long.
-  collective::LaneRoom RoomFor(GroupKey, uint64_t bytes) override { return RoomOf(bytes); }
-  static collective::LaneRoom RoomOf(uint64_t bytes) {
-    const bool is_long = bytes / kElementBytes % 4 == 3;
-    return is_long ? collective::LaneRoom::kLong : collective::LaneRoom::kShort;
+  collective::LaneRoom RoomFor(GroupKey, uint64_t) override {
+    return collective::LaneRoom::kShort;
   }
+  // Inputs of 3, 7, 11 and so on elements are shared in the area.
+  static bool IsForArea(uint64_t elements) { return elements % 4 == 3; }
   // Two places take turns, of which one begins within the other, so that some overlap.
   static constexpr uint64_t kAreaElements = 64;
-  uint64_t OffsetOf(Seq seq, uint64_t) const override { return PlaceOf(seq); }
   static uint64_t PlaceOf(Seq seq) { return seq % 2 * 20 * kElementBytes; }
   bool Look(int segment, GroupKey group, Seq seq, collective::LaneLine* line) const override;
-  uint64_t LookBegun(int segment, GroupKey group, Seq seq,
-                     collective::LaneLine* line) const override;
+  uint64_t Made(int segment, GroupKey group, Seq seq) const override {
+    return WordsOf(segment, group, seq).made;
+  }
+  bool Done(int segment, GroupKey group, Seq seq) const override {
+    return WordsOf(segment, group, seq).done;
+  }
   void RaiseFrozen(Epoch epoch) override;
   bool FlagUp(std::span<const int> segments, Epoch era) const override {
     host_->Show(own_);
@@ -86,14 +92,27 @@ class MemberLane final : public collective::Lane {
   void Drop(MemberId member) override { dropped_.push_back(member); }
 
   TimeNs Publish(GroupKey group, const collective::LaneLine& line, Buffer input, TimeNs delay) {
-    return host_->Publish(own_, group, line, std::move(input), delay);
+    return host_->Publish(own_, group, line, {{}, std::move(input), false}, delay);
   }
+  // Its input of an operation that is shared.
+  TimeNs PublishShared(GroupKey group, const collective::LaneLine& line, const Buffer& input,
+                       TimeNs delay);
+  TimeNs Tell(GroupKey group, const collective::LaneWords& words, TimeNs delay) {
+    return host_->Tell(own_, group, words, delay);
+  }
+  // Sums that the others do not read where the user has them.
+  void PutAside(GroupKey group, Seq seq, uint64_t first, const Buffer& sums);
   void Show() { host_->Show(own_); }
-  // The input that stands in a slot now. Null if this member cannot see it.
-  // A long one: the area.
-  const Buffer* Input(GroupKey group, uint64_t id) const;
+  // What a kLane reference means to this member, from its element `first` on: what stands there now.
+  // Null if this member cannot see it.
+  const Buffer* Input(GroupKey group, uint64_t id, uint64_t* first) const;
+  void Attach(GroupKey group, Memory* memory) {
+    host_->segment(own_).memories[group] = memory;
+    memory->Attach(group, this);
+  }
 
  private:
+  collective::LaneWords WordsOf(int segment, GroupKey group, Seq seq) const;
   bool Dropped(MemberId member) const;
 
   LaneHost* const host_;

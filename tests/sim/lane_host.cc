@@ -19,8 +19,23 @@ void World::OpenLane(Node& node, engine::Config* config) {
       &lane_host_, node.card.id, [this, blind, reader = node.index](MemberId writer) {
         return !blind || (seed_ * 31 + reader * 7 + writer.lo * 3) % 5 != 0;
       });
-  for (Use* use : {&node.main, &node.urgent}) use->memory.Attach(use->group, node.lane.get());
+  for (Use* use : {&node.main, &node.urgent}) node.lane->Attach(use->group, &use->memory);
   config->group.lane = node.lane.get();
+  // In every other one most are shared: only the shortest go in one pass.
+  if (seed_ % 2 == 1) config->group.oneshot_max_bytes = 2 * kElementBytes;
+}
+
+// In a story a member's wire to itself says when its stores are seen.
+TimeNs World::SeenBy(const Node& writer, const Node& reader) {
+  return director_ ? director_->WireTime(writer.index, reader.index)
+                   : lanes_.Between(0, kSeenMax);
+}
+
+void World::TellAllOfLane(Node& writer, TimeNs seen_at) {
+  for (const auto& other : nodes_) {
+    const bool self = other.get() == &writer;
+    if (other->alive) TellOfLane(*other, seen_at + (self ? 0 : SeenBy(writer, *other)));
+  }
 }
 
 void World::Publish(Node& node, GroupKey group, const collective::Todo& todo) {
@@ -29,14 +44,28 @@ void World::Publish(Node& node, GroupKey group, const collective::Todo& todo) {
   if (trace_)
     Trace("line   " + ToString(node.card.id) + " op " + std::to_string(todo.line.seq) +
           " attempt " + std::to_string(EpochCounter(todo.line.attempt)));
-  // In a story a member's wire to itself says when its stores are seen.
-  const auto delay = [&](const Node& reader) {
-    return director_ ? director_->WireTime(node.index, reader.index) : lanes_.Between(0, kSeenMax);
+  TellAllOfLane(node, node.lane->Publish(group, todo.line, std::move(input), SeenBy(node, node)));
+}
+
+void World::Tell(Node& node, GroupKey group, const collective::LaneWords& words) {
+  if (trace_)
+    Trace("words  " + ToString(node.card.id) + " op " + std::to_string(words.seq) + " made " +
+          std::to_string(words.made / kElementBytes) + (words.done ? ", done" : ""));
+  TellAllOfLane(node, node.lane->Tell(group, words, SeenBy(node, node)));
+}
+
+// What a work has made, for those who do not read it where it lies.
+void World::PutAside(Node& node, GroupKey group, const collective::Work& work) {
+  const auto is_shared = [](const collective::SourceRef& source) {
+    return source.buffer.kind == collective::BufferRef::Kind::kLane &&
+           collective::RoomOf(source.buffer.id) == collective::LaneRoom::kShared;
   };
-  const TimeNs seen_at = node.lane->Publish(group, todo.line, std::move(input), delay(node));
-  for (const auto& other : nodes_) {
-    if (other->alive) TellOfLane(*other, seen_at + (other.get() == &node ? 0 : delay(*other)));
-  }
+  if (!node.lane || work.kind != collective::Work::Kind::kReduceFinal ||
+      !std::ranges::any_of(work.sources, is_shared))
+    return;
+  Buffer made;
+  FailIf(node.Of(group).memory.Read(work.dst, &made));
+  node.lane->PutAside(group, work.seq, work.dst.offset / kElementBytes, made);
 }
 
 // It polls.
@@ -51,42 +80,57 @@ void World::TellOfLane(Node& node, TimeNs at) {
 bool World::CallFast(Node& node) {
   collective::LaneLine line;
   const collective::OpSpec& called = node.main.unnumbered.back();
-  if (!node.engine->StartFast(kGroup, {now_, &called, false}, &line)) return false;
+  const bool shows = director_ || lanes_.Below(8) != 0;
+  if (!node.engine->StartFast(kGroup, {now_, &called, false, shows}, &line)) return false;
   const Seq seq = node.fast = line.seq;
   if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(seq) + ", fast");
   OnStarted(node, node.main, seq);
-  collective::Todo todo;
-  todo.line = line;
-  const collective::OpSpec& spec = node.main.specs.at(seq);
-  todo.frame.payload = {collective::BufferRef::Kind::kSend, seq, 0, spec.count * kElementBytes};
-  Publish(node, kGroup, todo);
-  node.begun.clear();
-  PeekFast(node, seq);
+  PublishFast(node, line);
   LookFast(node, seq);
-  AtNode(node, OfUser(node, now_ + lanes_.Between(1, kSeenMax / 4)),
-         [this, &node, seq] { PeekFast(node, seq); });
-  AtNode(node, OfUser(node, now_ + lanes_.Between(1, kSeenMax)),
-         [this, &node, seq] { LookFast(node, seq); });
+  LookAgain(node, seq, now_ + lanes_.Between(1, kSeenMax));
   return true;
 }
 
-// What is there of long inputs is made before their lines are seen, and is not made again.
-void World::PeekFast(Node& node, Seq seq) {
-  if (node.fast != seq || !node.engine->in_fast() || !node.begun.empty()) return;
-  const uint64_t there = node.engine->BegunFast();
-  if (there == 0) return;
-  FailIf(node.main.memory.RunFast(node.engine->fast_work(), node.engine->view()->era, &node.begun));
-  node.begun.resize(there / 2 + 1);
+void World::PublishFast(Node& node, const collective::LaneLine& line) {
+  const collective::OpSpec& spec = node.main.specs.at(line.seq);
+  collective::Todo todo;
+  todo.line = line;
+  todo.frame.payload = {collective::BufferRef::Kind::kSend, line.seq, 0,
+                        spec.count * kElementBytes};
+  if (node.engine->fast_room() != collective::LaneRoom::kShared)
+    return Publish(node, kGroup, todo);
+  if (trace_) Trace("line   " + ToString(node.card.id) + " op " + std::to_string(line.seq));
+  Buffer input;
+  FailIf(node.main.memory.Read(todo.frame.payload, &input));
+  node.saved.assign(input.size(), {});
+  node.looks = 0;
+  TellAllOfLane(node, node.lane->PublishShared(kGroup, line, input, SeenBy(node, node)));
+}
+
+void World::LookAgain(Node& node, Seq seq, TimeNs at) {
+  AtNode(node, OfUser(node, at), [this, &node, seq] { LookFast(node, seq); });
 }
 
 void World::LookFast(Node& node, Seq seq) {
   if (node.fast != seq || !node.engine->in_fast()) return;
-  const collective::FastLook found = node.engine->LookFast(now_);
-  if (found == collective::FastLook::kWait) return;
-  if (found == collective::FastLook::kStopped) return Drain(node);
+  using collective::FastLook;
+  const FastLook found = node.engine->LookFast(now_);
+  if (found == FastLook::kStopped) return Drain(node);
+  if (found == FastLook::kShare || found == FastLook::kTell) {
+    if (ShareFast(node, seq, found)) LookAgain(node, seq, now_ + WorkTime());
+    return;
+  }
+  if (found == FastLook::kWait) {
+    const bool shared = node.engine->fast_room() == collective::LaneRoom::kShared;
+    constexpr int kPatientLooks = 8;
+    if (shared && node.looks++ < kPatientLooks)
+      LookAgain(node, seq, now_ + lanes_.Between(1, kSeenMax));
+    return;
+  }
   Buffer result;
-  FailIf(node.main.memory.RunFast(node.engine->fast_work(), node.engine->view()->era, &result));
-  std::copy(node.begun.begin(), node.begun.end(), result.begin());
+  if (found == FastLook::kRead)
+    FailIf(
+        node.main.memory.RunFast(node.engine->fast_work(), node.engine->view()->era, &result));
   // It may be slow to look at the flags, and finds them as they are then.
   AtNode(node, OfWork(node, now_ + WorkTime()),
          [this, &node, seq, result = std::move(result)]() mutable {
@@ -94,11 +138,25 @@ void World::LookFast(Node& node, Seq seq) {
          });
 }
 
+// A block, or the word that it has all.
+bool World::ShareFast(Node& node, Seq seq, collective::FastLook found) {
+  if (found == collective::FastLook::kShare) {
+    Memory& memory = node.main.memory;
+    const collective::Work& work = node.engine->fast_work();
+    if (node.main.specs.at(seq).in_place) FailIf(memory.Save(work.dst, &node.saved));
+    bool spoiled = false;
+    FailIf(memory.Run(work, node.engine->view()->era, &spoiled));
+    PutAside(node, kGroup, work);
+  }
+  Tell(node, kGroup, node.engine->SharedFast());
+  return failure_.empty();
+}
+
 void World::EndFast(Node& node, Seq seq, Buffer result) {
   if (node.fast != seq || !node.engine->in_fast()) return;
+  const bool shared = node.engine->fast_room() == collective::LaneRoom::kShared;
   if (const auto outcome = node.engine->EndFast(now_, now_)) {
-    Memory::OpBuffers& buffers = *node.main.memory.Find(seq);
-    buffers.recv = std::move(result);
+    if (!shared) node.main.memory.Find(seq)->recv = std::move(result);
     OnDelivered(node, node.main, *outcome);
   }
   Drain(node);

@@ -123,6 +123,7 @@ std::string Memory::ReleaseInbound(uint64_t id) {
 Element* Memory::Resolve(const collective::BufferRef& ref, uint64_t* count) {
   using Kind = collective::BufferRef::Kind;
   Buffer* buffer = nullptr;
+  uint64_t first = ref.offset / kElementBytes;
   if (ref.kind == Kind::kSend || ref.kind == Kind::kRecv) {
     OpBuffers* op = Find(ref.id);
     if (op) buffer = ref.kind == Kind::kSend && !op->in_place ? &op->send : &op->recv;
@@ -133,9 +134,8 @@ Element* Memory::Resolve(const collective::BufferRef& ref, uint64_t* count) {
     const auto found = inbound_.find(ref.id);
     if (found != inbound_.end()) buffer = &found->second.payload;
   } else if (ref.kind == Kind::kLane && lane_) {
-    buffer = const_cast<Buffer*>(lane_->Input(lane_group_, ref.id));
+    buffer = const_cast<Buffer*>(lane_->Input(lane_group_, ref.id, &first));
   }
-  const uint64_t first = ref.offset / kElementBytes;
   *count = ref.bytes / kElementBytes;
   // Whoever comes so late that it is out reads what others have written there since.
   if (ref.kind == Kind::kLane && buffer && first + *count > buffer->size()) {
@@ -192,6 +192,21 @@ std::string Memory::Run(const collective::Work& work, Epoch era, bool* spoiled) 
   }
   std::copy(sum.begin(), sum.end(), dst);
   return "";
+}
+
+const Buffer* Memory::Shared(Seq seq, bool sums) {
+  const auto found = ops_.find(seq);
+  if (found == ops_.end() || given_back_) return &gone_;
+  return sums || found->second.in_place ? &found->second.recv : &found->second.send;
+}
+
+std::string Memory::Save(const collective::BufferRef& dst, Buffer* saved) {
+  Buffer part;
+  std::string wrong = Read(dst, &part);
+  const uint64_t first = dst.offset / kElementBytes;
+  saved->resize(std::max<size_t>(saved->size(), first + part.size()));
+  std::copy(part.begin(), part.end(), saved->begin() + static_cast<std::ptrdiff_t>(first));
+  return wrong;
 }
 
 std::string Memory::RunFast(collective::Work work, Epoch era, Buffer* result) {

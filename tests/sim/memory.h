@@ -78,6 +78,13 @@ class Memory {
   // Runs one work of a member whose era is `era`. What it reads must stay until WorkIsDone.
   // `spoiled`: it has read something that was recalled.
   std::string Run(const collective::Work& work, Epoch era, bool* spoiled);
+  // What others read of a shared operation where it lies: its input or its result.
+  const Buffer* Shared(Seq seq, bool sums);
+  // Its user has all memory back, and writes there.
+  void GiveBack() { given_back_ = true; }
+  // The fast path's: what a work in place writes over is kept beside it, and may become staging.
+  std::string Save(const collective::BufferRef& dst, Buffer* saved);
+  void Adopt(uint64_t id, Buffer saved) { staging_[id] = std::move(saved); }
   // The work of an operation on the fast path, whose result waits beside it if it is in place.
   std::string RunFast(collective::Work work, Epoch era, Buffer* result);
   void WorkIsDone(uint64_t work_id);
@@ -108,7 +115,8 @@ class Memory {
   Element* Resolve(const collective::BufferRef& ref, uint64_t* count);
   GroupKey lane_group_ = 0;
   const MemberLane* lane_ = nullptr;
-  Buffer overwritten_;
+  Buffer overwritten_, gone_;
+  bool given_back_ = false;
 
   std::unordered_map<Seq, OpBuffers> ops_;
   std::unordered_map<uint64_t, Buffer> staging_;

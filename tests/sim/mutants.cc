@@ -130,8 +130,10 @@ constexpr Where kWhere[] = {
      "replicas=2,shards=1,ops_per_step=4,window=2,kills=1,joins=3,leaves=2,hiccups=2,"
      "coordinator_restarts=1,ambushes=2,hosted=0,min_replicas=1,record=1,cuts=0"},
     {Mutant::kFramesBesideLane,
-     "lanes=1,hosted=0,stops=3,shards=2,replicas=2,work_delay_max_us=500,delay_max_us=100,"
-     "leaves=0,joins=0,kills=0,skew=1"},
+     "lanes=1,hosted=0,replicas=3,stops=0,ambushes=0,hiccups=0,skew=1,ops_per_step=3,eager=0,"
+     "aborts=1,hangs=1,mismatch=0,late_installs=3,plan_strikes=0"},
+    {Mutant::kOutUnflagged,
+     "lanes=1,hosted=0,ambushes=4,delay_max_us=100,in_place=0,aborts=1,mismatch=0"},
     {Mutant::kUrgentPassesControl, "urgent=1,skew=1,joins=3,kills=3,ambushes=4,hosted=0"},
     {Mutant::kAwayLinkKept,
      "hosted=0,cuts=2,hiccups=8,joins=3,one_way=1,leaves=0,kills=0,stops=0,aborts=0,replicas=2,"
@@ -172,7 +174,10 @@ constexpr Where kWhere[] = {
      "hosted=1,lanes=0,shards=1,replicas=3,min_replicas=1,kills=0,joins=2,leaves=0,cuts=0,"
      "aborts=0,hangs=0,delay_max_us=1000,coordinator_restarts=0,ambushes=0,stops=2,"
      "plan_strikes=6,partitions=0,hiccups=0,flaps=0"},
-    {Mutant::kSegmentlessUntold, "eager=1,leaves=2,joins=2,hosted=0,weights=1"},
+    {Mutant::kSegmentlessUntold,
+     "hosted=0,lanes=0,weights=1,replicas=2,shards=2,kills=1,ambushes=0,leaves=3,"
+     "work_delay_max_us=500,delay_max_us=500,skew=1,ops_per_step=0,window=2,"
+     "coordinator_restarts=2"},
     {Mutant::kGoesUnheard, "shards=2,leaves=2,blackouts=3,hosted=0"},
     {Mutant::kMembersAloneCount,
      "replicas=2,shards=1,joins=3,blackouts=4,sparing=1,cuts=0,aborts=0,hosted=0,leaves=0,kills=0,"
@@ -180,8 +185,8 @@ constexpr Where kWhere[] = {
     {Mutant::kMuteConnectionsCount, "cutoffs=1,blackouts=2,hosted=0,leaves=0"},
     {Mutant::kOldReportsStand, "blackouts=4,flaps=8,coordinator_restarts=3,hosted=0,leaves=0"},
     {Mutant::kWaitersUncalled,
-     "hosted=0,min_replicas=2,shards=1,replicas=2,joins=2,leaves=3,stops=2,ambushes=0,hiccups=0,"
-     "kills=1,coordinator_restarts=0,plan_strikes=4,window=1,late_installs=0"},
+     "hosted=0,lanes=0,min_replicas=2,shards=1,replicas=2,joins=2,leaves=3,stops=2,ambushes=0,"
+     "hiccups=0,kills=1,coordinator_restarts=0,plan_strikes=4,window=1,late_installs=0"},
     {Mutant::kUnannouncedLost,
      "shards=2,replicas=2,leaves=3,joins=1,blackouts=2,hosted=0,delay_max_us=5000,cuts=0,"
      "ops_per_step=1,flaps=0,hiccups=0"},
@@ -227,7 +232,10 @@ const char* WeatherFor(const PlantedMistake& mistake) {
   if (found != std::end(kWhere)) return found->weather;
   const std::string_view name = mistake.name;
   if (name.starts_with("kRelay")) return "behind";
-  return name.starts_with("kLane") || name.starts_with("kFast") ? "lanes=1,hosted=0" : "";
+  constexpr std::string_view kOfTheLane[] = {"kLane", "kFast", "kShared", "kDone"};
+  const bool by_lane = std::ranges::any_of(
+      kOfTheLane, [name](std::string_view prefix) { return name.starts_with(prefix); });
+  return by_lane ? "lanes=1,hosted=0" : "";
 }
 
 std::string RunSeed(const PlantedMistake& mistake, uint64_t seed) {

@@ -38,7 +38,8 @@ struct World::Node {
   Use main{kGroup}, urgent{kUrgentGroup};  // urgent: only in weather that has it
   std::unique_ptr<MemberLane> lane;        // null: this weather has none
   Seq fast = kNoSeq;                       // the last operation on the fast path
-  Buffer begun;                            // of its result: made before all lines were seen
+  Buffer saved;                            // of what it has written over in place
+  int looks = 0;                           // of its user, at what is shared
   Conduct conduct;
   bool alive = true;
   bool stopped = false;

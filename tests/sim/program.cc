@@ -163,6 +163,7 @@ void World::NoteEnd(Node& node, engine::Phase phase) {
     Fail("innocence: " + who +
          " is evicted, and nothing had befallen it: " + node.engine->phase_status().ToString());
   }
+  for (Use* use : {&node.main, &node.urgent}) use->memory.GiveBack();
   if (phase != engine::Phase::kLeft) return;
   for (const Use* use : {&node.main, &node.urgent}) {
     for (const auto& [seq, spec] : use->specs) {

@@ -445,11 +445,14 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
     case Kind::kFinishSends: return;
     case Kind::kSend: return SendFrame(node, todo.frame);
     case Kind::kPublish: return Publish(node, group, todo);
+    case Kind::kTell: return Tell(node, group, todo.words);
+    case Kind::kAdopt: return use.memory.Adopt(todo.id, std::exchange(node.saved, {}));
     case Kind::kDeliver: return OnDelivered(node, use, todo.outcome);
     case Kind::kWork: break;
   }
   bool spoiled = false;
   FailIf(use.memory.Run(todo.work, node.engine->view()->era, &spoiled));
+  PutAside(node, group, todo.work);
   if (todo.work.id == 0) return;
   const uint64_t id = todo.work.id;
   AtNode(node, OfWork(node, now_ + WorkTime()), [this, &node, &use, id, spoiled] {

@@ -148,8 +148,14 @@ class World {
   void Publish(Node& node, GroupKey group, const collective::Todo& todo);
   void TellOfLane(Node& node, TimeNs at);
   bool CallFast(Node& node);
-  void PeekFast(Node& node, Seq seq);
+  TimeNs SeenBy(const Node& writer, const Node& reader);
+  void TellAllOfLane(Node& writer, TimeNs seen_at);
+  void Tell(Node& node, GroupKey group, const collective::LaneWords& words);
+  void PutAside(Node& node, GroupKey group, const collective::Work& work);
+  void PublishFast(Node& node, const collective::LaneLine& line);
   void LookFast(Node& node, Seq seq);
+  void LookAgain(Node& node, Seq seq, TimeNs at);
+  bool ShareFast(Node& node, Seq seq, collective::FastLook found);
   void EndFast(Node& node, Seq seq, Buffer result);
   bool Reaches(const Node& target, MemberId sender) const;
   void Connect(Node& node, const wire::MemberCard& card);

@@ -186,6 +186,15 @@ void ShmLink::Nudge() {
   if (state_ == State::kUp) channel_->Ring(kWakeOnHead);
 }
 
+std::optional<Link::Place> ShmLink::Show(std::span<const std::byte> memory) {
+  if (state_ != State::kUp) return {};
+  return channel_->lender().Show(memory, channel_->socket());
+}
+
+std::shared_ptr<const std::byte> ShmLink::See(Place place, uint64_t bytes) {
+  return state_ == State::kUp ? channel_->borrower().See(place, bytes) : nullptr;
+}
+
 // ---- in
 
 size_t ShmLink::Receive(size_t budget_bytes) {

@@ -35,6 +35,8 @@ class ShmLink : public Link {
   void CancelOp(uint32_t group, uint64_t seq) override;
   void FinishOp(uint32_t group, uint64_t seq) override;
   void Nudge() override;
+  std::optional<Place> Show(std::span<const std::byte> memory) override;
+  std::shared_ptr<const std::byte> See(Place place, uint64_t bytes) override;
   void Release(uint64_t token) override;
   Detached Detach(uint64_t token) override;
   bool LendsDevice(std::span<const std::byte> payload) override;

@@ -87,6 +87,14 @@ bool Lender::LendsDevice(std::span<const std::byte> payload, int socket) {
   return block != nullptr && block->on_device && PeerHas(block, socket);
 }
 
+std::optional<Link::Place> Lender::Show(std::span<const std::byte> memory, int socket) {
+  if (exports_ == nullptr || socket < 0 || peer_->borrows.load(std::memory_order_acquire) == 0)
+    return {};
+  const auto block = exports_->Find(memory.data(), memory.size());
+  if (block == nullptr || block->on_device || !PeerHas(block, socket)) return {};
+  return Link::Place{block->id, static_cast<uint64_t>(memory.data() - block->data)};
+}
+
 Lender::Way Lender::Lend(std::span<const std::byte> payload, int socket, Reference* reference) {
   if (exports_ == nullptr || socket < 0 || peer_->borrows.load(std::memory_order_acquire) == 0)
     return Way::kCopy;
@@ -172,6 +180,14 @@ Expected<Borrower::Borrowed> Borrower::Take(const Reference& reference) const {
   if (reference.offset > block.bytes || reference.bytes > block.bytes - reference.offset)
     return Status(Code::kCorrupt, "the peer lends more memory than it has shown");
   return Borrowed{{block.data + reference.offset, reference.bytes}, block.memory, block.on_device};
+}
+
+std::shared_ptr<const std::byte> Borrower::See(Link::Place place, uint64_t bytes) const {
+  const auto found = blocks_.find(place.block);
+  if (found == blocks_.end() || found->second.on_device) return nullptr;
+  const Block& block = found->second;
+  if (place.offset > block.bytes || bytes > block.bytes - place.offset) return nullptr;
+  return {block.memory, block.data + place.offset};
 }
 
 bool Borrower::Intact(const Reference& reference) const {

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "transport/exported_memory.h"
 #include "transport/sealed_memory.h"
 #include "transport/shm/ring.h"
+#include "transport/transport.h"
 
 namespace ftar::transport::shm {
 
@@ -60,6 +62,8 @@ class Lender {
   // the caller must go on with Lent or Unsent.
   enum class Way { kCopy, kWait, kLent };
   Way Lend(std::span<const std::byte> payload, int socket, Reference* reference);
+  // Where the peer finds it, whose own business it is to know how long (Link::Show).
+  std::optional<Link::Place> Show(std::span<const std::byte> memory, int socket);
   // Of a GPU's memory: whether Lend is going to lend it.
   bool LendsDevice(std::span<const std::byte> payload, int socket);
   void Lent(const Reference& reference, const wire::FrameHeader& header, uint64_t cookie);
@@ -121,6 +125,7 @@ class Borrower {
   // Empty payload: the loan was recalled and its block is gone. An error means that the reference
   // makes no sense.
   Expected<Borrowed> Take(const Reference& reference) const;
+  std::shared_ptr<const std::byte> See(Link::Place place, uint64_t bytes) const;
   // To be asked after the payload was read: false if it may have changed meanwhile.
   bool Intact(const Reference& reference) const;
   void GiveBack(const Reference& reference);

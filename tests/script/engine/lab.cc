@@ -11,7 +11,10 @@ struct Lab::Member {
   wire::MemberCard card;
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<sim::MemberLane> lane;
-  sim::Buffer begun;  // of the result on the fast path
+  sim::Buffer saved;   // of what the fast path has written over in place
+  Seq fast = 0;        // the last operation that was called on the fast path
+  bool looks = false;  // it is about to look again
+  bool ends = false;   // and about to look at the flags, and to deliver
   bool fast_before = false;
   sim::Memory memory;
   std::map<Seq, collective::OpSpec> specs;
@@ -19,6 +22,7 @@ struct Lab::Member {
   std::vector<collective::Outcome> outcomes;
   std::vector<MemberId> revoked;
   bool alive = true;
+  bool stands_still = false;
 };
 
 Lab::Lab(LabOptions options) : options_(options) {
@@ -27,6 +31,7 @@ Lab::Lab(LabOptions options) : options_(options) {
     member->name = name;
     member->card.id = {static_cast<uint64_t>(name) << 60, static_cast<uint64_t>(name)};
     member->card.replica = name;
+    member->card.lane = options_.lanes;
     if (options_.cores > 0) {
       member->card.host_key = "host";
       member->card.cores = options_.cores;
@@ -43,7 +48,7 @@ Lab::Lab(LabOptions options) : options_(options) {
     if (options_.lanes) {
       member->lane = std::make_unique<sim::MemberLane>(&lane_host_, member->card.id,
                                                        [](MemberId) { return true; });
-      member->memory.Attach(kGroup, member->lane.get());
+      member->lane->Attach(kGroup, &member->memory);
       config.group.lane = member->lane.get();
     }
     member->engine = std::make_unique<engine::Engine>(config);
@@ -161,12 +166,15 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kWork: return CarryWork(member, todo.work);
     case Kind::kSend: return CarrySend(member, todo.frame);
     case Kind::kPublish: return CarryLine(member, todo);
+    case Kind::kTell: return CarryWords(member, todo.words);
+    case Kind::kAdopt: return member.memory.Adopt(todo.id, std::exchange(member.saved, {}));
   }
 }
 
 void Lab::CarryWork(Member& member, const collective::Work& work) {
   bool spoiled = false;
   FailIf(member.memory.Run(work, member.engine->view()->era, &spoiled));
+  PutAside(member, work);
   if (work.id == 0) return;
   if (spoiled) Log(std::to_string(member.name) + " has read what was being taken back");
   const auto ended = [id = work.id, spoiled]() -> engine::Event {
@@ -187,8 +195,12 @@ void Lab::CarryWork(Member& member, const collective::Work& work) {
 void Lab::CarryLine(Member& member, const collective::Todo& todo) {
   sim::Buffer input;
   FailIf(member.memory.Read(todo.frame.payload, &input));
-  member.lane->Publish(kGroup, todo.line, std::move(input), 1000 * kSecond);
-  for (auto& [name, other] : members_) Peek(*other);
+  if (member.engine->in_fast() && member.engine->fast_room() == collective::LaneRoom::kShared) {
+    member.saved.assign(input.size(), {});
+    member.lane->PublishShared(kGroup, todo.line, input, 1000 * kSecond);
+  } else {
+    member.lane->Publish(kGroup, todo.line, std::move(input), 1000 * kSecond);
+  }
   wires_[{member.name, member.name}].push_back(
       {"line " + std::to_string(todo.line.seq), [this](Member& writer) {
          writer.lane->Show();
@@ -196,34 +208,71 @@ void Lab::CarryLine(Member& member, const collective::Todo& todo) {
        }});
 }
 
-// What is there of a long input is made before its line is seen.
-void Lab::Peek(Member& member) {
-  const uint64_t there = member.alive ? member.engine->BegunFast() : 0;
-  if (there == 0 || !member.begun.empty()) return;
-  const collective::Work& work = member.engine->fast_work();
-  FailIf(member.memory.RunFast(work, member.engine->view()->era, &member.begun));
-  member.begun.resize(there / 2 + 1);
+void Lab::CarryWords(Member& member, const collective::LaneWords& words) {
+  member.lane->Tell(kGroup, words, 1000 * kSecond);
+  wires_[{member.name, member.name}].push_back(
+      {"words of " + std::to_string(words.seq) + (words.done ? ", done" : ""),
+       [this](Member& writer) {
+         writer.lane->Show();
+         for (auto& [name, other] : members_) Look(*other);
+       }});
+}
+
+// What a work has made, for those who do not read it where it lies.
+void Lab::PutAside(Member& member, const collective::Work& work) {
+  if (!member.lane || work.kind != collective::Work::Kind::kReduceFinal ||
+      work.dst.kind != collective::BufferRef::Kind::kRecv)
+    return;
+  sim::Buffer made;
+  FailIf(member.memory.Read(work.dst, &made));
+  member.lane->PutAside(kGroup, work.seq, work.dst.offset / sim::kElementBytes, made);
 }
 
 // It polls, on the fast path or not.
 void Lab::Look(Member& member) {
-  if (!member.alive) return;
+  if (!member.alive || member.stands_still) return;
   if (!member.engine->in_fast()) return Feed(member, engine::Tick{});
-  const collective::FastLook found = member.engine->LookFast(++now_);
-  if (found == collective::FastLook::kStopped) return Feed(member, engine::Tick{});
-  if (found == collective::FastLook::kWait) return;
-  const collective::Work& work = member.engine->fast_work();
-  const Seq seq = work.seq;
+  using collective::FastLook;
+  const FastLook found = member.engine->LookFast(++now_);
+  if (found == FastLook::kShare || found == FastLook::kTell) return ShareFast(member, found);
+  if (found == FastLook::kStopped) return Feed(member, engine::Tick{});
+  if (found != FastLook::kWait) EndFast(member, /*shared=*/found == FastLook::kEnd);
+}
+
+// A block, or the word that it has all. Then others may do something before it looks again.
+void Lab::ShareFast(Member& member, collective::FastLook found) {
+  const bool makes = found == collective::FastLook::kShare;
+  if (makes) {
+    const collective::Work& work = member.engine->fast_work();
+    if (options_.in_place) FailIf(member.memory.Save(work.dst, &member.saved));
+    bool spoiled = false;
+    FailIf(member.memory.Run(work, member.engine->view()->era, &spoiled));
+    PutAside(member, work);
+  }
+  CarryWords(member, member.engine->SharedFast());
+  if (std::exchange(member.looks, true)) return;
+  wires_[{-member.name, member.name}].push_back({"looks again", [this](Member& self) {
+                                                   self.looks = false;
+                                                   Look(self);
+                                                 }});
+}
+
+void Lab::EndFast(Member& member, bool shared) {
+  if (std::exchange(member.ends, true)) return;
+  const Seq seq = member.fast;
   sim::Buffer result;
-  FailIf(member.memory.RunFast(work, member.engine->view()->era, &result));
-  std::copy(member.begun.begin(), member.begun.end(), result.begin());
+  if (!shared) {
+    const collective::Work& work = member.engine->fast_work();
+    FailIf(member.memory.RunFast(work, member.engine->view()->era, &result));
+  }
   wires_[{member.name, member.name}].push_back(
-      {"end of " + std::to_string(seq), [this, seq, result](Member& self) {
-         if (!self.engine->in_fast()) return;
+      {"end of " + std::to_string(seq), [this, seq, shared, result](Member& self) {
+         self.ends = false;
+         if (!self.engine->in_fast() || self.fast != seq) return;
          ++now_;
          const auto outcome = self.engine->EndFast(now_, now_);
          if (!outcome) return Feed(self, engine::Tick{});
-         self.memory.Find(seq)->recv = result;
+         if (!shared) self.memory.Find(seq)->recv = result;
          Check(self, *outcome);
        }});
 }
@@ -265,6 +314,7 @@ void Lab::Check(Member& member, const collective::Outcome& outcome) {
   FailIf(agreement_.Delivered(0, outcome, &buffers->recv));
   FailIf(sim::CheckResult(kGroup, spec->second, 0, outcome, buffers->recv));
   FailIf(sim::CheckInput(kGroup, spec->second, member.card.replica, outcome, *buffers));
+  if (options_.lanes) member.memory.Close(outcome.seq);  // its user writes there again
 }
 
 void Lab::ToCoordinator(Member& member, const wire::Message& message) {
@@ -328,12 +378,12 @@ void Lab::CallFast(int name) {
   if (!member.alive) return;
   collective::LaneLine line;
   const collective::OpSpec spec = DefaultSpec();
-  if (!member.engine->StartFast(kGroup, {++now_, &spec, member.fast_before}, &line))
+  if (!member.engine->StartFast(kGroup, {++now_, &spec, member.fast_before, true}, &line))
     return Call(name);
   member.fast_before = true;
+  member.fast = line.seq;
   member.unnumbered.push_back(DefaultSpec());
   OpenBuffers(member, line.seq);
-  member.begun.clear();
   collective::Todo todo;
   todo.line = line;
   todo.frame.payload = {collective::BufferRef::Kind::kSend, line.seq, 0,
@@ -348,7 +398,8 @@ bool Lab::Deliver(int from, int to) {
   found->second.pop_front();
   Member& receiver = *members_.at(to);
   if (!receiver.alive) return true;
-  Log(std::to_string(from) + " -> " + std::to_string(to) + " " + letter.text);
+  const std::string sender = from < 0 ? "" : std::to_string(from) + " -> ";
+  Log(sender + std::to_string(to) + " " + letter.text);
   letter.open(receiver);
   return true;
 }
@@ -366,6 +417,7 @@ bool Lab::DeliverAny() {
     if (wire == wires_.end()) wire = wires_.begin();
     if (wire == wires_.end()) break;
     if (wire->second.empty() || wire->first == slow_wire_) continue;
+    if (members_.at(wire->first.second)->stands_still) continue;
     last_wire_ = wire->first;
     return Deliver(last_wire_.first, last_wire_.second);
   }
@@ -379,6 +431,15 @@ void Lab::DeliverAll() {
 }
 
 void Lab::Kill(int member) { members_.at(member)->alive = false; }
+void Lab::StandStill(int member) { members_.at(member)->stands_still = true; }
+void Lab::GoOn(int member) {
+  members_.at(member)->stands_still = false;
+  Look(*members_.at(member));
+}
+void Lab::TellEvicted(int member) {
+  FromCoordinator(*members_.at(member), wire::Evicted{});
+  members_.at(member)->memory.GiveBack();
+}
 // Who leaves has a coordinator to say goodbye to.
 void Lab::Leave(int member) {
   Feed(*members_.at(member), engine::CoordinatorUp{});

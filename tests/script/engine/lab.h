@@ -58,7 +58,10 @@ class Lab {
   bool Drop(int from, int to);  // loses the oldest message on a wire
   void SlowDown(int from, int to) { slow_wire_ = {from, to}; }  // delivers there last of all
   void DeliverAll();
-  void Kill(int member);  // stops it; what it has sent already still arrives
+  void Kill(int member);        // stops it; what it has sent already still arrives
+  void StandStill(int member);  // what comes for it waits, until it goes on
+  void GoOn(int member);
+  void TellEvicted(int member);  // its user has its memory back
   void Leave(int member);
   void Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers = {},
                int leaver = 0);
@@ -94,8 +97,11 @@ class Lab {
   void CarryWork(Member& member, const collective::Work& work);
   void CarryLine(Member& member, const collective::Todo& todo);
   void OpenBuffers(Member& member, Seq seq);
-  void Peek(Member& member);
+  void CarryWords(Member& member, const collective::LaneWords& words);
+  void PutAside(Member& member, const collective::Work& work);
   void Look(Member& member);
+  void ShareFast(Member& member, collective::FastLook found);
+  void EndFast(Member& member, bool shared);
   void CarrySend(Member& member, const collective::SendFrame& sent);
   void FromCoordinator(Member& member, const wire::Message& message);
   void ToCoordinator(Member& member, const wire::Message& message);

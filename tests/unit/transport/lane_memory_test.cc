@@ -69,34 +69,52 @@ TEST_F(Lanes, InputsOfAnyLengthThatFits) {
   EXPECT_EQ(one->Input(2, kGroup, 0, 0, 1), nullptr);
 }
 
-TEST_F(Lanes, ALongInputIsSeenAsItGrows) {
+TEST_F(Lanes, WhatIsSharedLiesWhereItsLineSays) {
+  const LaneMemory::Places told{{3, 4096}, {0, 0}, 2};
+  LaneMemory::Places seen;
+  EXPECT_FALSE(one->PlacesOf(1, kGroup, 4, &seen)) << "nothing is there";
+  two->PublishShared(kGroup, {4, 5, 5, 9, 1, 3}, told);
+  wire::LaneLine line;
+  ASSERT_TRUE(one->Look(1, kGroup, 4, &line));
+  EXPECT_EQ(line.complete_end, 3u);
+  ASSERT_TRUE(one->PlacesOf(1, kGroup, 4, &seen));
+  EXPECT_EQ(seen.input.block, 3u);
+  EXPECT_EQ(seen.input.offset, 4096u);
+  EXPECT_EQ(seen.sums.block, 0u) << "in the area";
+  EXPECT_EQ(seen.streamed, 2u);
+  EXPECT_FALSE(one->PlacesOf(1, kGroup, 4 + wire::kLaneSlots, &seen)) << "another one's";
+  EXPECT_FALSE(one->PlacesOf(2, kGroup, 4, &seen)) << "no such segment";
+}
+
+TEST_F(Lanes, WordsAreThoseOfTheirOperationAlone) {
+  EXPECT_EQ(one->Made(1, kGroup, 4), 0u);
+  two->Tell(kGroup, 4, 100, /*done=*/false);
+  EXPECT_EQ(one->Made(1, kGroup, 4), 100u);
+  EXPECT_FALSE(one->Done(1, kGroup, 4));
+  two->Tell(kGroup, 4, wire::kLaneSharedMax, /*done=*/true);
+  EXPECT_EQ(one->Made(1, kGroup, 4), wire::kLaneSharedMax);
+  EXPECT_TRUE(one->Done(1, kGroup, 4));
+  for (const Seq other : {Seq{4} + wire::kLaneSlots, Seq{5}}) {
+    EXPECT_EQ(one->Made(1, kGroup, other), 0u) << other;
+    EXPECT_FALSE(one->Done(1, kGroup, other)) << other;
+  }
+  EXPECT_EQ(one->Made(1, kGroup + 1, 4), 0u) << "it has no place";
+  EXPECT_EQ(one->Made(0, kGroup, 4), 0u) << "its own";
+}
+
+TEST_F(Lanes, TheAreaIsOfItsSizeAndNoMore) {
+  EXPECT_EQ(two->OwnArea(kGroup, 0, 1), nullptr) << "not made yet";
   ASSERT_TRUE(two->MakeArea(kGroup));
   EXPECT_FALSE(two->MakeArea(kGroup + 1)) << "it has no place";
-  constexpr size_t kHalf = wire::kLaneLongMax / 2;
-  wire::LaneLine line;
-  for (const Seq seq : {Seq{4}, Seq{5}, Seq{20}}) {
-    const bool streamed = seq == 5;
-    const uint64_t at = wire::LaneAreaOffset(seq, 2 * kHalf);
-    EXPECT_EQ(one->LookBegun(1, kGroup, seq, &line), 0u);
-    two->Begin(kGroup, {seq, 5, 5, 9, 1, 3}, streamed);
-    EXPECT_EQ(one->LookBegun(1, kGroup, seq, &line), 0u) << "nothing is there";
-    two->Append(kGroup, seq, at, Bytes(kHalf, seq), kHalf);
-    EXPECT_EQ(one->LookBegun(1, kGroup, seq, &line), kHalf);
-    EXPECT_EQ(one->Streamed(1, kGroup, seq), streamed);
-    EXPECT_EQ(line.digest, 9u);
-    EXPECT_EQ(one->LookBegun(1, kGroup, seq - wire::kLaneSlots, &line), 0u) << "another one's";
-    EXPECT_FALSE(one->Look(1, kGroup, seq, &line)) << "not whole";
-    two->Append(kGroup, seq, at + kHalf, Bytes(kHalf, seq), 2 * kHalf);
-    two->Publish(kGroup, {seq, 5, 5, 9, 1, 3}, {});
-    ASSERT_TRUE(one->Look(1, kGroup, seq, &line));
-    const std::byte* const input = one->LongInput(1, kGroup, at, 2 * kHalf);
-    ASSERT_NE(input, nullptr);
-    const std::vector<std::byte> wanted = Bytes(2 * kHalf, seq);
-    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), input)) << seq;
-  }
-  EXPECT_EQ(one->LongInput(1, kGroup, 1, wire::kLaneAreaBytes), nullptr);
-  EXPECT_EQ(one->LongInput(1, kGroup, 0, wire::kLaneAreaBytes + 1), nullptr);
-  EXPECT_EQ(one->LongInput(2, kGroup, 0, 1), nullptr);
+  std::byte* const own = two->OwnArea(kGroup, wire::kLaneAreaBytes - 1, 1);
+  ASSERT_NE(own, nullptr);
+  *own = std::byte{42};
+  const std::byte* const seen = one->Area(1, kGroup, wire::kLaneAreaBytes - 1, 1);
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(*seen, std::byte{42});
+  EXPECT_EQ(one->Area(1, kGroup, 1, wire::kLaneAreaBytes), nullptr);
+  EXPECT_EQ(one->Area(1, kGroup, 0, wire::kLaneAreaBytes + 1), nullptr);
+  EXPECT_EQ(one->Area(2, kGroup, 0, 1), nullptr);
 }
 
 TEST(LaneArea, OperationsInARowDoNotOverlap) {
@@ -170,23 +188,30 @@ TEST_F(Lanes, TwoThreadsExchange) {
   }
 }
 
-// What is read of a long input before it is whole is what its owner has written.
-TEST_F(Lanes, TwoThreadsReadWhatHasBegun) {
+// As a shared operation goes: the own half is made bit by bit and said to be, the other's copied as far
+// as that says, and no place is written again before both are done.
+TEST_F(Lanes, TwoThreadsShare) {
   constexpr size_t kPiece = 512, kPieces = 5;
   const auto run = [](LaneMemory& lane) {
     for (Seq seq = 0; seq < 1000; ++seq) {
       const uint64_t at = wire::LaneAreaOffset(seq, kPieces * kPiece);
-      lane.Begin(kGroup, {seq, 5, 5, 9, 1, seq}, false);
-      wire::LaneLine line;
-      for (size_t done = 0; done < kPieces * kPiece; done += kPiece) {
-        lane.Append(kGroup, seq, at + done, Bytes(kPiece, seq), done + kPiece);
-        const uint64_t there = lane.LookBegun(1, kGroup, seq, &line);
-        const std::byte* const input = lane.LongInput(1, kGroup, at, there);
-        const auto wrong = [&](std::byte b) { return b != std::byte(seq % 251); };
-        if (std::any_of(input, input + there, wrong)) return false;
+      lane.PublishShared(kGroup, {seq, 5, 5, 9, 1, seq}, {});
+      for (size_t made = 0; made < kPieces * kPiece; made += kPiece) {
+        std::byte* const own = lane.OwnArea(kGroup, at + made, kPiece);
+        std::fill_n(own, kPiece, std::byte(seq % 251));
+        lane.Tell(kGroup, seq, made + kPiece, /*done=*/false);
       }
-      lane.Publish(kGroup, {seq, 5, 5, 9, 1, seq}, {});
-      while (!lane.Look(1, kGroup, seq, &line)) std::this_thread::yield();
+      uint64_t read = 0;
+      while (read < kPieces * kPiece) {
+        const uint64_t there = lane.Made(1, kGroup, seq);
+        if (there == read) std::this_thread::yield();
+        const std::byte* const sums = lane.Area(1, kGroup, at, kPieces * kPiece);
+        const auto wrong = [&](std::byte b) { return b != std::byte(seq % 251); };
+        if (sums == nullptr || std::any_of(sums + read, sums + there, wrong)) return false;
+        read = there;
+      }
+      lane.Tell(kGroup, seq, kPieces * kPiece, /*done=*/true);
+      while (!lane.Done(1, kGroup, seq)) std::this_thread::yield();
     }
     return true;
   };

@@ -1,0 +1,305 @@
+// Shared operations (lane.h): longer all-reduces between members of one host, without a frame.
+//
+// It is the plan direct with words in the place of its frames. An input is where its line says;
+// with the lines of all, each member sums the chunks that it owns, says how many bytes of them are
+// made, and copies the others' as far as these are. What is read lies in memory of others that is
+// theirs again once they are out, or everybody is done: so a chunk counts here, is final, only if
+// no flag is up after it was read (rule F4). With all chunks it says that it is done, which is its
+// ack (rule V1): it reads nothing of the others any more, and who has heard that of all delivers.
+//
+// All lines seen, everybody can go on to the end by words alone, as long as nobody freezes; and who
+// freezes has final what is final. So this changes neither statuses nor verdicts, and a retry, or a
+// salvage, goes by frames. Who lacks a line for too long sends frames as well (group_lane.cc).
+//
+// In the fast path (group_fast.cc) the same is done in blocks, by the thread that called.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "base/mutant.h"
+#include "collective/group_machine.h"
+
+namespace ftar::collective {
+namespace {
+
+// Of a chunk, on the fast path: its sources and its result stay in a core's own cache, and the
+// others copy it from there.
+constexpr uint64_t kBlockBytes = 128 * 1024;
+
+}  // namespace
+
+// A function of the view and the call, as plans, pieces and hubs depend on it.
+bool GroupMachine::IsShared(const OpSpec& spec, plan::PlanKind plan, const ViewPtr& view,
+                            size_t members) {
+  return plan == plan::PlanKind::kDirect && spec.kind == plan::Kind::kAllReduce && members > 1 &&
+         spec.count * spec.element_bytes <= wire::kLaneSharedMax && SurroundingsIn(view).lane;
+}
+
+// ---- like any other operation
+
+// Bytes of the own chunks, in their order, up to the first one that is not final.
+uint64_t GroupMachine::MadeBytes(const Op& op) {
+  uint64_t bytes = 0;
+  for (const ChunkState& chunk : op.chunks) {
+    if (!chunk.role.makes_final) continue;
+    if (!chunk.is_final) break;
+    bytes += chunk.geometry.count * op.spec.element_bytes;
+  }
+  return bytes;
+}
+
+// Whether the owner has made it.
+bool GroupMachine::IsMade(const Op& op, uint32_t index) const {
+  const int owner = op.chunks[index].role.final_from;
+  if (owner < 0) return false;
+  uint64_t end = 0;
+  for (uint32_t c = 0; c <= index; ++c) {
+    if (op.chunks[c].role.final_from == owner) end += op.chunks[c].geometry.count;
+  }
+  const uint64_t made = config_.lane->Made(op.lane.segments[owner], config_.key, op.seq);
+  return made >= end * op.spec.element_bytes || FTAR_MUTANT(kSharedUnmade);
+}
+
+// Chunks of this member's are awaited.
+bool GroupMachine::LacksShare(const Op& op, size_t position) const {
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    const bool its = op.chunks[c].role.final_from == static_cast<int>(position);
+    if (its && !op.chunks[c].is_final && !op.chunks[c].working && !IsMade(op, c)) return true;
+  }
+  return false;
+}
+
+// Of the oldest operation, which is shared and not frozen: whether something can be done.
+bool GroupMachine::ShareHasNews(Op& op) {
+  if (op.lane.blocked || !SeesAll(op)) return mismatch_.has_value();
+  if (op.complete) {
+    for (size_t i = 0; i < op.members.size(); ++i) {
+      if (SaysDone(op, i)) return true;
+    }
+    return false;
+  }
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    const ChunkState& chunk = op.chunks[c];
+    if (!chunk.is_final && !chunk.working && (chunk.role.makes_final || IsMade(op, c))) return true;
+  }
+  return false;
+}
+
+// And that is new.
+bool GroupMachine::SaysDone(const Op& op, size_t position) const {
+  if (static_cast<int>(position) == op.me) return false;
+  const Peer* const peer = FindPeer(op.members[position]);
+  return (peer == nullptr || peer->ack <= op.seq) &&
+         config_.lane->Done(op.lane.segments[position], config_.key, op.seq);
+}
+
+bool GroupMachine::HearDone(const Op& op) {
+  bool heard = false;
+  for (size_t i = 0; i < op.members.size(); ++i) {
+    if (!SaysDone(op, i)) continue;
+    PeerOf(op.members[i]).ack = op.seq + 1;
+    heard = true;
+  }
+  return heard;
+}
+
+void GroupMachine::LookAtShares(TimeNs now, Op& op) {
+  if (op.lane.blocked || !SeesAll(op)) return;
+  if (op.complete) {
+    if (HearDone(op)) ++progress_;
+    return;
+  }
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
+    ChunkState& chunk = op.chunks[c];
+    if (chunk.is_final || chunk.working) continue;
+    Work work;
+    work.dst = OutputOf(op, chunk.geometry);
+    if (chunk.role.makes_final) {
+      if (!FillLaneWork(op, chunk.geometry, &work)) {  // nobody has a weight
+        op.absent = chunk.empty = true;
+        MarkFinal(op, c);
+        continue;
+      }
+    } else if (IsMade(op, c)) {
+      FillSumCopy(op, op.chunks[c].role.final_from, chunk.geometry, &work);
+    } else {
+      continue;
+    }
+    chunk.working = true;
+    SaveUndo(op, chunk, work.dst);
+    StartWork(op, std::move(work), {op.seq, c, WorkRef::Purpose::kShared, {}, 0});
+  }
+  CheckComplete(now, op);
+}
+
+void GroupMachine::FillSumCopy(const Op& op, int owner, const plan::Chunk& chunk, Work* work) {
+  const uint64_t width = op.spec.element_bytes;
+  work->seq = op.seq;
+  work->kind = Work::Kind::kCopy;
+  work->sources = {{{BufferRef::Kind::kLane, LaneSum(op.lane.segments[owner], op.seq),
+                     chunk.first * width, chunk.count * width},
+                    false,
+                    1}};
+}
+
+void GroupMachine::SharedWorkDone(TimeNs now, Op& op, uint32_t index) {
+  if (op.lane.blocked) return;
+  if (FlagIsUp(op)) {  // what it has read may be anybody's: a verdict is on its way
+    op.lane.blocked = true;
+    return;
+  }
+  MarkFinal(op, index);
+  CheckComplete(now, op);
+}
+
+// What was said once stays said.
+void GroupMachine::TellWords(Op& op, bool done) {
+  const uint64_t made = std::max(op.lane.made, MadeBytes(op));
+  done = done || op.lane.told;
+  if (made == op.lane.made && done == op.lane.told) return;
+  op.lane.made = made;
+  op.lane.told = done;
+  Push(Todo::Kind::kTell).words = {op.seq, made, done};
+}
+
+// With the acks. J3 need not hold it back: what is shared has begun where nothing else was under way
+// and no boundary was reserved, and those that are reserved later lie beyond.
+void GroupMachine::TellDone() {
+  for (Op& op : ops_) {
+    if (!GoesShared(op) || op.lane.told || !op.complete) continue;
+    assert(op.seq < ack_cap_);
+    TellWords(op, /*done=*/true);
+  }
+}
+
+// ---- on the fast path
+
+// Its chunks as its attempt would have them, by owner.
+void GroupMachine::CutShares() {
+  fast_.origin = {fast_.members, 0};
+  SettlePieces(fast_);
+  fast_.grid = plan::Grid(fast_.spec.count, fast_.spec.element_bytes, fast_.spec.accumulator_bytes,
+                          1, fast_.origin.piece_bytes);
+  shares_.assign(fast_.members.size(), {});
+  others_.clear();
+  for (uint32_t c = 0; c < fast_.grid.chunks(); ++c) {
+    const int owner = plan::OwnerOf(c, fast_.members, fast_.members);
+    shares_[static_cast<size_t>(owner)].chunks.push_back(fast_.grid.At(c));
+    if (owner != fast_.me) others_.push_back(fast_.grid.At(c));
+  }
+}
+
+void GroupMachine::BeginShares() {
+  for (Share& share : shares_) {
+    share.at = 0;
+    share.elements = share.made = 0;
+  }
+  share_turn_ = static_cast<size_t>(fast_.me);
+  shared_now_ = kNoShare;
+}
+
+// The next block of a member's chunks, as far as they are made. In place a chunk goes as a whole,
+// so that it is overwritten or not.
+bool GroupMachine::TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const {
+  const Share& share = shares_[owner];
+  if (share.at >= share.chunks.size()) return false;
+  *block = share.chunks[share.at];
+  const uint64_t most = std::max<uint64_t>(kBlockBytes / fast_.spec.element_bytes, 1);
+  const uint64_t there = made_bytes / fast_.spec.element_bytes - share.made;
+  const uint64_t left = block->count - share.elements;
+  const uint64_t count = fast_.spec.in_place ? left : std::min(left, most);
+  block->first += share.elements;
+  block->count = count;
+  return count <= there && count > 0;
+}
+
+// One of the own blocks, then what the others have by now.
+bool GroupMachine::NextShare() {
+  const size_t members = fast_.members.size();
+  for (size_t i = 0; i < members; ++i, share_turn_ = (share_turn_ + 1) % members) {
+    const bool own = share_turn_ == static_cast<size_t>(fast_.me);
+    const int segment = fast_.lane.segments[share_turn_];
+    const uint64_t made = own || FTAR_MUTANT(kSharedUnmade)
+                              ? ~uint64_t{0}
+                              : config_.lane->Made(segment, config_.key, fast_.seq);
+    plan::Chunk block;
+    if (!TakeBlock(share_turn_, made, &block)) continue;
+    fast_work_.sources.clear();
+    if (own) {
+      FillLaneWork(fast_, block, &fast_work_);
+    } else {
+      FillSumCopy(fast_, static_cast<int>(share_turn_), block, &fast_work_);
+      fast_work_.count = block.count;
+    }
+    const uint64_t width = fast_.spec.element_bytes;
+    fast_work_.dst = {BufferRef::Kind::kRecv, fast_.seq, block.first * width, block.count * width};
+    shared_now_ = share_turn_;
+    share_turn_ = (share_turn_ + 1) % members;
+    return true;
+  }
+  return false;
+}
+
+// All lines are there.
+FastLook GroupMachine::LookFastShared(TimeNs now) {
+  if (fast_.complete) {
+    if (HearDone(fast_), AllHaveAcked(fast_)) return FastLook::kEnd;
+    return FastLook::kWait;
+  }
+  if (NextShare()) return FastLook::kShare;
+  const bool all = std::ranges::all_of(
+      shares_, [](const Share& share) { return share.at == share.chunks.size(); });
+  if (!all) return FastLook::kWait;
+  if (FlagIsUp(fast_)) {
+    StopFast(now);
+    return FastLook::kStopped;
+  }
+  fast_.complete = true;
+  fast_.complete_ns = now;
+  return FastLook::kTell;
+}
+
+// What the last look gave is done.
+LaneWords GroupMachine::SharedFast() {
+  const auto me = static_cast<size_t>(fast_.me);
+  if (shared_now_ != kNoShare) {
+    Share& share = shares_[std::exchange(shared_now_, kNoShare)];
+    const uint64_t count = fast_work_.dst.bytes / fast_.spec.element_bytes;
+    share.elements += count;
+    share.made += count;
+    if (share.elements == share.chunks[share.at].count) {
+      share.elements = 0;
+      ++share.at;
+    }
+  }
+  return {fast_.seq, shares_[me].made * fast_.spec.element_bytes,
+          fast_.complete || FTAR_MUTANT(kDoneEarly)};
+}
+
+// The operation goes on like any other: what it has by then is final, if no flag is up. A chunk that
+// is half made is made anew.
+void GroupMachine::KeepShares(TimeNs now, Op& op) {
+  op.lane.seen = fast_.lane.seen;
+  op.weights = fast_.weights;
+  const bool began = std::ranges::any_of(shares_, [](const Share& share) { return share.at > 0; });
+  if (op.spec.in_place && began) {
+    Todo& todo = Push(Todo::Kind::kAdopt);
+    todo.id = op.undo = next_staging_++;
+    todo.bytes = InputBytes(op);
+    op.staging.push_back(op.undo);
+  }
+  const bool up = !fast_.complete && FlagIsUp(op);
+  op.lane.blocked = up;
+  op.lane.told = fast_.complete;
+  op.lane.made = shares_[static_cast<size_t>(op.me)].made * op.spec.element_bytes;
+  for (const Share& share : shares_) {
+    for (size_t i = 0; i < share.at; ++i) {
+      const uint32_t index = share.chunks[i].index;
+      op.chunks[index].overwritten = op.spec.in_place && !FTAR_MUTANT(kSharedUndoLost);
+      if (!up) MarkFinal(op, index);
+    }
+  }
+  CheckComplete(now, op);
+}
+
+}  // namespace ftar::collective

@@ -1,0 +1,229 @@
+// Shared operations (collective/lane.h): where their bytes lie, and the fast path's share of the work.
+//
+// A member's line says where the others find its input and its sums: where the user has them, if
+// that is memory of ftarMemAlloc which all have mapped, and else in the lane's area, to which they
+// are copied. Whether that is still so after they were read is the machine's to ask (F4).
+#include <algorithm>
+
+#include "base/copy.h"
+#include "runtime/clock.h"
+#include "runtime/engine_driver.h"
+
+namespace ftar::runtime {
+namespace {
+
+// What is smaller goes in one pass.
+constexpr uint64_t kSharedBytesMin = 4 * 1024;
+// Of the fast path's saved inputs; the engine's own numbers count from 1.
+constexpr uint64_t kFastSaved = ~uint64_t{0};
+// Then somebody else may want the lock.
+constexpr uint64_t kBytesAtATime = 1 << 20;
+
+constexpr uint64_t kInputStreamed = 1, kSumsStreamed = 2;
+
+}  // namespace
+
+// Known of ranges within one block: all between two of them are in it, too.
+std::optional<transport::Link::Place> EngineDriver::ShowToAll(std::span<const std::byte> memory) {
+  const std::byte* const begin = memory.data();
+  for (const Shown& shown : shown_) {
+    const bool holds = shown.begin <= begin && begin + memory.size() <= shown.end;
+    if (holds && shown.frees == exports_->frees() && shown.links == links_changed_)
+      return transport::Link::Place{shown.block, static_cast<uint64_t>(begin - shown.base)};
+  }
+  std::optional<transport::Link::Place> place;
+  bool all = true;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.link == nullptr || !peer.up) continue;
+    place = peer.link->Show(memory);  // each is told, so that all have it soon
+    all = all && place.has_value();
+  }
+  if (!all || !place) return {};
+  const Shown fresh{begin, begin + memory.size(), begin - place->offset, place->block,
+                    exports_->frees(), links_changed_};
+  Shown& kept = shown_[next_shown_];
+  if (kept.block == fresh.block && kept.frees == fresh.frees && kept.links == fresh.links) {
+    kept.begin = std::min(kept.begin, fresh.begin);
+    kept.end = std::max(kept.end, fresh.end);
+  } else {
+    next_shown_ = (next_shown_ + 1) % shown_.size();
+    shown_[next_shown_] = fresh;
+  }
+  return place;
+}
+
+// Where the bytes of a call are, or would be, that is to be shared.
+bool EngineDriver::Shows(Op* op) {
+  const OpRequest& request = op->request;
+  if (lane_ == nullptr || request.spec.kind != plan::Kind::kAllReduce || request.on_device ||
+      op->send_bytes <= kSharedBytesMin || op->send_bytes > wire::kLaneSharedMax)
+    return false;
+  const auto shown = [&](const void* data) {
+    return ShowToAll({static_cast<const std::byte*>(data), op->send_bytes});
+  };
+  const auto input = shown(request.send);
+  const auto sums = request.spec.in_place ? input : shown(request.recv);
+  places_ = {input.value_or(transport::Link::Place{}), sums.value_or(transport::Link::Place{}), 0};
+  op->lends = sums.has_value();
+  op->sums_aside = !sums;
+  if (input && sums) return true;
+  return op->send_bytes <= wire::kLaneLongMax && lane_->memory().MakeRoom(op->group) &&
+         lane_->memory().MakeArea(op->group);
+}
+
+void EngineDriver::PublishShares(const Op& op) {
+  transport::LaneMemory& memory = lane_->memory();
+  const bool streamed = hand_over_.Streams(op.seq);
+  if (places_.input.block == 0) {
+    const auto* const input = static_cast<const std::byte*>(op.request.send);
+    std::byte* const area =
+        memory.OwnArea(op.group, lane_->OffsetOf(op.seq, op.send_bytes), op.send_bytes);
+    const uint64_t width = op.request.spec.element_bytes;
+    uint64_t copied = 0;
+    const TimeNs begin = Now();
+    for (const plan::Chunk& chunk : engine_->fast_others()) {
+      Copy(area + chunk.first * width, input + chunk.first * width, chunk.count * width,
+           streamed ? CopyMode::kHandOver : CopyMode::kCached);
+      copied += chunk.count * width;
+    }
+    hand_over_.NoteWritten(streamed, copied, Now() - begin);
+    counters_.bytes_moved += 2 * copied;
+    if (streamed) places_.streamed |= kInputStreamed;
+  }
+  if (WayOf(Handed::kLent, op).Streams(op.seq)) places_.streamed |= kSumsStreamed;
+  memory.PublishShared(op.group, fast_line_, places_);
+  NoteLine(fast_line_, 0);
+}
+
+// A member's input of a shared operation, or its sums, as they are to be read here. Null: they are
+// not mapped (any more), and then somebody is out.
+const std::byte* EngineDriver::SharedBytes(const Op& op, const collective::BufferRef& ref) const {
+  const int segment = collective::LaneSegment(ref.id);
+  const bool sums = collective::IsLaneSum(ref.id);
+  if (ref.offset > op.send_bytes || ref.bytes > op.send_bytes - ref.offset) return nullptr;
+  if (segment == 0) {  // the user's, which is in the caches still
+    const void* const own = sums ? op.request.recv : op.request.send;
+    return static_cast<const std::byte*>(own) + ref.offset;
+  }
+  const transport::LaneMemory& memory = lane_->memory();
+  transport::LaneMemory::Places places;
+  if (!memory.PlacesOf(segment, op.group, op.seq, &places)) return nullptr;
+  transport::Link::Place at = sums ? places.sums : places.input;
+  if (at.block == 0)
+    return memory.Area(segment, op.group, lane_->OffsetOf(op.seq, op.send_bytes) + ref.offset,
+                       ref.bytes);
+  const auto peer = peers_.find(memory.OwnerOf(segment));
+  if (peer == peers_.end() || peer->second.link == nullptr || at.offset > UINT64_MAX - ref.offset)
+    return nullptr;
+  at.offset += ref.offset;
+  return peer->second.link->See(at, ref.bytes).get();  // unmapped by this thread alone
+}
+
+// What a look has found is done before there is another one. Who spins sees words at once; who sleeps
+// is woken when nothing is left to do.
+EngineDriver::FastState EngineDriver::DoShares(const Op& op, collective::FastLook found) {
+  using collective::FastLook;
+  collective::LaneWords told;
+  for (uint64_t moved = 0; found == FastLook::kShare || found == FastLook::kTell;
+       found = engine_->LookFast(op.start_ns)) {
+    if (found == FastLook::kShare && !DoShare(op)) {
+      Step(op.start_ns, engine::Tick{});  // it goes on like any other, which knows what to do
+      return FastState::kOver;
+    }
+    if (found == FastLook::kShare) moved += engine_->fast_work().dst.bytes;
+    const collective::LaneWords words = engine_->SharedFast();
+    if (words != told) TellWords(op.group, words);  // the others look at that line all the time
+    told = words;
+    if (words.done) Strike(FaultStage::kStability, op.seq, -1);
+    if (moved >= kBytesAtATime) break;
+  }
+  Announce();
+  stepped_ = found == FastLook::kStopped;
+  return found == FastLook::kEnd || stepped_ ? FastState::kOver : FastState::kMoved;
+}
+
+// A block. False: something that it needs is not mapped.
+bool EngineDriver::DoShare(const Op& op) {
+  const collective::Work& work = engine_->fast_work();
+  const bool reduces = work.kind == collective::Work::Kind::kReduceFinal;
+  Strike(reduces ? FaultStage::kReducing : FaultStage::kGathering, op.seq, -1);
+  std::byte* const dst = static_cast<std::byte*>(op.request.recv) + work.dst.offset;
+  if (op.request.spec.in_place && !SaveFast(op, work.dst)) return false;
+  if (!reduces) {
+    const std::byte* const src = SharedBytes(op, work.sources[0].buffer);
+    if (src == nullptr) return false;
+    const TimeNs begin = Now();
+    Copy(dst, src, work.dst.bytes);
+    NoteSumsRead(op, work, Now() - begin);
+  } else {
+    sources_.clear();
+    for (const collective::SourceRef& source : work.sources) {
+      const std::byte* const data = SharedBytes(op, source.buffer);
+      if (data == nullptr) return false;
+      sources_.push_back({data, static_cast<reduce::Dtype>(work.dtype), source.weight});
+    }
+    ReduceResult(&op, work, dst);
+    PutAside(op, work.dst.offset, work.dst.bytes);
+  }
+  ++counters_.works;
+  NoteMoved(work);
+  return true;
+}
+
+void EngineDriver::NoteSumsRead(const Op& op, const collective::Work& work, TimeNs spent) {
+  transport::LaneMemory::Places places;
+  const int segment = collective::LaneSegment(work.sources[0].buffer.id);
+  if (!lane_->memory().PlacesOf(segment, op.group, op.seq, &places)) return;
+  WayOf(Handed::kLent, op)
+      .NoteRead((places.streamed & kSumsStreamed) != 0, work.dst.bytes, spent);
+}
+
+// Sums that the others do not read where the user has them.
+void EngineDriver::PutAside(const Op& op, uint64_t offset, uint64_t bytes) {
+  if (!op.sums_aside) return;
+  transport::LaneMemory& memory = lane_->memory();
+  const uint64_t at = lane_->OffsetOf(op.seq, op.send_bytes);
+  std::byte* const area = memory.OwnArea(op.group, at + offset, bytes);
+  if (area == nullptr) return;
+  const bool streamed = WayOf(Handed::kLent, op).Streams(op.seq);
+  Copy(area, static_cast<const std::byte*>(op.request.recv) + offset, bytes,
+       streamed ? CopyMode::kHandOver : CopyMode::kCached);
+  counters_.bytes_moved += 2 * bytes;
+}
+
+// Before it is written over. False: there is no memory.
+bool EngineDriver::SaveFast(const Op& op, const collective::BufferRef& at) {
+  const auto found = staging_.find({op.group, kFastSaved});
+  if (found == staging_.end()) {
+    Staging& staging = staging_[{op.group, kFastSaved}];
+    staging = {TakeBlock(Home::kHost, op.recv_bytes), Home::kHost, op.recv_bytes, 0, false};
+    if (staging.block.data == nullptr) {
+      staging_.erase({op.group, kFastSaved});
+      return false;
+    }
+  }
+  const collective::BufferRef kept{collective::BufferRef::Kind::kStaging, kFastSaved, at.offset,
+                                   at.bytes};
+  std::byte* const to = Resolve(op.group, kept, /*write=*/true);
+  if (to == nullptr) return false;
+  NoteSaved(op.group, at, kept);
+  Copy(to, static_cast<const std::byte*>(op.request.recv) + at.offset, at.bytes);
+  counters_.bytes_moved += 2 * at.bytes;
+  return true;
+}
+
+void EngineDriver::AdoptFast(GroupKey group, uint64_t id) {
+  auto node = staging_.extract({group, kFastSaved});
+  if (node.empty()) return;
+  node.key() = {group, id};
+  staging_.insert(std::move(node));
+  for (Saved& saved : saved_) {
+    if (saved.group == group && saved.kept.id == kFastSaved) saved.kept.id = id;
+  }
+}
+
+void EngineDriver::DropSavedFast(TimeNs now, const Op& op) {
+  if (op.request.spec.in_place) FreeStaging(now, op.group, kFastSaved);
+}
+
+}  // namespace ftar::runtime
