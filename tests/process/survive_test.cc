@@ -22,29 +22,40 @@ using process::Variables;
 using process::Verdicts;
 using process::VerdictsOf;
 
-constexpr int kReplicas = 4;
 constexpr int kOps = 8;
 constexpr int kStruckOp = 3;
+constexpr int kBatches = 5, kStruckBatch = 3;
+constexpr int kPlaysMost = 10;
 constexpr double kPatience = 25;
 
 struct Cell {
   std::string stage, kind, transport, plan;
+  int replicas = 4;
   int victim = 0;
   int second = -1;  // a second victim at the same point
   int window = 1;
   bool in_place = false;
-  bool lent = false;     // buffers that host-mates read where they lie
-  bool lane = false;     // so small that it goes through the lane
-  bool lengthy = false;  // through the lane in pieces
-  bool hosted = false;   // replica 0 coordinates
-  std::string gpu;       // buffers in a GPU's memory, and its executor
+  bool lent = false;    // buffers that host-mates read where they lie
+  bool lane = false;    // so small that it goes through the lane
+  int shared_kib = 0;   // or so long, and it is shared in the lane
+  int nth = -1;         // of the stage's points in the operation; -1: the first
+  bool hosted = false;  // replica 0 coordinates
+  std::string gpu;      // buffers in a GPU's memory, and its executor
+
+  // What is shared goes in batches behind three barriers each (worker.cc). The first of one is
+  // struck, when all have mapped what they read.
+  int numbers() const { return shared_kib > 0 ? kBatches * (window + 3) : kOps; }
+  int struck() const { return shared_kib > 0 ? kStruckBatch * (window + 3) + 3 : kStruckOp; }
+  int ops() const { return shared_kib > 0 ? kBatches * window : kOps; }
 
   std::string Name() const {
     std::string out = stage + "_" + kind + "_" + std::to_string(victim);
     if (second >= 0) out += "and" + std::to_string(second);
     return out + "_" + transport + "_" + plan + "_w" + std::to_string(window) +
            (in_place ? "_inplace" : "") + (lent ? "_lent" : "") + (lane ? "_lane" : "") +
-           (lengthy ? "_long" : "") + (gpu.empty() ? "" : "_" + gpu);
+           (shared_kib > 0 ? "_shared" + std::to_string(shared_kib) : "") +
+           (nth >= 0 ? "_nth" + std::to_string(nth) : "") +
+           (replicas != 4 ? "_of" + std::to_string(replicas) : "") + (gpu.empty() ? "" : "_" + gpu);
   }
 };
 
@@ -52,7 +63,7 @@ std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << ce
 
 class Survive : public process::TeamTest, public testing::WithParamInterface<Cell> {
  protected:
-  void Play() {
+  Variables VariablesOf() const {
     const Cell& cell = GetParam();
     // A death must be noticed long before any timeout; silence by its timeout.
     const bool silent = cell.kind == "stop" || cell.kind == "drop";
@@ -61,40 +72,81 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
                            {"FTAR_CHUNK", "64K"},  // so that each reduces some, on any machine
                            {"FTAR_TIMEOUT", silent ? "1s" : "20s"},
                            {"FTAR_LOG", "info"}};
-    // Smaller blocks than 64 KiB are not lent.
-    const int oneshot_count = cell.lengthy ? 30000 : cell.lane ? 500 : cell.lent ? 20000 : 5000;
-    const int count = cell.plan == "oneshot" ? oneshot_count : 100000;
-    const std::vector<std::string> arguments = {"ops=" + std::to_string(kOps),
-                                                "count=" + std::to_string(count),
-                                                "window=" + std::to_string(cell.window),
-                                                "inplace=" + std::to_string(cell.in_place ? 1 : 0),
-                                                "library=" + std::to_string(cell.lent ? 1 : 0),
-                                                "gpu=" + std::to_string(cell.gpu.empty() ? 0 : 1),
-                                                "deadline_s=15"};
     if (!cell.gpu.empty()) {
       variables["FTAR_GPU"] = FTAR_FAKE_GPU;
       variables["FTAR_GPU_EXECUTOR"] = cell.gpu;
     }
-    variables["FTAR_LANE_MAX"] = cell.lengthy ? "1MiB" : cell.lane ? "4KiB" : "0";
+    variables["FTAR_LANE_MAX"] = cell.shared_kib > 0 ? "8MiB" : cell.lane ? "4KiB" : "0";
+    // So that a chunk is several of the blocks in which it is made.
+    if (cell.shared_kib > 1024) variables["FTAR_CHUNK"] = "512K";
+    if (cell.hosted) variables["FTAR_COORDINATOR_KIND"] = "hosted";
+    return variables;
+  }
+
+  std::vector<std::string> Arguments(int replica) const {
+    const Cell& cell = GetParam();
+    // Whoever is struck when its line is out dies in the middle of the others' operation.
+    const bool late = cell.stage == "sending" && IsVictim(replica);
+    // Smaller blocks than 64 KiB are not lent.
+    const int oneshot_count = cell.lane ? 500 : cell.lent ? 20000 : 5000;
+    const int count = cell.shared_kib > 0      ? cell.shared_kib * 256
+                      : cell.plan == "oneshot" ? oneshot_count
+                                               : 100000;
+    return {"ops=" + std::to_string(cell.numbers()),
+            "count=" + std::to_string(count),
+            "window=" + std::to_string(cell.window),
+            "inplace=" + std::to_string(cell.in_place ? 1 : 0),
+            "library=" + std::to_string(cell.lent ? 1 : 0),
+            "together=" + std::to_string(cell.shared_kib > 0 ? 1 : 0),
+            "late_us=" + std::to_string(late ? 200 : 0),
+            "gpu=" + std::to_string(cell.gpu.empty() ? 0 : 1),
+            "deadline_s=15"};
+  }
+
+  void PlayOnce() {
+    const Cell& cell = GetParam();
     if (cell.hosted) {
-      variables["FTAR_COORDINATOR_KIND"] = "hosted";
-      team_ = std::make_unique<Team>(FreeAddresses(kReplicas), kReplicas, variables, arguments);
+      team_ = std::make_unique<Team>(FreeAddresses(cell.replicas), cell.replicas, VariablesOf(),
+                                     std::vector<std::string>{});
     } else {
+      team_.reset();
       coordinator_ = std::make_unique<Coordinator>();
       ASSERT_NE(coordinator_->address(), "");
-      team_ = std::make_unique<Team>(coordinator_->address(), kReplicas, variables, arguments);
+      team_ = std::make_unique<Team>(coordinator_->address(), cell.replicas, VariablesOf(),
+                                     std::vector<std::string>{});
     }
-    const std::string fault =
-        cell.kind + "@seq=" + std::to_string(kStruckOp) + ",stage=" + cell.stage;
-    for (int replica = 0; replica < kReplicas; ++replica) {
-      team_->Start(replica,
-                   IsVictim(replica) ? Variables{{"FTAR_TEST_FAULT", fault}} : Variables{});
+    std::string fault =
+        cell.kind + "@seq=" + std::to_string(cell.struck()) + ",stage=" + cell.stage;
+    if (cell.nth >= 0) fault += ",chunk=" + std::to_string(cell.nth);
+    for (int replica = 0; replica < cell.replicas; ++replica) {
+      const Variables own = IsVictim(replica) ? Variables{{"FTAR_TEST_FAULT", fault}} : Variables{};
+      team_->StartWith(replica, own, Arguments(replica));
     }
-    for (int replica = 0; replica < kReplicas; ++replica) {
+    for (int replica = 0; replica < cell.replicas; ++replica) {
       if (!IsVictim(replica)) {
         EXPECT_EQ(team_->member(replica).WaitExit(kPatience), 0) << "replica " << replica;
       }
     }
+  }
+
+  // Whoever is kept from its core right behind the barriers goes by frames, and all do so then.
+  void Play() {
+    for (int i = 0; i < kPlaysMost; ++i) {
+      PlayOnce();
+      if (HasFailure() || GetParam().shared_kib == 0 || StruckIsShared()) return;
+    }
+    ADD_FAILURE() << "in none of " << kPlaysMost << " plays the struck operation was shared";
+  }
+
+  // Nobody shares what somebody has not published.
+  bool StruckIsShared() {
+    const std::string struck = "op seq=" + std::to_string(GetParam().struck()) + " ";
+    for (int replica = 0; replica < GetParam().replicas; ++replica) {
+      if (IsVictim(replica)) continue;
+      const std::vector<std::string> lines = team_->member(replica).LinesWith(struck);
+      if (lines.size() != 1 || Field(lines[0], "lined") != "1") return false;
+    }
+    return true;
   }
 
   bool IsVictim(int replica) const {
@@ -103,33 +155,52 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
 
   // All survivors alike, every sum exact for its participants, and nobody missing who was there.
   void CheckSurvivors() {
-    for (int replica = 0; replica < kReplicas; ++replica) {
+    const Cell& cell = GetParam();
+    for (int replica = 0; replica < cell.replicas; ++replica) {
       if (IsVictim(replica)) continue;
       Process& member = team_->member(replica);
       const Verdicts own = VerdictsOf(member, false);
-      EXPECT_EQ(own.size(), static_cast<size_t>(kOps)) << "replica " << replica;
+      EXPECT_EQ(own.size(), static_cast<size_t>(cell.ops())) << "replica " << replica;
       if (agreed_.empty()) agreed_ = own;
       EXPECT_EQ(own, agreed_) << "replica " << replica;
       const std::vector<std::string> mapped = member.LinesWith("mapped ");
       ASSERT_EQ(mapped.size(), 1u) << "replica " << replica;
-      EXPECT_EQ(std::stoi(Field(mapped[0], "blocks")) > 0, GetParam().lent) << mapped[0];
-      EXPECT_EQ(std::stoi(Field(mapped[0], "lines")) > 0, GetParam().lane) << mapped[0];
+      if (cell.replicas > 2) {  // who is left alone has mapped nothing of others
+        EXPECT_EQ(std::stoi(Field(mapped[0], "blocks")) > 0, cell.lent) << mapped[0];
+      }
+      EXPECT_EQ(std::stoi(Field(mapped[0], "lines")) > 0, cell.lane || cell.shared_kib > 0)
+          << mapped[0];
       for (const std::string& line : member.LinesWith("op ")) {
         EXPECT_EQ(Field(line, "status"), "FTAR_OK") << line;
         EXPECT_EQ(Field(line, "wrong"), "0") << line;
-        const std::set<int> in = ParticipantsOf(line);
-        for (int other = 0; other < kReplicas; ++other) {
-          const bool before = std::stoi(Field(line, "seq")) < kStruckOp - GetParam().window + 1;
-          if (!IsVictim(other) || before) {
-            EXPECT_TRUE(in.contains(other)) << line;
-          }
-        }
+        CheckParticipants(line);
       }
     }
   }
 
+  void CheckParticipants(const std::string& line) {
+    const Cell& cell = GetParam();
+    const std::set<int> in = ParticipantsOf(line);
+    const int seq = std::stoi(Field(line, "seq"));
+    // What a victim has delivered has its part.
+    const bool delivered = cell.stage == "between" && seq <= cell.struck();
+    const bool before = seq < cell.struck() - cell.window + 1 || delivered;
+    for (int other = 0; other < cell.replicas; ++other) {
+      if (!IsVictim(other) || before) {
+        EXPECT_TRUE(in.contains(other)) << line;
+      }
+    }
+    // Nobody has what it owns, and its input lies where the others look no more. Not of one that is
+    // stopped: its progress thread, if that is struck, goes on until another one has the signal.
+    const bool unmade = cell.stage == "sending" || (cell.stage == "reducing" && cell.nth < 0);
+    if (cell.shared_kib > 0 && cell.kind == "kill" && unmade && seq == cell.struck()) {
+      EXPECT_FALSE(in.contains(cell.victim)) << line;
+      EXPECT_GT(std::stoi(Field(line, "attempts")), 1) << line;
+    }
+  }
+
   bool LastOpHas(int replica) {
-    for (int other = 0; other < kReplicas; ++other) {
+    for (int other = 0; other < GetParam().replicas; ++other) {
       if (IsVictim(other)) continue;
       const std::vector<std::string> lines = team_->member(other).LinesWith("op ");
       return !lines.empty() && ParticipantsOf(lines.back()).contains(replica);
@@ -170,7 +241,7 @@ TEST_P(Survive, SurvivorsFinishAlike) {
   Play();
   if (HasFatalFailure()) return;
   CheckSurvivors();
-  for (int replica = 0; replica < kReplicas; ++replica) {
+  for (int replica = 0; replica < GetParam().replicas; ++replica) {
     if (IsVictim(replica)) CheckVictim(replica);
   }
 }
@@ -258,21 +329,59 @@ std::vector<Cell> LaneCells() {
   int turn = 0;
   for (const char* stage : {"before", "sending", "reducing", "between"}) {
     for (const char* kind : {"kill", "stop", "drop"}) {
-      for (const int window : {0, 1, 3}) {
+      for (const int window : {1, 3}) {
         Cell cell;
         cell.stage = stage;
         cell.kind = kind;
         cell.victim = turn % 4;
         cell.transport = "shm";
         cell.plan = "oneshot";
-        cell.window = std::max(window, 1);
+        cell.window = window;
         cell.in_place = turn % 4 == 1;
         cell.lane = true;
-        cell.lengthy = window == 0;
         cells.push_back(cell);
         ++turn;
       }
+      ++turn;
     }
+  }
+  return cells;
+}
+
+// Struck when its line is out, before a block of its own and one of another's, when it has said
+// that it is done, and when it has delivered. The others read its memory, or an area of the lane;
+// killed with each in place and not, stopped with each in one of these.
+std::vector<Cell> SharedCells() {
+  std::vector<Cell> cells;
+  int turn = 0;
+  for (const char* stage : {"sending", "reducing", "gathering", "stability", "between"}) {
+    for (const int kib : {256, 2048, 0}) {
+      for (const bool in_place : {false, true}) {
+        Cell cell;
+        cell.stage = stage;
+        cell.kind = "kill";
+        cell.replicas = 2 + turn % 3;
+        cell.victim = turn / 2 % cell.replicas;
+        cell.transport = "shm";
+        cell.plan = "direct";
+        // Off the fast path, and what is called next goes by frames: where there are more members
+        // than cores some would see those first.
+        cell.window = turn % 2 == 1 && cell.replicas == 2 ? 3 : 1;
+        cell.in_place = in_place;
+        cell.lent = kib > 0;
+        cell.shared_kib = kib > 0 ? kib : 256;
+        const bool has_blocks = cell.stage == "reducing" || cell.stage == "gathering";
+        if (has_blocks && kib == 2048 && !in_place) cell.nth = 1;
+        cells.push_back(cell);
+        if (in_place == (turn / 2 % 2 == 0)) {
+          cell.kind = "stop";
+          cell.window = 1;  // so that mostly the user's thread is struck
+          cells.push_back(cell);
+        }
+        ++turn;
+      }
+    }
+    ++turn;
   }
   return cells;
 }
@@ -341,6 +450,7 @@ std::string NameOf(const testing::TestParamInfo<Cell>& info) { return info.param
 INSTANTIATE_TEST_SUITE_P(One, Survive, testing::ValuesIn(SingleCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Lent, Survive, testing::ValuesIn(LentCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Lane, Survive, testing::ValuesIn(LaneCells()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Shared, Survive, testing::ValuesIn(SharedCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Two, Survive, testing::ValuesIn(PairCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Gpu, Survive, testing::ValuesIn(GpuCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Host, Survive, testing::ValuesIn(HostCells()), NameOf);

@@ -5,6 +5,10 @@
 //     ops=N count=N window=N  allreduces, elements of each, how many are started before the first
 //                             is waited for
 //     inplace=0|1 steps=0|1   in place; a step mark before each batch
+//     together=0|1            three barriers before each batch, so that its first operation finds
+//                             the others there and may be shared in the lane; says whether it had
+//                             a line at once, "lined=0|1"
+//     late_us=N               so much later than the others, then
 //     library=0|1             buffers of ftarMemAlloc, which host-mates read where they lie
 //     gpu=0|1                 buffers of a GPU that is none, each with a stream (tests/fakegpu)
 //     gpu_fault=KIND@SEQ      breaks or hangs that GPU, or aborts the job, gpu_delay_us after the
@@ -80,6 +84,9 @@ float Input(int32_t replica, uint64_t seq, size_t i) {
 
 namespace {
 
+constexpr uint64_t kMeetings = 3;
+constexpr std::chrono::microseconds kAhead{300};
+
 uint64_t Digest(const float* data, size_t count) {
   uint64_t hash = 1469598103934665603ull;
   for (size_t i = 0; i < count; ++i) {
@@ -102,6 +109,7 @@ struct Started {
   uint64_t seq = 0;
   Buffers buffers;
   bool in_place = false;
+  uint64_t lined = 0;  // lines that its start has published
   ftar::Op op{nullptr};
 };
 
@@ -113,6 +121,7 @@ class Runner {
     count_ = static_cast<size_t>(arguments_.Number("count", 1000));
     gpu_ = arguments_.Number("gpu", 0) != 0;
     library_ = arguments_.Number("library", 0) != 0;
+    together_ = arguments_.Number("together", 0) != 0;
   }
 
   // Its end may come as an exception, with the fault still under way.
@@ -126,13 +135,25 @@ class Runner {
     Say("streams" + said);
   }
 
+  uint64_t Lines() const {
+    uint64_t lines = 0;  // none of a member that is out
+    static_cast<void>(ftarJobGetCounter(job_.get(), "lines", &lines));
+    return lines;
+  }
+
   // False: this member is out, which it may hear when it starts an operation.
   bool Batch(uint64_t size) {
     std::deque<Started> started;
     bool refused = false;
     for (uint64_t i = 0; i < size && !refused; ++i) {
       try {
-        started.push_back(StartOne());
+        Started one = PrepareOne(together_ && i == 0 ? kMeetings : 0);
+        refused = together_ && i == 0 && !Meet();
+        if (refused) break;
+        Launch(&one);
+        started.push_back(std::move(one));
+        // Whoever sees others go by frames beyond it does so for the first one, too.
+        if (together_ && i == 0 && size > 1) std::this_thread::sleep_for(kAhead);
       } catch (const ftar::Error& error) {
         if (error.code() != FTAR_ERR_ABORTED) throw;
         refused = true;
@@ -184,30 +205,54 @@ class Runner {
     free_.push_back(buffers);
   }
 
-  Started StartOne() {
+  // Whoever has not looked at the job for a millisecond, as one that fills large buffers, goes by
+  // frames, and all do so then. Who comes last to a barrier has no need to look: at the first one
+  // they meet, and of the others each comes early to one.
+  bool Meet() {
+    for (uint64_t i = 0; i < kMeetings; ++i) {
+      const bool late = i > 0 && (i + static_cast<uint64_t>(replica_)) % 2 == 0;
+      if (late) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      ftar::Op barrier = group_.Barrier();
+      ftar::Outcome outcome = barrier.Wait();
+      while (!outcome.final()) outcome = barrier.Wait();
+      if (!outcome.ok()) return false;
+    }
+    if (const int64_t late = arguments_.Number("late_us", 0); late > 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(late));
+    return true;
+  }
+
+  // `ahead`: so many operations are started before it.
+  Started PrepareOne(uint64_t ahead) {
     Started out;
-    out.seq = group_.Info().next_seq;
+    out.seq = group_.Info().next_seq + ahead;
     out.in_place = arguments_.Number("inplace", 0) != 0;
     out.buffers = TakeBuffers();
     std::fill_n(out.buffers.recv, count_, -1.0f);
     for (size_t i = 0; i < count_; ++i) out.buffers.send[i] = Input(replica_, out.seq, i);
+    if (gpu_) out.buffers.gpu.Put(out.buffers.send, out.buffers.recv);
+    return out;
+  }
+
+  void Launch(Started* one) {
+    const Buffers& buffers = one->buffers;
     ftar::OpDesc desc;
     desc.kind = FTAR_ALLREDUCE;
     desc.dtype = FTAR_F32;
     desc.redop = FTAR_SUM;
     desc.count = count_;
-    desc.send = out.buffers.send;
-    desc.recv = out.in_place ? out.buffers.send : out.buffers.recv;
+    void* const send = gpu_ ? buffers.gpu.send : buffers.send;
+    void* const recv = gpu_ ? buffers.gpu.recv : buffers.recv;
+    desc.send = send;
+    desc.recv = one->in_place ? send : recv;
     if (gpu_) {
-      out.buffers.gpu.Put(out.buffers.send, out.buffers.recv);
-      desc.send = out.buffers.gpu.send;
-      desc.recv = out.in_place ? out.buffers.gpu.send : out.buffers.gpu.recv;
       desc.stream_kind = FTAR_STREAM_CUDA;
-      desc.stream = out.buffers.gpu.stream;
+      desc.stream = buffers.gpu.stream;
     }
-    out.op = group_.Start(desc);
-    ArmGpuFault(out.seq);
-    return out;
+    const uint64_t lines = together_ ? Lines() : 0;
+    one->op = group_.Start(desc);
+    if (together_) one->lined = Lines() - lines;
+    ArmGpuFault(one->seq);
   }
 
   void ArmGpuFault(uint64_t seq) {
@@ -257,9 +302,10 @@ class Runner {
       for (size_t i = 0; i < count_; ++i) wrong += send[i] != Input(replica_, one.seq, i) ? 1 : 0;
     }
     char tail[160];
-    snprintf(tail, sizeof tail, " digest=%016" PRIx64 " wrong=%zu attempts=%d epoch=%" PRIx64,
+    snprintf(tail, sizeof tail,
+             " digest=%016" PRIx64 " wrong=%zu attempts=%d epoch=%" PRIx64 " lined=%" PRIu64,
              outcome.ok() && readable ? Digest(result, count_) : 0, wrong, outcome.attempts,
-             outcome.epoch);
+             outcome.epoch, one.lined);
     Say("op seq=" + std::to_string(one.seq) + " status=" + ftarResultString(outcome.status) +
         " participants=" + participants + tail);
     if (!outcome.ok()) Say("why " + outcome.Text());
@@ -272,7 +318,7 @@ class Runner {
   ftar::Group& group_;
   int32_t replica_ = -1;
   size_t count_ = 0;
-  bool gpu_ = false, library_ = false;
+  bool gpu_ = false, library_ = false, together_ = false;
   bool gpu_failed_ = false;
   std::thread gpu_fault_;
   std::vector<Buffers> free_;
@@ -350,10 +396,8 @@ int Run(const Arguments& arguments) {
     }
   }
   const bool gpu = arguments.Number("gpu", 0) != 0;
-  uint64_t lines = 0;  // none of a member that is out
-  static_cast<void>(ftarJobGetCounter(job.get(), "lines", &lines));
   Say("mapped blocks=" + std::to_string(gpu ? OnGpu::BlocksOfOthers() : BlocksOfOthers()) +
-      " lines=" + std::to_string(lines));
+      " lines=" + std::to_string(runner.Lines()));
   if (gpu) runner.TryStreams();
   Say(in ? "finished" : "out");
   if (arguments.Number("linger", 0) != 0) {

@@ -7,10 +7,13 @@
 //   members N [oneshot|direct|ring] [inplace] [lanes] [lends] [ft=off] [window=W] [cores=C]
 //                       a formed column of N, with cores=C on one host of C, nothing on the wires
 //   call M...           these members call the next operation
+//   fast M...           the same by the fast path, where there is one
 //   differ M            this one calls it with one element more
 //   deliver A B [N]     messages from A to B
 //   deliver all         everything, until nothing moves
 //   drop A B            loses what is on the wire from A to B
+//   still M | on M      this one does nothing and hears nothing, until it goes on
+//   evicted M           this one is told that it is out, and its memory is its user's
 //   kill M... | prepare M... | install [M...] | recover M...
 // clang-format on
 #include <cstdio>
@@ -74,6 +77,14 @@ std::string RunCommand(std::unique_ptr<Lab>& lab, const std::string& line) {
   const std::vector<int> numbers = Numbers(words);
   if (verb == "call") {
     for (int member : numbers) lab->Call(member);
+  } else if (verb == "fast") {
+    for (int member : numbers) lab->CallFast(member);
+  } else if (verb == "still") {
+    lab->StandStill(numbers.at(0));
+  } else if (verb == "on") {
+    lab->GoOn(numbers.at(0));
+  } else if (verb == "evicted") {
+    lab->TellEvicted(numbers.at(0));
   } else if (verb == "differ") {
     ftar::collective::OpSpec spec = lab->DefaultSpec();
     ++spec.count;
