@@ -159,6 +159,7 @@ class GroupMachine {
     bool is_final = false;
     bool overwritten = false;  // by result bytes; what was there is in the undo log (F3)
     uint64_t staging = 0;      // partial sum
+    uint64_t begun = 0;        // its first elements, made before a shared one left the fast path
   };
   // An operation's way through the lane, in its first attempt.
   struct OpLane {

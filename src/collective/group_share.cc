@@ -11,7 +11,9 @@
 // freezes has final what is final. So this changes neither statuses nor verdicts, and a retry, or a
 // salvage, goes by frames. Who lacks a line for too long sends frames as well (group_lane.cc).
 //
-// In the fast path (group_fast.cc) the same is done in blocks, by the thread that called.
+// In the fast path (group_fast.cc) the same is done by the thread that called, in blocks of a chunk
+// (shared_block_bytes): their sources and their result stay in a core's own cache, and the others
+// copy them from there.
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -20,14 +22,6 @@
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
-namespace {
-
-// Of a chunk, on the fast path: its sources and its result stay in a core's own cache, and the
-// others copy it from there.
-constexpr uint64_t kBlockBytes = 128 * 1024;
-
-}  // namespace
-
 // A function of the view and the call, as plans, pieces and hubs depend on it.
 bool GroupMachine::IsShared(const OpSpec& spec, plan::PlanKind plan, const ViewPtr& view,
                             size_t members) {
@@ -112,16 +106,19 @@ void GroupMachine::LookAtShares(TimeNs now, Op& op) {
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
     if (chunk.is_final || chunk.working) continue;
+    plan::Chunk rest = chunk.geometry;
+    rest.first += chunk.begun;
+    rest.count -= chunk.begun;
     Work work;
-    work.dst = OutputOf(op, chunk.geometry);
+    work.dst = OutputOf(op, rest);
     if (chunk.role.makes_final) {
-      if (!FillLaneWork(op, chunk.geometry, &work)) {  // nobody has a weight
+      if (!FillLaneWork(op, rest, &work)) {  // nobody has a weight
         op.absent = chunk.empty = true;
         MarkFinal(op, c);
         continue;
       }
     } else if (IsMade(op, c)) {
-      FillSumCopy(op, op.chunks[c].role.final_from, chunk.geometry, &work);
+      FillSumCopy(op, chunk.role.final_from, rest, &work);
     } else {
       continue;
     }
@@ -204,8 +201,9 @@ bool GroupMachine::TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* blo
   const Share& share = shares_[owner];
   if (share.at >= share.chunks.size()) return false;
   *block = share.chunks[share.at];
-  const uint64_t most = std::max<uint64_t>(kBlockBytes / fast_.spec.element_bytes, 1);
-  const uint64_t there = made_bytes / fast_.spec.element_bytes - share.made;
+  const uint64_t width = fast_.spec.element_bytes;
+  const uint64_t most = std::max<uint64_t>(config_.shared_block_bytes / width, 1);
+  const uint64_t there = made_bytes / width - share.made;
   const uint64_t left = block->count - share.elements;
   const uint64_t count = fast_.spec.in_place ? left : std::min(left, most);
   block->first += share.elements;
@@ -276,8 +274,8 @@ LaneWords GroupMachine::SharedFast() {
           fast_.complete || FTAR_MUTANT(kDoneEarly)};
 }
 
-// The operation goes on like any other: what it has by then is final, if no flag is up. A chunk that
-// is half made is made anew.
+// The operation goes on like any other: what it has by then is final, if no flag is up, and of a
+// chunk that is half made the rest is made.
 void GroupMachine::KeepShares(TimeNs now, Op& op) {
   op.lane.seen = fast_.lane.seen;
   op.weights = fast_.weights;
@@ -298,6 +296,7 @@ void GroupMachine::KeepShares(TimeNs now, Op& op) {
       op.chunks[index].overwritten = op.spec.in_place && !FTAR_MUTANT(kSharedUndoLost);
       if (!up) MarkFinal(op, index);
     }
+    if (share.elements > 0) op.chunks[share.chunks[share.at].index].begun = share.elements;
   }
   CheckComplete(now, op);
 }

@@ -215,6 +215,7 @@ struct GroupConfig {
   plan::PlanKind plan = plan::PlanKind::kAuto;
   uint64_t chunk_bytes = 0;  // 0: chosen for each operation, between these two
   uint64_t piece_least = plan::kChunkBytesMin, piece_most = plan::kChunkBytesMax;
+  uint64_t shared_block_bytes = 128 * 1024;  // see group_share.cc
   std::optional<uint64_t> oneshot_max_bytes;  // none: by the number of members
   Lane* lane = nullptr;  // null: there is none, and all goes by frames (rule F4)
 };

@@ -25,7 +25,7 @@ using process::VerdictsOf;
 constexpr int kOps = 8;
 constexpr int kStruckOp = 3;
 constexpr int kBatches = 5, kStruckBatch = 3;
-constexpr int kPlaysMost = 10;
+constexpr int kPlaysMost = 30;  // a machine that is busy keeps somebody from them
 constexpr double kPatience = 25;
 
 struct Cell {

@@ -23,6 +23,7 @@ void World::OpenLane(Node& node, engine::Config* config) {
   config->group.lane = node.lane.get();
   // In every other one most are shared: only the shortest go in one pass.
   if (seed_ % 2 == 1) config->group.oneshot_max_bytes = 2 * kElementBytes;
+  config->group.shared_block_bytes = 3 * kElementBytes;
 }
 
 // In a story a member's wire to itself says when its stores are seen.
