@@ -22,11 +22,22 @@
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
+namespace {
+
+// Of all members together, where they outnumber cores: of what takes longer, most waits for somebody
+// who does not run.
+constexpr uint64_t kCrowdedInputsMax = 4 << 20;
+
+}  // namespace
+
 // A function of the view and the call, as plans, pieces and hubs depend on it.
 bool GroupMachine::IsShared(const OpSpec& spec, plan::PlanKind plan, const ViewPtr& view,
                             size_t members) {
-  return plan == plan::PlanKind::kDirect && spec.kind == plan::Kind::kAllReduce && members > 1 &&
-         spec.count * spec.element_bytes <= wire::kLaneSharedMax && SurroundingsIn(view).lane;
+  if (plan != plan::PlanKind::kDirect || spec.kind != plan::Kind::kAllReduce || members < 2)
+    return false;
+  const Surroundings& around = SurroundingsIn(view);
+  const uint64_t most = around.crowded ? kCrowdedInputsMax / members : wire::kLaneSharedMax;
+  return around.lane && spec.count * spec.element_bytes <= most;
 }
 
 // ---- like any other operation

@@ -78,7 +78,7 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
     }
     variables["FTAR_LANE_MAX"] = cell.shared_kib > 0 ? "8MiB" : cell.lane ? "4KiB" : "0";
     // So that a chunk is several of the blocks in which it is made.
-    if (cell.shared_kib > 1024) variables["FTAR_CHUNK"] = "512K";
+    if (cell.shared_kib >= 1024) variables["FTAR_CHUNK"] = "256K";
     if (cell.hosted) variables["FTAR_COORDINATOR_KIND"] = "hosted";
     return variables;
   }
@@ -355,7 +355,7 @@ std::vector<Cell> SharedCells() {
   std::vector<Cell> cells;
   int turn = 0;
   for (const char* stage : {"sending", "reducing", "gathering", "stability", "between"}) {
-    for (const int kib : {256, 2048, 0}) {
+    for (const int kib : {256, 1024, 0}) {
       for (const bool in_place : {false, true}) {
         Cell cell;
         cell.stage = stage;
@@ -371,7 +371,7 @@ std::vector<Cell> SharedCells() {
         cell.lent = kib > 0;
         cell.shared_kib = kib > 0 ? kib : 256;
         const bool has_blocks = cell.stage == "reducing" || cell.stage == "gathering";
-        if (has_blocks && kib == 2048 && !in_place) cell.nth = 1;
+        if (has_blocks && kib == 1024 && !in_place) cell.nth = 1;
         cells.push_back(cell);
         if (in_place == (turn / 2 % 2 == 0)) {
           cell.kind = "stop";
