@@ -44,6 +44,7 @@ Lab::Lab(LabOptions options) : options_(options) {
     config.group.plan = options_.plan;
     config.group.fault_tolerant = options_.fault_tolerant;
     config.group.chunk_bytes = 64;
+    config.group.shared_block_bytes = static_cast<uint64_t>(options_.block) * sim::kElementBytes;
     config.timeout_ns = 1000 * kSecond;
     if (options_.lanes) {
       member->lane = std::make_unique<sim::MemberLane>(&lane_host_, member->card.id,

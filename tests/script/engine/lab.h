@@ -37,6 +37,7 @@ struct LabOptions {
   bool lanes = false;  // a member's line is seen when its word to itself is delivered
   bool lends = false;  // payload stays with its sender until it is read
   int cores = 0;       // of the one host of all; 0: each has its own
+  int block = 4;       // elements of one, of a shared operation; a chunk has 4
 };
 
 class Lab {

@@ -39,6 +39,7 @@ class SharedCrash : public testing::TestWithParam<Case> {
     options.in_place = GetParam().in_place;
     // Two chunks more than there are members, the last one shorter: some have two.
     options.count = GetParam().in_area ? 19 : 18;
+    options.block = 3;  // so that some have half of a chunk
     return options;
   }
 
