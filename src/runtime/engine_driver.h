@@ -300,6 +300,7 @@ class EngineDriver final : public transport::Placer {
   const std::byte* SharedBytes(const Op& op, const collective::BufferRef& ref) const;
   FastState DoShares(const Op& op, collective::FastLook found);
   bool DoShare(const Op& op);
+  void NoteInputsRead(const Op& op, const collective::Work& work, TimeNs spent);
   void NoteSumsRead(const Op& op, const collective::Work& work, TimeNs spent);
   void PutAside(const Op& op, uint64_t offset, uint64_t bytes);
   bool SaveFast(const Op& op, const collective::BufferRef& at);

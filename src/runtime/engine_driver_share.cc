@@ -162,12 +162,25 @@ bool EngineDriver::DoShare(const Op& op) {
       if (data == nullptr) return false;
       sources_.push_back({data, static_cast<reduce::Dtype>(work.dtype), source.weight});
     }
+    const TimeNs begin = Now();
     ReduceResult(&op, work, dst);
+    NoteInputsRead(op, work, Now() - begin);
     PutAside(op, work.dst.offset, work.dst.bytes);
   }
   ++counters_.works;
   NoteMoved(work);
   return true;
+}
+
+// Of two members: of more one way may have been taken by some. Where a user has them, nobody chose.
+void EngineDriver::NoteInputsRead(const Op& op, const collective::Work& work, TimeNs spent) {
+  if (work.sources.size() != 2) return;
+  const int first = collective::LaneSegment(work.sources[0].buffer.id);
+  const int other = first != 0 ? first : collective::LaneSegment(work.sources[1].buffer.id);
+  transport::LaneMemory::Places places;
+  if (!lane_->memory().PlacesOf(other, op.group, op.seq, &places) || places.input.block != 0)
+    return;
+  hand_over_.NoteRead((places.streamed & kInputStreamed) != 0, work.dst.bytes, spent);
 }
 
 void EngineDriver::NoteSumsRead(const Op& op, const collective::Work& work, TimeNs spent) {
@@ -185,9 +198,12 @@ void EngineDriver::PutAside(const Op& op, uint64_t offset, uint64_t bytes) {
   const uint64_t at = lane_->OffsetOf(op.seq, op.send_bytes);
   std::byte* const area = memory.OwnArea(op.group, at + offset, bytes);
   if (area == nullptr) return;
-  const bool streamed = WayOf(Handed::kLent, op).Streams(op.seq);
+  HandOver& way = WayOf(Handed::kLent, op);
+  const bool streamed = way.Streams(op.seq);
+  const TimeNs begin = Now();
   Copy(area, static_cast<const std::byte*>(op.request.recv) + offset, bytes,
        streamed ? CopyMode::kHandOver : CopyMode::kCached);
+  way.NoteWritten(streamed, bytes, Now() - begin);
   counters_.bytes_moved += 2 * bytes;
 }
 

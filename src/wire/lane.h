@@ -18,8 +18,8 @@ inline constexpr uint64_t kLaneInputMax = 16 * 1024;
 // its group, up to this size. Operations take turns in so much of it that what was written the last
 // time is in no core's own cache any more: to write over what another core has read takes longer.
 inline constexpr uint64_t kLaneSharedMax = 8 << 20;
-inline constexpr uint64_t kLaneLongMax = 1024 * 1024;
-inline constexpr uint64_t kLaneAreaBytes = 4 * kLaneLongMax;
+inline constexpr uint64_t kLaneLongMax = 512 * 1024;
+inline constexpr uint64_t kLaneAreaBytes = 8 * kLaneLongMax;
 
 // Where in the area. A function of the operation alone, as all must find it.
 constexpr uint64_t LaneAreaOffset(Seq seq, uint64_t bytes) {
