@@ -91,8 +91,15 @@ constexpr Knob kKnobs[] = {
      "Instruction set of the reduction; the result's bits are the same with each."},
     {K::kShmRing, "shm_ring", B, "auto", "auto", 4096, 16 * kGiB, kOwn, kShown,
      "Bytes of the shared-memory ring towards one peer; auto follows the number of members."},
-    {K::kTcpStreams, "tcp_streams", I, "2", "", 1, 16, kOwn, kShown,
-     "TCP connections in a link; the dialling side's value counts."},
+    {K::kWireRound, "wire_round", D, "auto", "auto", 100, kSecond, kOwn, kShown,
+     "Time until a short message between hosts has been read, by which plans are chosen; auto is "
+     "measured when links come up. The median of all members counts."},
+    {K::kWireRate, "wire_rate", B, "auto", "auto", 1'000'000, 10'000 * kGiB, kOwn, kShown,
+     "Bytes a second that this member sends to other hosts, by which plans are chosen; auto is the "
+     "network card's speed, where it states one. The median of all members counts."},
+    {K::kTcpStreams, "tcp_streams", I, "auto", "auto", 1, 16, kOwn, kShown,
+     "TCP connections in a link; the dialling side's value counts. auto: one for each 20 Gbit/s of "
+     "the network card, 2 at least, 8 at most."},
     {K::kTcpCongestion, "tcp_congestion", S, "auto", "auto", 0, 0, kOwn, kShown,
      "Congestion control of data connections; auto takes cubic where the system has it, system "
      "leaves it alone."},

@@ -42,6 +42,8 @@ enum class KnobId : uint8_t {
   kCredit,
   kIsa,
   kShmRing,
+  kWireRound,
+  kWireRate,
   kTcpStreams,
   kTcpCongestion,
   kTcpCrc,

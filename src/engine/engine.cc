@@ -311,9 +311,14 @@ void Engine::Impl::TellLinksUp() {
 // Of these it also says when they are lost.
 wire::LinksUp Engine::Impl::WantedLinks() const {
   wire::LinksUp message;
+  std::vector<wire::WireCosts> costs;
   for (const auto& [id, card] : wanted_) {
-    if (links_.contains(id)) message.peers.push_back(id);
+    const auto link = links_.find(id);
+    if (link == links_.end()) continue;
+    message.peers.push_back(id);
+    costs.push_back(link->second);
   }
+  message.wire = wire::MedianOf(costs);
   return message;
 }
 
@@ -324,7 +329,7 @@ void Engine::Impl::On(const wire::Rejected& message) {
 }
 
 void Engine::Impl::On(const LinkIsUp& event) {
-  links_.insert(event.peer);
+  links_.insert_or_assign(event.peer, event.wire);
   ended_.erase(event.peer);
   std::erase(ready_.forget, event.peer);
   if (const auto found = evidence_.find(event.peer);

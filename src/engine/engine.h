@@ -55,6 +55,7 @@ struct FrameArrived {
 };  // all other frames
 struct LinkIsUp {
   MemberId peer;
+  wire::WireCosts wire = {};  // of this link; all 0 where it is none
 };
 struct LinkIsDown {
   MemberId peer;

@@ -201,7 +201,7 @@ class Engine::Impl {
   // joining
   std::map<MemberId, wire::MemberCard> wanted_;  // peers to hold a link to
   std::set<MemberId> ended_;                     // links to them have ended
-  std::set<MemberId> links_;                     // that are up
+  std::map<MemberId, wire::WireCosts> links_;    // that are up
   bool welcomed_ = false;
 
   // promises

@@ -302,6 +302,7 @@ void CoordinatorMachine::OnLinksUp(Peer& from, const wire::LinksUp& message) {
     roster_changed_ = true;  // a newcomer may have waited for one of these
     return;
   }
+  from.card.wire = message.wire;
   from.linked = Linked(from);
   plan_due_ = true;
 }

@@ -59,6 +59,7 @@ std::vector<wire::ViewEntry> RelayMachine::EntriesFor(
   for (const wire::ViewEntry& entry : own) {
     entries.push_back({units_.at(entry.card.id).behind.cards[index], entry.joined_epoch,
                        entry.first, entry.last});
+    entries.back().card.wire = entry.card.wire;  // as all who see the unit see it
   }
   return entries;
 }

@@ -85,7 +85,8 @@ class RelayMachine {
     ConnId conn = 0;
     bool here = false;  // the place is taken, whether connected or not
     wire::MemberCard card;
-    std::string roster;  // of a relay below
+    std::string roster;    // of a relay below
+    wire::WireCosts wire;  // as last told
     wire::Report report;
     Epoch installed = 0;
     bool gone = false;  // has left as planned

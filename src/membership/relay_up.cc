@@ -71,6 +71,7 @@ bool RelayMachine::Linked(const Unit& unit) const {
 
 void RelayMachine::Hear(Child& child, const wire::LinksUp& message) {
   const size_t index = IndexOf(child);
+  child.wire = message.wire;
   bool more = false;
   for (const MemberId peer : message.peers) {
     auto* const found = UnitOf(index, peer);
@@ -85,6 +86,9 @@ void RelayMachine::Hear(Child& child, const wire::LinksUp& message) {
     up.peers.push_back(id);
     links_told_.insert(id);
   }
+  std::vector<wire::WireCosts> costs;
+  for (const Child& each : children_) costs.push_back(each.wire);
+  up.wire = wire::MedianOf(costs);
   ready_.up.push_back(std::move(up));
 }
 

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "collective/surroundings.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
@@ -45,16 +46,24 @@ const char* EventName(EventType type) {
   return "?";
 }
 
+Json WireJson(const wire::WireCosts& costs) {
+  return {{"round_ns", costs.round_ns}, {"byte_ps", costs.byte_ps}};
+}
+
 Json MemberJson(const wire::ViewEntry& entry) {
   return {{"id", ToString(entry.card.id)}, {"replica", entry.card.replica},
           {"shard", entry.card.shard},     {"host", entry.card.host},
-          {"pid", entry.card.pid},         {"joined_epoch", EpochCounter(entry.joined_epoch)}};
+          {"pid", entry.card.pid},         {"joined_epoch", EpochCounter(entry.joined_epoch)},
+          {"wire", WireJson(entry.card.wire)}};
 }
 
-Json ViewJson(const wire::View& view) {
+// `wire` is what plans are chosen by, where members share no memory.
+Json ViewJson(const wire::View& view, int32_t shard) {
   Json members = Json::array();
   for (const wire::ViewEntry& entry : view.entries) members.push_back(MemberJson(entry));
-  return {{"epoch", EpochCounter(view.epoch)}, {"members", std::move(members)}};
+  return {{"epoch", EpochCounter(view.epoch)},
+          {"wire", WireJson(collective::SurroundingsOf(view, shard).wire)},
+          {"members", std::move(members)}};
 }
 
 Json CulpritJson(const Culprit& who) {
@@ -198,7 +207,7 @@ std::string Job::Impl::DumpJson() {
   out["changing"] = engine.changing();
   out["coordinator_up"] = engine.coordinator_up();
   out["quorum_lost"] = engine.quorum_lost();
-  if (const ViewPtr view = engine.view()) out["view"] = ViewJson(*view);
+  if (const ViewPtr view = engine.view()) out["view"] = ViewJson(*view, place_.shard);
   out["groups"] = GroupsJson(now);
   out["waits_for"] = Json::array();
   for (const wire::GroupProgress& progress : engine.progress().groups) {

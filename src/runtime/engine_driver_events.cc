@@ -83,7 +83,7 @@ void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& comple
   host_mates_ = host_mates_ || completion.link->shares_memory();
   peer.link = completion.link;
   peer.faulted = peer.late = false;
-  if (!was_up) Feed(now, engine::LinkIsUp{completion.peer});
+  if (!was_up) Feed(now, engine::LinkIsUp{completion.peer, completion.link->wire_costs()});
 }
 
 void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {

@@ -49,6 +49,17 @@ Status ApplyOptions(const JobOptions& options, Config* config) {
                std::to_string(options.timeout_ns) + "ns");
 }
 
+// As the knobs have them; 0: to be measured.
+wire::WireCosts WireCostsOf(const Config& config) {
+  constexpr int64_t kPicoseconds = 1'000 * kSecond;
+  wire::WireCosts costs;
+  costs.round_ns = static_cast<uint32_t>(config.duration_ns(KnobId::kWireRound));
+  if (!config.is_word(KnobId::kWireRate))
+    costs.byte_ps = static_cast<uint32_t>(
+        std::max<int64_t>(kPicoseconds / config.bytes(KnobId::kWireRate), 1));
+  return costs;
+}
+
 std::string PortsText(const Config& config) {
   const Config::Ports ports = config.ports(KnobId::kPorts);
   if (ports.first == 0) return {};
@@ -139,7 +150,8 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.interface_name = config_.text(KnobId::kInterface);
   device.route_to = ShownAddress(place_.meeting.front());
   device.ports = PortsText(config_);
-  device.tcp_streams = static_cast<int>(config_.integer(KnobId::kTcpStreams));
+  device.tcp_streams = std::max(static_cast<int>(config_.integer(KnobId::kTcpStreams)), 0);
+  device.wire = WireCostsOf(config_);
   device.tcp_congestion = config_.text(KnobId::kTcpCongestion);
   device.tcp_crc = config_.on(KnobId::kTcpCrc);
   device.allow_wildcard = config_.on(KnobId::kAllowWildcard);

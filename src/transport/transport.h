@@ -139,6 +139,9 @@ class Link {
   // The peer's process reads what is sent from memory that this one has written.
   virtual bool shares_memory() const { return false; }
 
+  // What it has shown to cost when it came up; 0: not known, or no wire.
+  virtual wire::WireCosts wire_costs() const { return {}; }
+
   // Asked after a lent payload was read: false if its owner has taken the memory back meanwhile,
   // and what was read may be anything. Of other payloads true.
   virtual bool Intact(uint64_t /*token*/) { return true; }
@@ -169,7 +172,8 @@ struct DeviceConfig {
   std::string route_to;        // the coordinator's "host:port"; empty as well: loopback
   std::string ports;           // "a-b" or empty
   std::string host_key;        // as in the own MemberCard; shm reaches members with the same one
-  int tcp_streams = 2;
+  int tcp_streams = 0;         // 0: by the network card's speed
+  wire::WireCosts wire;        // as they are told; 0: as they are measured
   std::string tcp_congestion;  // empty: system default
   bool tcp_crc = true;
   bool allow_wildcard = false;

@@ -92,6 +92,7 @@ struct Hello {  // first message of every control connection, also after a recon
 };
 struct LinksUp {  // the newcomer holds links to all of these
   std::vector<MemberId> peers;
+  WireCosts wire = {};  // of those links
 };
 struct Refuse {  // rules Q2, Q3: this Prepare is not promised; here is what was
   Epoch epoch = 0;

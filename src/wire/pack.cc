@@ -59,7 +59,8 @@ Offset<fb::Card> Pack(Builder& b, const MemberCard& card) {
   const fb::Id id = Pack(card.id);
   return fb::CreateCard(b, &id, card.replica, card.shard, card.pid, b.CreateString(card.host),
                         b.CreateString(card.host_key), b.CreateString(card.rack),
-                        b.CreateString(card.addresses), card.cores, card.core_set, card.lane);
+                        b.CreateString(card.addresses), card.cores, card.core_set, card.lane,
+                        card.wire.round_ns, card.wire.byte_ps);
 }
 
 Offset<fb::Limit> Pack(Builder& b, const Bound& bound) {
@@ -154,7 +155,7 @@ Offset<fb::Hello> Pack(Builder& b, const Hello& m) {
                          Pack(b, m.report), m.roster.empty() ? 0 : b.CreateString(m.roster));
 }
 Offset<fb::LinksUp> Pack(Builder& b, const LinksUp& m) {
-  return fb::CreateLinksUp(b, PackIds(b, m.peers));
+  return fb::CreateLinksUp(b, PackIds(b, m.peers), m.wire.round_ns, m.wire.byte_ps);
 }
 Offset<fb::Refuse> Pack(Builder& b, const Refuse& m) {
   return fb::CreateRefuse(b, m.epoch, Pack(b, m.report));

@@ -33,6 +33,7 @@ class Reader {
     out.cores = in.cores();
     out.core_set = in.core_set();
     out.lane = in.lane();
+    out.wire = {in.round_ns(), in.byte_ps()};
   }
   void Get(const fb::Limit& in, Bound& out) {
     Enum(in.kind(), Bound::Kind::kNone, Bound::Kind::kSeq, out.kind);
@@ -163,7 +164,10 @@ class Reader {
     Get(*in.report(), out.report);
     if (in.roster() != nullptr) Text(in.roster(), out.roster);
   }
-  void Get(const fb::LinksUp& in, LinksUp& out) { Ids(in.peers(), out.peers); }
+  void Get(const fb::LinksUp& in, LinksUp& out) {
+    Ids(in.peers(), out.peers);
+    out.wire = {in.round_ns(), in.byte_ps()};
+  }
   void Get(const fb::Refuse& in, Refuse& out) {
     out.epoch = in.epoch();
     Get(*in.report(), out.report);

@@ -1,8 +1,28 @@
 #include "wire/view.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <set>
 
 namespace ftar::wire {
+namespace {
+
+uint32_t MedianOf(const std::vector<WireCosts>& all, uint32_t WireCosts::*cost) {
+  std::vector<uint32_t> known;
+  for (const WireCosts& one : all) {
+    if (one.*cost > 0) known.push_back(one.*cost);
+  }
+  if (known.empty()) return 0;
+  const auto middle = known.begin() + static_cast<std::ptrdiff_t>((known.size() - 1) / 2);
+  std::nth_element(known.begin(), middle, known.end());
+  return *middle;
+}
+
+}  // namespace
+
+WireCosts MedianOf(const std::vector<WireCosts>& all) {
+  return {MedianOf(all, &WireCosts::round_ns), MedianOf(all, &WireCosts::byte_ps)};
+}
 
 bool Bound::Reached(GroupKey group, Seq seq, uint64_t op_step) const {
   switch (kind) {

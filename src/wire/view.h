@@ -12,6 +12,16 @@
 
 namespace ftar::wire {
 
+// What the wires to others of its column cost a member, as it has measured when they came up (design
+// 8). 0: not known.
+struct WireCosts {
+  uint32_t round_ns = 0;  // until a short message that is sent has been read
+  uint32_t byte_ps = 0;   // for each byte of a long one
+  bool operator==(const WireCosts&) const = default;
+};
+// Of those who know, each by itself.
+WireCosts MedianOf(const std::vector<WireCosts>& all);
+
 // What a member tells about itself before it is known: place in the job, host, and where it can be
 // reached.
 struct MemberCard {
@@ -31,6 +41,9 @@ struct MemberCard {
   int32_t cores = 0;
   uint64_t core_set = 0;
   bool lane = false;  // has a lane (rule F4), for those of its host
+  // The coordinator's to fill, from what the member told when it was linked: in a view all see the
+  // same.
+  WireCosts wire;
   bool operator==(const MemberCard&) const = default;
 };
 

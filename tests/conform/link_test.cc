@@ -405,6 +405,18 @@ TEST_P(ConformTest, BothSidesMayDial) {
   }
 }
 
+// A wire's price is known when the link is, on both ends; memory has none. What is told counts.
+TEST_P(ConformTest, ALinkThatIsUpSaysWhatAWireCosts) {
+  DeviceConfig told = BaseConfig(GetParam(), 2);
+  told.wire = {4'711, 42};
+  Node a(GetParam(), 1), b(GetParam(), told);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  const wire::WireCosts measured = a.device->Find(b.card.id)->wire_costs();
+  const wire::WireCosts as_told = b.device->Find(a.card.id)->wire_costs();
+  EXPECT_EQ(measured.round_ns > 0, GetParam().tcp());
+  EXPECT_EQ(as_told, GetParam().tcp() ? told.wire : wire::WireCosts());
+}
+
 TEST_P(ConformTest, FramesQueuedBeforeTheLinkIsUpArrive) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   Link* link = a.Connect(b);

@@ -27,6 +27,7 @@ class FaultyLink : public Link {
   void Release(uint64_t token) override { inner_->Release(token); }
   Detached Detach(uint64_t token) override { return inner_->Detach(token); }
   bool shares_memory() const override { return inner_->shares_memory(); }
+  wire::WireCosts wire_costs() const override { return inner_->wire_costs(); }
   bool Intact(uint64_t token) override { return inner_->Intact(token); }
   size_t hold_bytes_max() const override { return inner_->hold_bytes_max(); }
   bool busy() const override { return !waiting_.empty() || inner_->busy(); }

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "transport/steady_clock.h"
+#include "transport/tcp/costs.h"
 #include "wire/addresses.h"
 
 namespace ftar::transport::tcp {
@@ -36,7 +37,7 @@ uint64_t RandomId() {
 }  // namespace
 
 TcpDevice::TcpDevice(const DeviceConfig& config) : config_(config) {
-  config_.tcp_streams = std::clamp(config_.tcp_streams, 1, kStreamsMax);
+  config_.tcp_streams = std::clamp(config_.tcp_streams, 0, kStreamsMax);
 }
 
 TcpDevice::~TcpDevice() {
@@ -66,6 +67,8 @@ Status TcpDevice::Start() {
     advertised.set_port(listener_.address.port());
   }
   advertised_ = advertised.Text();
+  if (config_.wire.byte_ps == 0) config_.wire.byte_ps = BytePs(advertised);
+  if (config_.tcp_streams == 0) config_.tcp_streams = StreamsFor(config_.wire.byte_ps);
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return Status::System("epoll_create1", errno);
   spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));

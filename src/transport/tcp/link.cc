@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/tcp/costs.h"
 #include "transport/tcp/device.h"
 
 namespace ftar::transport::tcp {
@@ -102,6 +103,8 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   auth_rejections_ = 0;
   if (!was_up_) {
     was_up_ = true;
+    costs_ = config.wire;
+    if (costs_.round_ns == 0) costs_.round_ns = RoundNs(slot.stream->fd());
     ++device_->counting().links_opened;
     if (dialler_) device_->WatchProcess(peer_, watch_name_, now);
     Tell(wants_up_ ? Completion::Kind::kUp : Completion::Kind::kAccepted, "");

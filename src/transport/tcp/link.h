@@ -58,6 +58,7 @@ class TcpLink : public Link {
   void FinishOp(uint32_t group, uint64_t seq) override;
   void Release(uint64_t token) override;
   Detached Detach(uint64_t token) override;
+  wire::WireCosts wire_costs() const override { return costs_; }
   size_t hold_bytes_max() const override;
   bool busy() const override;
   bool down() const override { return state_ == State::kDead || state_ == State::kIdle; }
@@ -181,6 +182,7 @@ class TcpLink : public Link {
   std::map<uint64_t, Arrived> ahead_;
   size_t ahead_bytes_ = 0;
   SlotTable<Held> held_;
+  wire::WireCosts costs_;
   size_t held_bytes_ = 0;
   bool stalled_ = false;
   uint64_t unacked_frames_ = 0;

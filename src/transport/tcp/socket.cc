@@ -213,6 +213,20 @@ Expected<SocketAddress> ResolveInterface(const std::string& name, const std::str
   return BadInterface(name, "no such interface with an address here");
 }
 
+std::string InterfaceOf(const SocketAddress& local) {
+  constexpr unsigned kAllBits = 128;
+  std::string name;
+  SocketAddress found;
+  FindLocal(
+      [&](const char* each, const SocketAddress& address) {
+        if (!InPrefix(address, local, kAllBits)) return false;
+        name = each;
+        return true;
+      },
+      &found);
+  return name;
+}
+
 Expected<Listener> Listen(const SocketAddress& address, const std::string& ports) {
   unsigned first = 0, last = 0;
   if (!ports.empty()) {

@@ -37,6 +37,9 @@ Expected<SocketAddress> ParseAddress(const std::string& text, bool any_port = fa
 Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to,
                                          bool allow_wildcard);
 
+// The name of the interface that has this address; empty: none has.
+std::string InterfaceOf(const SocketAddress& local);
+
 struct Listener {
   UniqueFd fd;
   SocketAddress address;  // with the port in use

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -221,6 +222,25 @@ TEST_F(Skew, AViewThatIsAskedForAfterALeaveIsThatOfTheNextOperation) {
     EXPECT_EQ(all[static_cast<size_t>(info.my_rank)], 7);
     EXPECT_EQ(all[1], info.members == 1 ? -1 : 0) << info.members << " members";
   }
+}
+
+// All choose plans by the same figures: the view's, whatever each has measured itself.
+TEST_F(Skew, ViewsSayWhatWiresCost) {
+  const auto view_of = [this](int member) { return nlohmann::json::parse(Dump(member))["view"]; };
+  ASSERT_NO_FATAL_FAILURE(Open({{"transport", "tcp"}}));
+  const nlohmann::json measured = view_of(0);
+  EXPECT_EQ(measured, view_of(1));
+  EXPECT_GT(measured["wire"]["round_ns"], 0);
+  for (const nlohmann::json& member : measured["members"])
+    EXPECT_GT(member["wire"]["round_ns"], 0) << "whoever dialled";
+}
+
+TEST_F(Skew, WhatWiresCostMayBeTold) {
+  ASSERT_NO_FATAL_FAILURE(
+      Open({{"transport", "tcp"}, {"wire_round", "30us"}, {"wire_rate", "1000000000"}}));
+  const nlohmann::json view = nlohmann::json::parse(Dump(1))["view"];
+  EXPECT_EQ(view["wire"]["round_ns"], 30'000);
+  EXPECT_EQ(view["wire"]["byte_ps"], 1'000);
 }
 
 }  // namespace

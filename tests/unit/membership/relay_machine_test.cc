@@ -295,6 +295,22 @@ TEST_F(RelayTest, LinkedByAllLostByOneBackByAll) {
   EXPECT_EQ(Up<wire::Evidence>()->kind, wire::EvidenceKind::kLinkRestored);
 }
 
+// What wires cost is one word for a unit, and stands at each of its members in all views.
+TEST_F(RelayTest, WiresCostInTheMiddleWhatItsMembersSay) {
+  Introduce();
+  Feed(FromAbove{wire::Welcome{{UnitEntry(kOther, 1, 1).card}}});
+  Say(2, wire::LinksUp{{IdOf(1, 2)}, {30, 4}});
+  Say(3, wire::LinksUp{{IdOf(1, 3)}, {10, 8}});
+  ASSERT_NE(Up<wire::LinksUp>(), nullptr);
+  EXPECT_EQ(Up<wire::LinksUp>()->wire, (wire::WireCosts{10, 4}));
+  wire::Prepare prepare = MakePrepare(10);
+  for (wire::ViewEntry& entry : prepare.members) entry.card.wire = {7, 9};
+  Feed(FromAbove{prepare});
+  ASSERT_NE(Down<wire::Prepare>(2), nullptr);
+  for (const wire::ViewEntry& entry : Down<wire::Prepare>(2)->members)
+    EXPECT_EQ(entry.card.wire, (wire::WireCosts{7, 9}));
+}
+
 TEST_F(RelayTest, AViewIsHeldWhenAllHoldIt) {
   Introduce();
   Feed(FromAbove{MakePrepare(10)});

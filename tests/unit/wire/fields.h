@@ -26,7 +26,8 @@ inline constexpr int kFields = -1;
   template <>                    \
   inline constexpr int kFields<Type> = count
 FTAR_FIELDS(MemberId, 2);
-FTAR_FIELDS(MemberCard, 11);
+FTAR_FIELDS(WireCosts, 2);
+FTAR_FIELDS(MemberCard, 12);
 FTAR_FIELDS(SeqBound, 2);
 FTAR_FIELDS(Bound, 4);
 FTAR_FIELDS(ViewEntry, 4);
@@ -36,7 +37,7 @@ FTAR_FIELDS(Report, 6);
 FTAR_FIELDS(Loss, 8);
 FTAR_FIELDS(Signature, 13);
 FTAR_FIELDS(Hello, 9);
-FTAR_FIELDS(LinksUp, 1);
+FTAR_FIELDS(LinksUp, 2);
 FTAR_FIELDS(Refuse, 2);
 FTAR_FIELDS(BoundOf, 5);
 FTAR_FIELDS(Decided, 3);

@@ -42,5 +42,12 @@ TEST(View, FindsByMember) {
   EXPECT_EQ(view.Find({4, 3}), nullptr);
 }
 
+TEST(WireCosts, OfThoseWhoKnowEachByItself) {
+  EXPECT_EQ(MedianOf({}), WireCosts());
+  EXPECT_EQ(MedianOf({{0, 0}, {7, 0}}), (WireCosts{7, 0}));
+  EXPECT_EQ(MedianOf({{9, 1}, {1, 30}, {5, 0}, {0, 20}}), (WireCosts{5, 20}));
+  EXPECT_EQ(MedianOf({{4, 0}, {2, 0}}), (WireCosts{2, 0})) << "the lower one of an even number";
+}
+
 }  // namespace
 }  // namespace ftar::wire
