@@ -180,6 +180,7 @@
   X(kKeptOverstated, "F5", "claims to hold pieces that it does not hold") \
   X(kLentPieceKept, "F5", "keeps pieces for the retry that lie in the memory of who lent them") \
   X(kPiecesOfToday, "F5", "cuts a retried operation into pieces anew") \
+  X(kOwnWiresCount, "F5", "chooses plans by the wires that it has measured itself") \
   X(kOwnInputFirst, "F6", "adds its own input first, the others in list order") \
   X(kAnnouncedMoved, "F6", "puts newcomers before others who were announced") \
   X(kNewcomersFirst, "F6", "puts newcomers in front of those who are in") \

@@ -8,6 +8,7 @@
 
 #include "base/mutant.h"
 #include "collective/group_machine.h"
+#include "plan/choose.h"
 
 namespace ftar::collective {
 namespace {
@@ -157,12 +158,25 @@ const Surroundings& GroupMachine::SurroundingsIn(const ViewPtr& view) {
   return surroundings_;
 }
 
-plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members) {
-  const plan::PlanKind forced = spec.plan != plan::PlanKind::kAuto ? spec.plan : config_.plan;
+plan::Ground GroupMachine::GroundIn(const ViewPtr& view, size_t members) {
   const Surroundings& around = SurroundingsIn(view);
-  return plan::Choose(spec.kind, forced, spec.count * spec.element_bytes, static_cast<int>(members),
-                      config_.deterministic, config_.oneshot_max_bytes,
-                      around.crowded && !around.lane, around.wired, around.lane);
+  const wire::WireCosts costs =
+      FTAR_MUTANT(kOwnWiresCount) ? view->Find(config_.self)->card.wire : around.wire;
+  return {.members = static_cast<int>(members),
+          .crowded = around.crowded,
+          .wired = around.wired,
+          .lane = around.lane,
+          .round_ns = costs.round_ns,
+          .byte_ps = costs.byte_ps};
+}
+
+plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members) {
+  const plan::Wish wish{
+      .forced = spec.plan != plan::PlanKind::kAuto ? spec.plan : config_.plan,
+      .deterministic = config_.deterministic,
+      .oneshot_max_bytes = config_.oneshot_max_bytes,
+  };
+  return plan::Choose(spec.kind, spec.count * spec.element_bytes, GroundIn(view, members), wish);
 }
 
 // Chosen by the first attempt's view alone, so that all who begin it choose alike; later as it was,
@@ -172,13 +186,11 @@ void GroupMachine::SettlePieces(Op& op) {
   if (config_.chunk_bytes > 0) {
     bytes = config_.chunk_bytes;
   } else if (bytes > 0) {
-    bytes = std::clamp(bytes, std::min(config_.piece_least, plan::kSharedBytesMin),
+    bytes = std::clamp(bytes, std::min(config_.piece_least, plan::kWiredBytesMin),
                        config_.piece_most);
   } else {
-    const Surroundings& around = SurroundingsIn(op.view);
-    const bool shared = IsShared(op.spec, op.plan, op.view, op.members.size());
-    const plan::Ground ground{static_cast<int>(op.members.size()), around.crowded, around.wired,
-                              shared};
+    plan::Ground ground = GroundIn(op.view, op.members.size());
+    ground.shared = IsShared(op.spec, op.plan, op.view, op.members.size());
     bytes = plan::PieceBytes(op.spec.kind, op.plan, op.spec.count * op.spec.element_bytes, ground,
                              config_.piece_least, config_.piece_most);
   }

@@ -278,6 +278,7 @@ class GroupMachine {
   // group_attempt.cc
   const Surroundings& SurroundingsIn(const ViewPtr& view);
   void SettlePieces(Op& op);
+  plan::Ground GroundIn(const ViewPtr& view, size_t members);
   plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
   MemberId HubFor(const Op& op);
   ViewPtr ViewFor(Seq seq, uint64_t step) const;

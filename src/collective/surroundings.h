@@ -16,6 +16,7 @@ struct Surroundings {
   bool crowded = false;
   bool lane = false;   // the whole column has lanes, on one host
   bool wired = false;  // somebody of the column shares no memory with the others
+  wire::WireCosts wire;  // in the middle of what the column's members have measured
   MemberId hub;  // of the column: who tells all that all are complete, where not everybody does
 };
 

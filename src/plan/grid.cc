@@ -14,6 +14,14 @@ uint64_t BytesMax(uint64_t chunk_bytes) {
   return std::clamp(chunk_bytes, kChunkBytesMax, kAskedBytesMax);
 }
 
+// On wires an owner of all receives and sends alone what the others could: less than this is not
+// worth a message.
+uint64_t WiredBytesLeast(const Ground& ground) {
+  if (ground.byte_ps == 0) return kWiredBytesEnough;
+  return std::clamp(static_cast<uint64_t>(kMessageNs * 1e3 / ground.byte_ps), kWiredBytesMin,
+                    kWiredBytesEnough);
+}
+
 // How many pieces there should be, large enough or not.
 uint64_t PiecesWanted(Kind kind, PlanKind plan, const Ground& ground) {
   // Everybody's segments, or inputs, are pieces enough.
@@ -31,6 +39,8 @@ uint64_t PieceBytes(Kind kind, PlanKind plan, uint64_t bytes, const Ground& grou
                     uint64_t most) {
   const uint64_t wanted = PiecesWanted(kind, plan, ground);
   if (ground.shared) least = std::min(least, kSharedBytesMin);
+  if (ground.wired && !ground.crowded && ground.members > 2)
+    least = std::min(least, WiredBytesLeast(ground));
   uint64_t pieces = std::clamp<uint64_t>(bytes / least, 1, wanted);
   // As many for one owner as for the other.
   const uint64_t rounds = (bytes + pieces * most - 1) / (pieces * most);

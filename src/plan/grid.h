@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "plan/ground.h"
 #include "plan/role.h"
 
 namespace ftar::plan {
@@ -16,19 +17,14 @@ inline constexpr uint64_t kChunkBytesMax = 512 * 1024;
 inline constexpr uint64_t kAskedBytesMax = 8 << 20;  // the same where a chunk's size was asked for
 inline constexpr uint64_t kPartialWideningMax = 8;
 inline constexpr uint64_t kChunkBytesMin = 64 * 1024;  // a frame costs 1 to 2 us at either end
-inline constexpr uint64_t kSharedBytesMin = 4 * 1024;  // where words in a lane take a frame's place
+// Where words in a lane take a frame's place.
+inline constexpr uint64_t kSharedBytesMin = 4 * 1024;
+// Where every owner has a wire of its own: what a message costs, on slow ones.
+inline constexpr uint64_t kWiredBytesMin = 1024, kWiredBytesEnough = 4 * 1024;
 
 // The most bytes that a chunk, or its partial sum, may have. chunk_bytes 0: chosen for each
 // operation.
 uint64_t PieceBytesMax(uint64_t chunk_bytes);
-
-// Where an operation is carried out.
-struct Ground {
-  int members = 1;
-  bool crowded = false;  // there are more members than cores somewhere
-  bool wired = false;    // what is sent is copied
-  bool shared = false;   // what is alone is shared by way of the lane
-};
 
 // The bytes of a chunk of an operation whose segments (or whole) have `bytes`, at most `most` of
 // them and, where there are so many, at least `least`. Each owner has one piece, or as many as the

@@ -1,19 +1,10 @@
 #include "plan/role.h"
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 
 namespace ftar::plan {
 namespace {
-
-// What a member sends grows with the members, as (n - 1) times the input, while direct stays below
-// twice the input. Two members send the same either way, and save a round.
-constexpr uint64_t kOneShotBytesMin = 4 * 1024, kOneShotSentMax = 64 * 1024,
-                   kOneShotFits = 16 * 1024;
-// Between two of them the copies that a wire makes are as many either way.
-constexpr uint64_t kOneShotWiredTwo = 256 * 1024;
-constexpr int kDirectMembersMax = 64;
 
 void AllBut(int members, int me, std::vector<int>* out) {
   for (int i = 0; i < members; ++i) {
@@ -76,26 +67,6 @@ const char* PlanName(PlanKind plan) {
     case PlanKind::kRing: return "ring";
   }
   return "unknown";
-}
-
-PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic,
-                std::optional<uint64_t> oneshot_max_bytes, bool few_messages, bool wired,
-                bool lane) {
-  // Through one owner they are 2 (n - 1) of all together, instead of n (n - 1).
-  const bool through_owner = few_messages && members > 2 && !oneshot_max_bytes;
-  if (kind == Kind::kBarrier) return through_owner ? PlanKind::kDirect : PlanKind::kOneShot;
-  if (kind != Kind::kAllReduce) return PlanKind::kDirect;
-  if (forced == PlanKind::kRing && deterministic) forced = PlanKind::kDirect;
-  if (forced != PlanKind::kAuto) return forced;
-  const uint64_t others = members > 1 ? static_cast<uint64_t>(members) - 1 : 1;
-  // Inside a host what fits into the lane costs each member one pass; more is sent for that
-  // elsewhere.
-  const uint64_t fits = std::min(kOneShotFits, 2 * kOneShotSentMax / others);
-  uint64_t small = std::max({kOneShotBytesMin, kOneShotSentMax / others, fits});
-  if (wired && members == 2) small = kOneShotWiredTwo;
-  if (lane) small = std::min(small, kOneShotFits);
-  if (!through_owner && bytes <= oneshot_max_bytes.value_or(small)) return PlanKind::kOneShot;
-  return members <= kDirectMembersMax || deterministic ? PlanKind::kDirect : PlanKind::kRing;
 }
 
 void Role::Clear() {

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace ftar::plan {
@@ -42,14 +41,6 @@ struct Role {
 
   void Clear();  // keeps the memory
 };
-
-// Which plan runs: what the caller forced, else by size. `deterministic` allows only plans that add
-// in member order. `oneshot_max_bytes`: up to where one-shot is taken; none: by what a member has
-// to send. `few_messages`: messages cost more than rounds do. `wired`: what is sent is copied, so
-// that nobody reads it where it lies. `lane`: what is longer than a line's input is shared there.
-PlanKind Choose(Kind kind, PlanKind forced, uint64_t bytes, int members, bool deterministic,
-                std::optional<uint64_t> oneshot_max_bytes = {}, bool few_messages = false,
-                bool wired = false, bool lane = false);
 
 // The member of `current` that owns chunk `chunk`: its owner in `origin` while that lives, else a
 // survivor by turns, so only a leaver's chunks change owner (rule F5). Both lists hold member keys

@@ -60,6 +60,19 @@ TEST(Surroundings, WiredUnlessAllOfTheColumnShareMemoryOfOneHost) {
   EXPECT_TRUE(SurroundingsOf(view, 0).wired);
 }
 
+TEST(Surroundings, WiresCostWhatTheColumnsMembersSayInTheMiddle) {
+  wire::View view;
+  view.entries = {Member(1, "a", 0, 0), Member(2, "b", 0, 0), Member(3, "c", 0, 0),
+                  Member(4, "d", 0, 0)};
+  view.entries[0].card.wire = {10'000, 80};
+  view.entries[1].card.wire = {90'000, 0};
+  view.entries[2].card.wire = {20'000, 320};
+  view.entries[3].card.wire = {1, 1};
+  view.entries[3].card.shard = 1;
+  EXPECT_EQ(SurroundingsOf(view, 0).wire, (wire::WireCosts{20'000, 80}));
+  EXPECT_EQ(SurroundingsOf(view, 1).wire, (wire::WireCosts{1, 1}));
+}
+
 TEST(Surroundings, TheHubIsWhoAnnouncesForTheColumn) {
   wire::View view;
   view.entries = {Member(1, "a", 0, 0), Member(2, "a", 0, 0)};

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "plan/choose.h"
 #include "plan/grid.h"
 #include "plan/role.h"
 
@@ -152,11 +153,24 @@ TEST(Pieces, AreFewWhereFramesCostMost) {
   EXPECT_EQ(all_reduce(kMiB, {.members = 8}), 8);
   EXPECT_EQ(all_reduce(kMiB, {.members = 8, .crowded = true}), 4);
   EXPECT_EQ(all_reduce(kMiB, {.members = 8, .crowded = true, .wired = true}), 2);
+  EXPECT_EQ(all_reduce(64 * 1024, {.members = 8, .crowded = true, .wired = true}), 1);
   EXPECT_EQ(Pieces(Kind::kAllReduce, PlanKind::kOneShot, 256 * 1024, {.members = 2}), 1);
   EXPECT_EQ(Pieces(Kind::kReduceScatter, PlanKind::kDirect, kMiB / 2, {.members = 8}), 1);
   EXPECT_EQ(Pieces(Kind::kAllGather, PlanKind::kDirect, 2 * kMiB, {.members = 8}), 4);
   EXPECT_EQ(Pieces(Kind::kBroadcast, PlanKind::kDirect, kMiB, {.members = 8}), 2);
   EXPECT_EQ(Pieces(Kind::kAllReduce, PlanKind::kDirect, 0, {.members = 8}), 1);
+}
+
+// Who has a wire of its own to each of the others does not send and receive for them.
+TEST(Pieces, EveryOwnerHasOneOnWiresOfItsOwn) {
+  const auto all_reduce = [](uint64_t bytes, const Ground& ground) {
+    return Pieces(Kind::kAllReduce, PlanKind::kDirect, bytes, ground);
+  };
+  EXPECT_EQ(all_reduce(64 * 1024, {.members = 8, .wired = true}), 8);
+  EXPECT_EQ(all_reduce(16 * 1024, {.members = 8, .wired = true}), 4);
+  EXPECT_EQ(all_reduce(64 * 1024, {.members = 2, .wired = true}), 1);
+  EXPECT_EQ(all_reduce(4 * 1024, {.members = 4, .wired = true, .byte_ps = 150}), 1);
+  EXPECT_EQ(all_reduce(4 * 1024, {.members = 4, .wired = true, .byte_ps = 40'000}), 4);
 }
 
 // What is asked for may be larger than what is chosen, up to a bound of its own.
@@ -202,40 +216,85 @@ TEST(Owner, OnlyTheLeaversChunksMove) {
   }
 }
 
+PlanKind ChooseAllReduce(uint64_t bytes, const Ground& ground, const Wish& wish = {}) {
+  return Choose(Kind::kAllReduce, bytes, ground, wish);
+}
+
 TEST(Choose, ForcedUnlessTheOrderOfAdditionsForbidsIt) {
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kRing, 1 << 20, 4, false), PlanKind::kRing);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kRing, 1 << 20, 4, true), PlanKind::kDirect);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 8, 4, false), PlanKind::kOneShot);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 4, false), PlanKind::kDirect);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 64 << 10, 2, false), PlanKind::kOneShot);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 64 << 10, 3, false), PlanKind::kDirect);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 4096, 64, false), PlanKind::kOneShot);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 4097, 64, false), PlanKind::kDirect);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 500, false), PlanKind::kRing);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 8, 4, false, 0), PlanKind::kDirect);
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 1 << 20, 4, false, 1 << 20),
-            PlanKind::kOneShot);
-  EXPECT_EQ(Choose(Kind::kBarrier, PlanKind::kRing, 0, 4, false), PlanKind::kOneShot);
+  const Ground four{.members = 4};
+  EXPECT_EQ(ChooseAllReduce(1 << 20, four, {.forced = PlanKind::kRing}), PlanKind::kRing);
+  EXPECT_EQ(ChooseAllReduce(1 << 20, four, {.forced = PlanKind::kRing, .deterministic = true}),
+            PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(8, four), PlanKind::kOneShot);
+  EXPECT_EQ(ChooseAllReduce(1 << 20, four), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(64 << 10, {.members = 2}), PlanKind::kOneShot);
+  EXPECT_EQ(ChooseAllReduce(64 << 10, {.members = 3}), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(4096, {.members = 64}), PlanKind::kOneShot);
+  EXPECT_EQ(ChooseAllReduce(4097, {.members = 64}), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(1 << 20, {.members = 500}), PlanKind::kRing);
+  EXPECT_EQ(ChooseAllReduce(8, four, {.oneshot_max_bytes = 0}), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(1 << 20, four, {.oneshot_max_bytes = 1 << 20}), PlanKind::kOneShot);
+  EXPECT_EQ(Choose(Kind::kBarrier, 0, four, {.forced = PlanKind::kRing}), PlanKind::kOneShot);
 }
 
 TEST(Choose, TwoOnAWireSpareARoundLonger) {
-  const auto choose = [](uint64_t bytes, int members, bool wired) {
-    return Choose(Kind::kAllReduce, PlanKind::kAuto, bytes, members, false, {}, false, wired);
-  };
-  EXPECT_EQ(choose(256 << 10, 2, true), PlanKind::kOneShot);
-  EXPECT_EQ(choose((256 << 10) + 1, 2, true), PlanKind::kDirect);
-  EXPECT_EQ(choose(256 << 10, 2, false), PlanKind::kDirect);
-  EXPECT_EQ(choose(64 << 10, 3, true), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(256 << 10, {.members = 2, .wired = true}), PlanKind::kOneShot);
+  EXPECT_EQ(ChooseAllReduce((256 << 10) + 1, {.members = 2, .wired = true}), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(256 << 10, {.members = 2}), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(64 << 10, {.members = 3, .wired = true}), PlanKind::kDirect);
 }
 
 TEST(Choose, FewMessagesGoThroughAnOwner) {
-  const auto choose = [](Kind kind, uint64_t bytes, int members) {
-    return Choose(kind, PlanKind::kAuto, bytes, members, false, {}, /*few_messages=*/true);
+  const Ground crowd{.members = 4, .crowded = true};
+  EXPECT_EQ(ChooseAllReduce(8, crowd), PlanKind::kDirect);
+  EXPECT_EQ(Choose(Kind::kBarrier, 0, {.members = 3, .crowded = true}, {}), PlanKind::kDirect);
+  EXPECT_EQ(ChooseAllReduce(8, {.members = 2, .crowded = true}), PlanKind::kOneShot);
+  EXPECT_EQ(ChooseAllReduce(8, crowd, {.oneshot_max_bytes = 4096}), PlanKind::kOneShot);
+  EXPECT_EQ(ChooseAllReduce(8, {.members = 4, .crowded = true, .lane = true}), PlanKind::kOneShot);
+}
+
+// The largest size for which one-shot is taken.
+uint64_t OneShotMost(const Ground& ground) {
+  uint64_t low = 0, high = 64 << 20;
+  while (high - low > 1) {
+    const uint64_t middle = (low + high) / 2;
+    (ChooseAllReduce(middle, ground) == PlanKind::kOneShot ? low : high) = middle;
+  }
+  return low;
+}
+
+// What choose.h says it takes, written down once more; in nanoseconds.
+double Takes(PlanKind plan, double bytes, const Ground& ground) {
+  constexpr double kMessage = 3000, kReduce = 0.045;
+  const double n = ground.members, byte = ground.byte_ps / 1e3;
+  if (plan == PlanKind::kOneShot)
+    return ground.round_ns + (n - 1) * (kMessage + bytes * (byte + kReduce));
+  return 2.0 * ground.round_ns + (n - 1) * (2 * kMessage + bytes / n * (2 * byte + kReduce));
+}
+
+TEST(Choose, OnKnownWiresWhatTakesLess) {
+  for (int members : {2, 3, 4, 8, 64}) {
+    for (uint32_t round_ns : {5'000u, 30'000u, 500'000u}) {
+      for (uint32_t byte_ps : {150u, 320u, 8'000u}) {
+        const Ground ground{
+            .members = members, .wired = true, .round_ns = round_ns, .byte_ps = byte_ps};
+        const auto most = static_cast<double>(OneShotMost(ground));
+        if (most == 16 << 20) continue;  // a bound of its own
+        EXPECT_LE(Takes(PlanKind::kOneShot, most, ground), Takes(PlanKind::kDirect, most, ground));
+        EXPECT_GE(Takes(PlanKind::kOneShot, most + 2, ground),
+                  Takes(PlanKind::kDirect, most + 2, ground));
+      }
+    }
+  }
+}
+
+TEST(Choose, LongerRoundsAndFasterWiresAreForOneShot) {
+  const auto most = [](uint32_t round_ns, uint32_t byte_ps) {
+    return OneShotMost({.members = 8, .wired = true, .round_ns = round_ns, .byte_ps = byte_ps});
   };
-  EXPECT_EQ(choose(Kind::kAllReduce, 8, 4), PlanKind::kDirect);
-  EXPECT_EQ(choose(Kind::kBarrier, 0, 3), PlanKind::kDirect);
-  EXPECT_EQ(choose(Kind::kAllReduce, 8, 2), PlanKind::kOneShot);  // as many either way
-  EXPECT_EQ(Choose(Kind::kAllReduce, PlanKind::kAuto, 8, 4, false, 4096, true), PlanKind::kOneShot);
+  EXPECT_GT(most(50'000, 320), most(10'000, 320));
+  EXPECT_GT(most(10'000, 150), most(10'000, 320));
+  EXPECT_EQ(most(10'000, 0), most(10'000, 150));  // not stated
 }
 
 }  // namespace
