@@ -272,7 +272,7 @@ void World::Flap(Node& a, Node& b, TimeNs back) {
     };
     Feed(*self, engine::LinkIsDown{peer->card.id, Code::kLink, "reset"});
     At(back, [this, self, peer, holds] {
-      if (holds()) Feed(*self, engine::LinkIsUp{peer->card.id});
+      if (holds()) Feed(*self, engine::LinkIsUp{peer->card.id, WireCosts(*self, *peer)});
     });
   }
 }

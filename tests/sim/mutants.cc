@@ -96,9 +96,9 @@ constexpr Where kWhere[] = {
     {Mutant::kLaneWordIsTheHubs, "cores=1,lanes=1,hosted=0"},
     {Mutant::kPromisedBefore, "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
     {Mutant::kPromisedElsewhere,
-     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3,pieces=0"},
+     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3,pieces=0,wires=0"},
     {Mutant::kMeetingForgotten,
-     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3"},
+     "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3,wires=0"},
     {Mutant::kCutOffIsDeath,
      "cutoffs=1,hosted=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,"
      "leaves=0,joins=0"},
@@ -169,7 +169,7 @@ constexpr Where kWhere[] = {
      "hosted=0,lanes=0,shards=1,strandings=0,cuts=0,aborts=0,hangs=0,replicas=5,mismatch=2,"
      "kills=0,fades=2,leaves=0,joins=3,window=6,delay_max_us=1000,coordinator_restarts=0,"
      "ambushes=4,ops_per_step=3,eager=0,stops=0,clogs=10,failure_deaths=2,"
-     "work_delay_max_us=1000,strict=0"},
+     "work_delay_max_us=1000,strict=0,wires=0"},
     {Mutant::kAnnouncedLeftOut,
      "hosted=1,lanes=0,shards=1,replicas=3,min_replicas=1,kills=0,joins=2,leaves=0,cuts=0,"
      "aborts=0,hangs=0,delay_max_us=1000,coordinator_restarts=0,ambushes=0,stops=2,"

@@ -35,6 +35,7 @@ void DrawNewerWeather(Random* dice, Weather* weather) {
   weather->cores = one_in(3) ? static_cast<int>(dice->Between(1, 4)) : 0;
   weather->lands = one_in(2) ? 1 : 0;
   weather->pieces = one_in(2) ? 1 : 0;
+  weather->wires = one_in(2) ? 1 : 0;
 }
 
 // What came later is drawn later, so that a seed's older part stays what it was.
@@ -122,6 +123,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"cores", &Weather::cores, 0},
       {"lands", &Weather::lands, 0},
       {"pieces", &Weather::pieces, 0},
+      {"wires", &Weather::wires, 0},
       {"fades", &Weather::fades, 0},
       {"broadcasts", &Weather::broadcasts, 0},
       {"laggards", &Weather::laggards, 0},

@@ -67,6 +67,7 @@ struct Weather {
   int lands = 0;           // results arrive bit by bit where they belong; 2: and stall on the way
 
   int pieces = 0;  // operations are cut by how many members they begin with (rule F5)
+  int wires = 0;   // what wires cost is known, and no two cost the same (design 8)
 
   // Members come and go as they please, and that is all.
   bool harmless() const {

@@ -563,9 +563,17 @@ void World::Connect(Node& node, const wire::MemberCard& card) {
     if (refused) return Feed(node, engine::LinkIsDown{id, Code::kLink, "refused"});
     node.SetLink(*peer, true);
     peer->SetLink(node, true);
-    Feed(node, engine::LinkIsUp{id});
-    Feed(*peer, engine::LinkIsUp{node.card.id});
+    Feed(node, engine::LinkIsUp{id, WireCosts(node, *peer)});
+    Feed(*peer, engine::LinkIsUp{node.card.id, WireCosts(*peer, node)});
   });
+}
+
+// So much that some of the small operations here are not for one-shot.
+wire::WireCosts World::WireCosts(const Node& from, const Node& to) const {
+  if (!weather_.wires) return {};
+  Random dice(seed_ * 6151 + from.index * 64 + to.index);
+  return {static_cast<uint32_t>(dice.Between(1, 10'000)),
+          static_cast<uint32_t>(dice.Between(5'000, 200'000))};
 }
 
 std::string World::DescribeStuck(const Node& node) const {

@@ -159,6 +159,7 @@ class World {
   void EndFast(Node& node, Seq seq, Buffer result);
   bool Reaches(const Node& target, MemberId sender) const;
   void Connect(Node& node, const wire::MemberCard& card);
+  wire::WireCosts WireCosts(const Node& from, const Node& to) const;
   void Trace(const std::string& line) const;
   void TraceMessage(MemberId from, MemberId to, const wire::Message& message) const;
   void Fail(const std::string& what);
