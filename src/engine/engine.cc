@@ -308,15 +308,13 @@ void Engine::Impl::TellLinksUp() {
   if (phase_ == Phase::kJoining && welcomed_) SendCoordinator(WantedLinks());
 }
 
-// Of these it also says when they are lost.
+// Of these it also says when they are lost. What wires cost, those say whose others have dialled.
 wire::LinksUp Engine::Impl::WantedLinks() const {
   wire::LinksUp message;
   std::vector<wire::WireCosts> costs;
-  for (const auto& [id, card] : wanted_) {
-    const auto link = links_.find(id);
-    if (link == links_.end()) continue;
-    message.peers.push_back(id);
-    costs.push_back(link->second);
+  for (const auto& [id, cost] : links_) {
+    if (wanted_.contains(id)) message.peers.push_back(id);
+    costs.push_back(cost);
   }
   message.wire = wire::MedianOf(costs);
   return message;

@@ -167,7 +167,7 @@ class World {
       Member& member = members_[id];
       member.hello = {wire::kWireVersion,
                       "job",
-                      {id, replica, shard, 0, "h", "", "", "", {}},
+                      {id, replica, shard, 0, "h", "", "", "", 0, 0, false, {}},
                       replicas_,
                       shards_,
                       1,
