@@ -122,8 +122,9 @@ bool GroupMachine::MayActivate(Seq seq, uint64_t step) const {
   return IsMember(config_.self, seq, step);
 }
 
-void GroupMachine::HearEnd(TimeNs now, MemberId leaver) {
+void GroupMachine::HearEnd(TimeNs now, MemberId leaver, Seq called) {
   std::erase(ends_unheard_, leaver);
+  leavers_called_[leaver] = called;
   ActivateQueued(now);
 }
 
@@ -185,14 +186,20 @@ bool GroupMachine::StandInForNext(TimeNs now) {
 }
 
 // J5: all who stay begin later, and those who leave call nothing more: operations in between that
-// nobody means. The leavers walk through them in step, to be there when the others begin.
+// nobody means. The leavers walk through them in step, to be there when the others begin. What one
+// of them called before it left is meant, and its notice may still be on its way: so each has to
+// have said how far it had come.
 bool GroupMachine::NobodyElseCalls(Seq seq) const {
   const ViewPtr view = ViewFor(seq, 0);
   const wire::ViewEntry* self = view ? SelfIn(*view) : nullptr;
   if (!self || self->last.kind != wire::Bound::Kind::kSeq || early_.contains(seq)) return false;
   return std::none_of(view->entries.begin(), view->entries.end(), [&](const auto& entry) {
-    return entry.card.shard == config_.shard && entry.last.kind == wire::Bound::Kind::kNone &&
-           entry.Contains(config_.key, seq, 0);
+    if (entry.card.id == config_.self || entry.card.shard != config_.shard ||
+        !entry.Contains(config_.key, seq, 0))
+      return false;
+    const auto called = leavers_called_.find(entry.card.id);
+    return entry.last.kind == wire::Bound::Kind::kNone || called == leavers_called_.end() ||
+           called->second > seq;
   });
 }
 

@@ -69,8 +69,12 @@ class GroupMachine {
   void HoldAcksFor(Seq boundary);
   void LiftHold(TimeNs now);
   // J5: nothing without one of these is begun before it is known to know of its end.
-  void AwaitEnds(std::vector<MemberId> leavers) { ends_unheard_ = std::move(leavers); }
-  void HearEnd(TimeNs now, MemberId leaver);
+  void AwaitEnds(std::vector<MemberId> leavers) {
+    ends_unheard_ = std::move(leavers);
+    leavers_called_.clear();
+  }
+  // It knows of its end, and has called what lies before `called`.
+  void HearEnd(TimeNs now, MemberId leaver, Seq called);
   // Leaver: from now on stand in for the caller (J5).
   void StandIn() { standing_in_ = true; }
   void SkipTo(TimeNs now, Seq seq);  // what lies before is called by nobody any more
@@ -467,6 +471,7 @@ class GroupMachine {
       abandoned_;                            // work that a freeze ended -> its inbound frame
   std::map<Seq, wire::CallNotice> notices_;  // for a stand-in, by seq
   std::vector<MemberId> leavers_, ends_unheard_;
+  std::map<MemberId, Seq> leavers_called_;  // in this view, by each that has said so
   std::vector<wire::CallNotice> call_notices_;
   std::vector<GroupTodo> todo_;
   std::vector<WantTo> wants_;

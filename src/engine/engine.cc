@@ -544,6 +544,8 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key) {
   if (!view_ || phase_ == Phase::kJoining) return *slot;
   slot->AwaitEnds({ends_unheard_.begin(), ends_unheard_.end()});
   slot->SetPlannedView(now_, view_, base_);
+  for (const auto& [leaver, called] : leavers_called_)
+    slot->HearEnd(now_, leaver, CalledBy(leaver, key));
   for (const auto& [peer, credit] : credits_) slot->OnCredit(now_, peer, credit.kept);
   EnterAtMark(key, *slot);
   if (phase_ == Phase::kLeaving) slot->StandIn();

@@ -176,6 +176,7 @@ class Engine::Impl {
   bool PassedBound(const wire::Bound& bound) const;
   bool MayPropose() const;
   void AwaitEnds();
+  Seq CalledBy(MemberId leaver, GroupKey key) const;  // it has said so
   void TellEndKnown();
   bool HasCalledAll(MemberId leaver, GroupKey key, Seq delivered_end) const;
   void SkipWhatNobodyCalls();

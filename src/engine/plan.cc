@@ -357,9 +357,18 @@ void Engine::Impl::OnPeer(MemberId from, const wire::LeaveReady& message) {
   if (!view_ || message.epoch > view_->epoch) return held_.push_back({from, message});
   if (message.epoch != view_->epoch) return;
   leave_ready_.insert(from);
+  if (view_->Find(from) == nullptr || view_->Find(from)->last.kind == wire::Bound::Kind::kNone)
+    return;
   leavers_called_[from] = message.called;
-  if (ends_unheard_.erase(from) == 0) return;
-  for (auto& [key, group] : groups_) group->HearEnd(now_, from);
+  ends_unheard_.erase(from);
+  for (auto& [key, group] : groups_) group->HearEnd(now_, from, CalledBy(from, key));
+}
+
+// A group that it does not name has seen no call of its own.
+Seq Engine::Impl::CalledBy(MemberId leaver, GroupKey key) const {
+  const std::vector<wire::SeqBound>& called = leavers_called_.at(leaver);
+  const auto found = std::ranges::find(called, key, &wire::SeqBound::group);
+  return found != called.end() ? found->seq : 0;
 }
 
 void Engine::Impl::OnPeer(MemberId from, const wire::Release& message) {

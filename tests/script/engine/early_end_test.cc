@@ -68,7 +68,7 @@ class EarlyEnd : public testing::TestWithParam<Case> {
       lab.Prepare(survivors);
     } else {
       lab.Leave(victim);
-      lab.Prepare(survivors, {}, victim);
+      lab.Prepare(survivors, {}, {victim});
     }
     installed_ = false;
     for (int i = 0; i < 10000 && lab.failure().empty() && Move(lab); ++i) {

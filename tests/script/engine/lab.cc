@@ -448,7 +448,7 @@ void Lab::Leave(int member) {
 }
 
 void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers,
-                  int leaver) {
+                  const std::vector<int>& leavers) {
   prepare_ = {};
   prepare_.epoch = MakeEpoch(++counter_, 0);
   prepare_.base = view_.epoch;
@@ -457,7 +457,8 @@ void Lab::Prepare(const std::vector<int>& survivors, const std::vector<int>& new
     const wire::ViewEntry* entry = view_.Find(members_.at(name)->card.id);
     prepare_.survivors.push_back(entry->card.id);
     prepare_.members.push_back(*entry);
-    if (name == leaver) prepare_.members.back().last.kind = wire::Bound::Kind::kAlways;
+    if (std::ranges::find(leavers, name) != leavers.end())
+      prepare_.members.back().last.kind = wire::Bound::Kind::kAlways;
   }
   for (int name : newcomers)
     prepare_.members.push_back({members_.at(name)->card, prepare_.epoch, {}, {}});

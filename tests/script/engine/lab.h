@@ -65,7 +65,7 @@ class Lab {
   void TellEvicted(int member);  // its user has its memory back
   void Leave(int member);
   void Prepare(const std::vector<int>& survivors, const std::vector<int>& newcomers = {},
-               int leaver = 0);
+               const std::vector<int>& leavers = {});
   bool decided() const { return decided_; }
   bool Install();  // to all, once all columns have decided; false if not decided yet
   void InstallAt(int member);
