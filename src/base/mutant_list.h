@@ -143,6 +143,7 @@
   X(kReleasedUnready, "J5", "releases all when all want to leave, whatever is under way") \
   X(kNoStandIn, "J5", "calls nothing in a leaver's stead") \
   X(kLeaverNotTold, "J5", "tells leavers what is under way, not what is called later") \
+  X(kLeaversMeanNothing, "J5", "takes what another leaver has called for what nobody means") \
   X(kAckOnlyRides, "J6", "waits for a later operation to carry an ack") \
   X(kAckRepeated, "J6", "says the same ack again and again") \
   X(kSpoiledWorkCounts, "F1", "counts what was read while its owner took it back") \
