@@ -43,6 +43,7 @@
   X(kInstallOfAnyEpoch, "V10", "obeys an Install of an epoch other than the one last promised") \
   X(kHeardEpochForgotten, "Q1", "begins below epochs that members have told it of") \
   X(kOldPrepareObeyed, "Q2", "promises an epoch below the one promised last") \
+  X(kPromisedUnawaited, "Q2", "goes on without those whom a promise names beside the base") \
   X(kPromiseForgotten, "Q3", "takes what it promised to another coordinator for void") \
   X(kNewcomerSurvives, "Q3", "counts who came by a planned view among the survivors of a Prepare") \
   X(kLatestSurvives, "Q3", "counts all as survivors where all have come by planned views") \

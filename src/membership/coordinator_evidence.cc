@@ -279,7 +279,7 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     // What it has told stands, as that of one whose connection ends (Q2, Q4). Who has left as
     // planned consents to whatever the others decide (Q8).
     const bool left = message.code == Code::kLeft;
-    if (from.state == State::kReporting && (left || !config_.hosted)) told_[id] = from.report;
+    if (left || !config_.hosted) Remember(from);
     if (from.state == State::kReporting && left) consents_.insert(id);
     Close(from);
     ForgetNewcomer(id);

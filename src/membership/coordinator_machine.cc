@@ -153,7 +153,8 @@ void CoordinatorMachine::On(const Connected& event) {
   conns_[event.conn] = card.id;
   roster_changed_ = true;
   if (event.hello.report.installed_view && !current_) return OnReport(peer);
-  const bool known_by_others = (predecessors_ && !predecessors_late_) || peer.viewless();
+  const bool known_by_others = (predecessors_ && !predecessors_late_) || peer.viewless() ||
+                               (!current_ && NamesOthers(peer.report, nullptr));
   if (known_by_others && !recovering_) BeginRecovery();
   Admit(peer);
 }
@@ -172,11 +173,14 @@ void CoordinatorMachine::On(const Disconnected& event) {
     case State::kReporting:
       // It may come back while the view is being recovered. What it has told stands (Q2, Q4); where
       // there is a quorum to be heard, that tells as much.
-      if (!config_.hosted && !FTAR_MUTANT(kReportForgotten)) told_[id] = peer->report;
+      if (!config_.hosted) Remember(*peer);
       peers_.erase(id);
       return;
     case State::kWaiting:
-    case State::kNewcomer: ForgetClosedNewcomers(); newcomers_closed_.push_back(now_);
+    case State::kNewcomer:
+      ForgetClosedNewcomers();
+      newcomers_closed_.push_back(now_);
+      Remember(*peer);
   }
   Tell(LogLevel::kInfo, Describe(peer->card) + " gave up joining");
   ForgetNewcomer(id);

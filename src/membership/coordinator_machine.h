@@ -295,12 +295,15 @@ class CoordinatorMachine {
 
   // coordinator_recovery.cc
   void OnReport(Peer& peer);
+  void Remember(const Peer& peer);
   bool AnybodyReports() const;
   void BeginRecovery();
   void TryRecover();
   void GiveUpRecovery();
   const wire::View* RecoveryBase() const;
   std::map<MemberId, Epoch> LeftOut(const wire::View& base) const;
+  bool NamesOthers(const wire::Report& report, const wire::View* base) const;
+  bool AwaitsPromised(const wire::View* base) const;
   void FinishRecovery(wire::View base);
   void LoseAbsent(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
   void EvictStrangers(const wire::View& base);

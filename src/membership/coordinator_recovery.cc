@@ -26,6 +26,13 @@ void CoordinatorMachine::OnReport(Peer& peer) {
   if (first || !recovering_) BeginRecovery();
 }
 
+// Of one that goes. A newcomer's promise tells of a view, too, as long as none is known here.
+void CoordinatorMachine::Remember(const Peer& peer) {
+  const bool promised = peer.report.promised != 0 && !current_ && !config_.hosted;
+  if ((peer.state == State::kReporting || promised) && !FTAR_MUTANT(kReportForgotten))
+    told_[peer.card.id] = peer.report;
+}
+
 void CoordinatorMachine::BeginRecovery() {
   recovering_ = true;
   recover_at_ = now_ + timeout_ns_;
@@ -65,6 +72,7 @@ std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) co
 const wire::View* CoordinatorMachine::RecoveryBase() const {
   const wire::View* highest = predecessors_ ? &*record_.view : nullptr;
   const auto hear = [&highest](const wire::Report& report) {
+    if (!report.installed_view) return;
     const wire::View& view = *report.installed_view;
     if (!highest || view.epoch > highest->epoch || FTAR_MUTANT(kAnyBase)) highest = &view;
   };
@@ -75,12 +83,34 @@ const wire::View* CoordinatorMachine::RecoveryBase() const {
   return highest;
 }
 
+// Q2: who has promised a view and not heard the end of it names who would be in it. Newcomers, of
+// whom the base knows nothing, may hold it by now: they have their time to come as well. A record
+// tells by itself whether there is such a view, and a quorum whether anybody can have gone on with
+// it.
+bool CoordinatorMachine::NamesOthers(const wire::Report& report, const wire::View* base) const {
+  if (config_.hosted || predecessors_ || now_ >= recover_at_ || FTAR_MUTANT(kPromisedUnawaited))
+    return false;
+  if (report.promised <= (base ? base->epoch : 0) || MadeHere(report.promised)) return false;
+  return std::ranges::any_of(report.promised_members, [&](MemberId id) {
+    return !(base && base->Find(id)) && !Find(id) && !told_.contains(id) &&
+           !proven_dead_.contains(id) && !graveyard_.contains(id);
+  });
+}
+
+bool CoordinatorMachine::AwaitsPromised(const wire::View* base) const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [&](const auto& entry) { return NamesOthers(entry.second.report, base); }) ||
+         std::any_of(told_.begin(), told_.end(),
+                     [&](const auto& entry) { return NamesOthers(entry.second, base); });
+}
+
 void CoordinatorMachine::TryRecover() {
   // While this process stood still nobody could come.
   if (detector_.JustWoke()) recover_at_ = std::max(recover_at_, now_ + timeout_ns_);
   const wire::View* const base = RecoveryBase();
   if (!base) {
-    const bool hope = std::any_of(peers_.begin(), peers_.end(),
+    const bool hope = AwaitsPromised(nullptr) ||
+                      std::any_of(peers_.begin(), peers_.end(),
                                   [](const auto& entry) { return entry.second.viewless(); });
     if (!hope || now_ >= recover_at_) GiveUpRecovery();
     return;
@@ -92,7 +122,7 @@ void CoordinatorMachine::TryRecover() {
         return Find(id) || proven_dead_.contains(id) || left_out.contains(id);
       });
   const auto all = static_cast<std::ptrdiff_t>(base->entries.size());
-  const bool complete = known == all;
+  const bool complete = known == all && !AwaitsPromised(base);
   if (AwaitsQuorum(*base, left_out)) return;
   // Nobody here has ever been in: there is nothing to go on with, unless others come.
   if (!AnybodyReports()) {

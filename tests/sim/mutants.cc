@@ -178,6 +178,9 @@ constexpr Where kWhere[] = {
      "hosted=0,lanes=0,weights=1,replicas=2,shards=2,kills=1,ambushes=0,leaves=3,"
      "work_delay_max_us=500,delay_max_us=500,skew=1,ops_per_step=0,window=2,"
      "coordinator_restarts=2"},
+    {Mutant::kPromisedUnawaited,
+     "record=0,strandings=0,hosted=0,coordinator_restarts=2,late_installs=4,joins=3,kills=2,"
+     "leaves=0,cuts=0,stops=0,hangs=0,mismatch=0"},
     {Mutant::kGoesUnheard, "shards=2,leaves=2,blackouts=3,hosted=0"},
     {Mutant::kMembersAloneCount,
      "replicas=2,shards=1,joins=3,blackouts=4,sparing=1,cuts=0,aborts=0,hosted=0,leaves=0,kills=0,"
