@@ -113,6 +113,7 @@
   X(kHeldBoundaryStarted, "J3", "lets the root start at a boundary that it has not announced") \
   X(kAcksNotHeld, "J3", "lets the root's acks allow others to pass a boundary it has reserved") \
   X(kBoundaryTooNear, "J3", "reserves a boundary that others may have passed") \
+  X(kPlansStarve, "J3", "puts joins and leaves off for as long as changes follow each other") \
   X(kNewcomerAmongFailures, "J3", "begins newcomers before failures that they have not heard of") \
   X(kFreshBoundDelivered, "J3", "begins a newcomer behind what is delivered, not what is called") \
   X(kBeginsAmongTheLost, "J3", "begins newcomers where only those who are lost may have been") \

@@ -107,8 +107,23 @@ bool CoordinatorMachine::HasQuorum(const wire::Prepare& prepare) {
   return true;
 }
 
+// A failure goes before a plan, and members may ask for verdicts faster than a plan gets through
+// (V5). Who has waited for several changes comes or goes with the next (J3).
+void CoordinatorMachine::TakeWaitersAlong() {
+  constexpr int kChangesFirst = 3;
+  if (!current_ || change_) return;
+  const std::set<MemberId> newcomers = ReadyNewcomers(), leavers = ReadyLeavers();
+  const bool nobody = newcomers.empty() && leavers.empty();
+  changes_first_ = nobody ? 0 : changes_first_ + 1;
+  if (changes_first_ <= kChangesFirst || FTAR_MUTANT(kPlansStarve)) return;
+  changes_first_ = 0;
+  prepare_newcomers_.insert(newcomers.begin(), newcomers.end());
+  if (AnybodyStays(leavers)) prepare_leavers_.insert(leavers.begin(), leavers.end());
+}
+
 void CoordinatorMachine::StartChange() {
   change_due_ = false;
+  TakeWaitersAlong();
   if (plan_ && plan_->stage == Plan::Stage::kAnnouncing) {
     prepare_newcomers_.insert(plan_->newcomers.begin(), plan_->newcomers.end());
     prepare_leavers_.insert(plan_->leavers.begin(), plan_->leavers.end());

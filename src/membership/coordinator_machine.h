@@ -252,6 +252,7 @@ class CoordinatorMachine {
 
   // coordinator_change.cc
   void StartChange();
+  void TakeWaitersAlong();
   wire::Prepare MakePrepare();
   std::vector<wire::ViewEntry> NextEntries() const;
   bool HasQuorum(const wire::Prepare& prepare);
@@ -366,6 +367,7 @@ class CoordinatorMachine {
   bool plan_due_ = false;        // something happened that may let a first or planned view begin
   std::optional<Change> change_;
   std::optional<Plan> plan_;
+  int changes_first_ = 0;  // so many changes have gone before those who could be planned for
   bool recovering_ = false;
   TimeNs recover_at_ = kNever, recover_until_ = kNever;
   std::map<MemberId, std::string> proven_dead_;                      // told while recovering

@@ -181,6 +181,9 @@ constexpr Where kWhere[] = {
     {Mutant::kPromisedUnawaited,
      "record=0,strandings=0,hosted=0,coordinator_restarts=2,late_installs=4,joins=3,kills=2,"
      "leaves=0,cuts=0,stops=0,hangs=0,mismatch=0"},
+    {Mutant::kPlansStarve,
+     "shards=2,delay_max_us=5000,joins=3,mismatch=2,ops_per_step=0,hosted=0,lanes=0,kills=0,"
+     "stops=0,cuts=0,leaves=0,ambushes=0"},
     {Mutant::kGoesUnheard, "shards=2,leaves=2,blackouts=3,hosted=0"},
     {Mutant::kMembersAloneCount,
      "replicas=2,shards=1,joins=3,blackouts=4,sparing=1,cuts=0,aborts=0,hosted=0,leaves=0,kills=0,"
