@@ -370,7 +370,7 @@ void World::NoteView(Node& node) {
   begun_ = look_again_ = true;
   const auto view = node.engine->view();
   if (trace_) Trace("view   " + ToString(node.card.id) + " " + DescribeView(*view));
-  if (IsForgotten(view->epoch)) ended_ = true;
+  if (IsForgotten(*view)) ended_ = true;
   newest_ = std::max(newest_, view->epoch);
   FailIf(views_.Installed(node.card.id, view));
   if (weather_.hosted) FailIf(CheckMajority(*view));
@@ -389,10 +389,11 @@ std::string World::CheckMajority(const wire::View& view) {
 // A restarted coordinator without a record knows what it is told. If all who have installed a view
 // are gone before they could tell, or away for longer than it waits, those whom they had left
 // behind begin another job: it cannot know better (docs/protocol.md 8).
-bool World::IsForgotten(Epoch epoch) const {
+bool World::IsForgotten(const wire::View& installed) const {
+  const Epoch epoch = installed.epoch;
   if (weather_.record || weather_.hosted) return false;
   if (EpochIncarnation(epoch) == EpochIncarnation(newest_)) return false;
-  if (EpochCounter(epoch) > EpochCounter(newest_)) return false;
+  if (EpochCounter(epoch) > EpochCounter(newest_)) return IsOfTheLeftBehind(installed);
   return std::none_of(nodes_.begin(), nodes_.end(), [this, epoch](const auto& node) {
     const auto view = node->engine->view();
     // Behind a relay that tells for it.
@@ -400,6 +401,35 @@ bool World::IsForgotten(Epoch epoch) const {
     return told && node->alive && !node->stopped && !node->over && view && view->epoch >= newest_ &&
            EpochIncarnation(view->epoch) == EpochIncarnation(newest_);
   });
+}
+
+// It takes in nobody of the newest view, and its coordinator could not know better: of those who
+// have come to it, the dead included, nobody held that view, or had promised its maker one without
+// them. Where all are new another job begins, and who has held the newest may have gone since.
+bool World::IsOfTheLeftBehind(const wire::View& view) const {
+  bool found = false;
+  for (const auto& node : nodes_) {
+    const auto newest = node->engine->view();
+    if (!newest || newest->epoch != newest_) continue;
+    found = true;
+    for (const wire::ViewEntry& entry : newest->entries) {
+      if (view.Find(entry.card.id)) return false;
+    }
+  }
+  const auto is_new = [&view](const auto& entry) { return entry.joined_epoch == view.epoch; };
+  const bool all_new = std::ranges::all_of(view.entries, is_new);
+  const auto knew_better = [&](const auto& node) {
+    if (node->introduced_to != EpochIncarnation(view.epoch)) return false;
+    const auto held = node->engine->view();
+    if (held && held->epoch == newest_) return !all_new || (node->alive && node->connection != 0);
+    const Epoch promised = node->conduct.prepared();
+    const bool above =
+        promised >= newest_ && EpochIncarnation(promised) == EpochIncarnation(newest_);
+    return above && std::ranges::any_of(view.entries, [&](const auto& entry) {
+             return !is_new(entry) && !node->conduct.prepared_members().contains(entry.card.id);
+           });
+  };
+  return found && std::ranges::none_of(nodes_, knew_better);
 }
 
 // A word from member to member. The codec is part of every run.

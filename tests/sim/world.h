@@ -133,7 +133,8 @@ class World {
   void CarryTodo(Node& node, GroupKey group, collective::Todo& todo);
   void NoteView(Node& node);
   std::string CheckMajority(const wire::View& view);
-  bool IsForgotten(Epoch epoch) const;
+  bool IsForgotten(const wire::View& view) const;
+  bool IsOfTheLeftBehind(const wire::View& view) const;
   struct Placed {  // a frame that arrives bit by bit
     MemberId from;
     wire::FrameHeader header;
