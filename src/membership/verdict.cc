@@ -110,10 +110,10 @@ bool HasBegun(MemberId id, const ColumnStatus& status) {
   return !entry || entry->first.kind != Bound::Kind::kStep;
 }
 
-// J1: does this report bind the first bounds that its view gives? A newcomer's word of the planned
-// view that takes it in does not, unless it has acted on it: it may hold a plan that nobody
-// announced, and so may others who were to come with it.
-bool BindsFirst(MemberId reporter, const ColumnStatus& status) {
+// J1: does this report bind the bounds that its view gives? A newcomer's word of the planned view
+// that takes it in does not, unless it has acted on it: it may hold a plan that nobody announced,
+// and so may others who were to come with it. Leavers may have passed the ends that it gives.
+bool Binds(MemberId reporter, const ColumnStatus& status) {
   if (FTAR_MUTANT(kUnheardPlanBinds)) return true;
   const wire::View& view = *status.report.installed_view;
   const wire::ViewEntry* own = view.Find(reporter);
@@ -385,14 +385,15 @@ std::vector<BoundOf> KnownBounds(const wire::Prepare& prepare, int32_t shard,
       const wire::View& view = *status.report.installed_view;
       const wire::ViewEntry* entry = view.Find(member.card.id);
       if (!entry) continue;
-      if (view.epoch >= first_epoch && BindsFirst(reporter, status)) {
+      const bool binds = Binds(reporter, status);
+      if (view.epoch >= first_epoch && binds) {
         first_epoch = view.epoch;
         out.first = entry->first;
       }
       // A leave boundary that any survivor knows is kept, or its operations would change members
       // (J1).
       const bool leaves = entry->last.kind != Bound::Kind::kNone && view.epoch >= last_epoch;
-      if (leaves && !FTAR_MUTANT(kLeaveBoundForgotten)) {
+      if (leaves && binds && !FTAR_MUTANT(kLeaveBoundForgotten)) {
         last_epoch = view.epoch;
         out.last = entry->last;
       }

@@ -64,5 +64,45 @@ TEST(Verdict, WhatEachHasFromARootOfItsOwnIsAMismatch) {
   EXPECT_TRUE(decision.violations.empty());
 }
 
+wire::ColumnStatus StatusOf(const wire::View& installed, Seq first, Seq called) {
+  wire::ColumnStatus status;
+  status.epoch = 3;
+  status.report.installed = installed.epoch;
+  status.report.installed_view = installed;
+  status.groups = {{1, called, first, first, called, {}, {}}};
+  return status;
+}
+
+// J1: a newcomer has confirmed a plan, and nobody announced it. The leaver has called beyond the
+// end that it gives. With the newcomer's own call the plan counts.
+TEST(Bounds, AnEndThatOnlyAPlanGivesIsVoid) {
+  constexpr MemberId kThird{3, 3};
+  wire::View installed;
+  installed.epoch = installed.era = 1;
+  installed.entries = {Entry(kFirst, 0), Entry(kSecond, 1)};
+  wire::View plan = installed;
+  plan.epoch = 2;
+  plan.planned = true;
+  const Bound boundary{Bound::Kind::kSeq, 0, 7, {}};
+  plan.entries[1].last = boundary;
+  plan.entries.push_back(Entry(kThird, 2));
+  plan.entries[2].first = boundary;
+  plan.entries[2].joined_epoch = 2;
+  wire::Prepare prepare;
+  prepare.epoch = 3;
+  prepare.members = plan.entries;
+  prepare.members[1].last.kind = Bound::Kind::kAlways;
+  prepare.survivors = {kFirst, kSecond};
+  StatusMap statuses{{kFirst, StatusOf(installed, 0, 8)},
+                     {kSecond, StatusOf(installed, 0, 8)},
+                     {kThird, StatusOf(plan, 7, 7)}};
+  const auto end_of_second = [&] { return DecideBounds(prepare, 0, statuses)[1]; };
+  EXPECT_TRUE(end_of_second().fresh_last);
+  EXPECT_EQ(end_of_second().last, (Bound{Bound::Kind::kSeq, 0, 0, {{1, 8}}}));
+  statuses[kThird] = StatusOf(plan, 7, 8);
+  EXPECT_FALSE(end_of_second().fresh_last);
+  EXPECT_EQ(end_of_second().last, boundary);
+}
+
 }  // namespace
 }  // namespace ftar::membership
