@@ -266,7 +266,9 @@ void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
 // operation and era.
 void CoordinatorMachine::OnAskPrepare(Peer& from, const wire::AskPrepare& message) {
   if (recovering_) asked_early_ = true;
-  if (!current_ || change_ || from.state != State::kMember || message.epoch < current_->era) return;
+  // Who was announced may have begun before all roots have said that they did so (J3).
+  const bool in = from.state == State::kMember || from.announced;
+  if (!current_ || change_ || !in || message.epoch < current_->era) return;
   if (!asked_.insert({message.group, message.seq}).second) return;
   Tell(LogLevel::kInfo,
        Describe(from.card) + " asks for a verdict on operation " + std::to_string(message.seq));
