@@ -15,16 +15,15 @@ constexpr uint64_t kOneShotWiredMost = 16 << 20;
 constexpr int kDirectMembersMax = 64;
 
 // TCP between two cores, where no card is slower; and this library's kernels.
-constexpr double kByteNs = 0.15, kReduceByteNs = 0.045;
+constexpr uint64_t kBytePs = 150, kReduceBytePs = 45;
 
-// Up to where one-shot takes no longer than direct.
+// Up to where one-shot takes no longer than direct. In whole numbers, since members of different
+// processors have to come to the same.
 uint64_t OneShotOnWires(const Ground& ground) {
-  const double n = ground.members, others = n - 1;
-  const double byte_ns = ground.byte_ps > 0 ? ground.byte_ps / 1e3 : kByteNs;
-  const double spared = ground.round_ns / others + kMessageNs;
-  const double price_of_byte = byte_ns * (n - 2) / n + kReduceByteNs * others / n;
-  return static_cast<uint64_t>(
-      std::min(spared / price_of_byte, static_cast<double>(kOneShotWiredMost)));
+  const auto n = static_cast<uint64_t>(ground.members), others = n - 1;
+  const uint64_t byte_ps = ground.byte_ps > 0 ? ground.byte_ps : kBytePs;
+  const uint64_t spared_ps = 1000 * uint64_t{ground.round_ns} / others + 1000 * kMessageNs;
+  return std::min(spared_ps * n / (byte_ps * (n - 2) + kReduceBytePs * others), kOneShotWiredMost);
 }
 
 uint64_t OneShotBytes(const Ground& ground) {

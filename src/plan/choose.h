@@ -1,9 +1,9 @@
 // Which plan runs (design 8). Pure.
 //
 // On wires by what it takes, in the alpha-beta-gamma model (Thakur, Rabenseifner and Gropp 2005,
-// section 3) with a price for each message besides: a round (alpha), a message's sender or receiver,
-// a byte on the wire (beta), a byte to reduce (gamma). Between n members, for S bytes, at the
-// busiest of them:
+// section 3) with a price for each message besides: a round (alpha), a message's sender or
+// receiver, a byte on the wire (beta), a byte to reduce (gamma). Between n members, for S bytes, at
+// the busiest of them:
 //
 //   oneshot  alpha + (n - 1) (message + S (beta + gamma))
 //   direct   2 alpha + (n - 1) (2 message + S / n (2 beta + gamma))
@@ -23,7 +23,7 @@ namespace ftar::plan {
 
 struct Wish {
   PlanKind forced = PlanKind::kAuto;
-  bool deterministic = false;  // only plans that add in member order
+  bool deterministic = false;                      // only plans that add in member order
   std::optional<uint64_t> oneshot_max_bytes = {};  // up to where one-shot is taken; none: as above
 };
 

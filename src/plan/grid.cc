@@ -18,8 +18,7 @@ uint64_t BytesMax(uint64_t chunk_bytes) {
 // worth a message.
 uint64_t WiredBytesLeast(const Ground& ground) {
   if (ground.byte_ps == 0) return kWiredBytesEnough;
-  return std::clamp(static_cast<uint64_t>(kMessageNs * 1e3 / ground.byte_ps), kWiredBytesMin,
-                    kWiredBytesEnough);
+  return std::clamp(1000 * kMessageNs / ground.byte_ps, kWiredBytesMin, kWiredBytesEnough);
 }
 
 // How many pieces there should be, large enough or not.

@@ -8,7 +8,7 @@ namespace ftar::plan {
 
 // What a message costs its sender and its receiver on a wire, whatever it carries. Of this library
 // and the kernel's TCP, on cores of today; what differs from place to place is measured.
-inline constexpr double kMessageNs = 3000;
+inline constexpr uint64_t kMessageNs = 3000;
 
 struct Ground {
   int members = 1;
