@@ -417,6 +417,17 @@ TEST_P(ConformTest, ALinkThatIsUpSaysWhatAWireCosts) {
   EXPECT_EQ(as_told, GetParam().tcp() ? told.wire : wire::WireCosts());
 }
 
+// Loopback states no speed, so it is the least of connections.
+TEST_P(ConformTest, WithoutANumberOfStreamsTheCardsSpeedSaysHowMany) {
+  if (!GetParam().tcp()) GTEST_SKIP() << "it has no streams";
+  DeviceConfig config = BaseConfig(GetParam(), 1);
+  config.tcp_streams = 0;
+  Node a(GetParam(), config), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  const std::string text = a.device->Find(b.card.id)->Describe();
+  EXPECT_NE(text.find(" of 2 paths"), std::string::npos) << text;
+}
+
 TEST_P(ConformTest, FramesQueuedBeforeTheLinkIsUpArrive) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   Link* link = a.Connect(b);
