@@ -274,9 +274,10 @@ void EngineDriver::Announce() {
 }
 
 void EngineDriver::Nudge() {
-  for (const auto& [id, peer] : peers_) {
-    if (peer.link != nullptr) peer.link->Nudge();
-  }
+  lane_->memory().ForSleepers([this](MemberId id) {
+    const auto it = peers_.find(id);
+    if (it != peers_.end() && it->second.link != nullptr) it->second.link->Nudge();
+  });
 }
 
 void EngineDriver::Allocate(TimeNs now, GroupKey group, const Todo& todo) {
@@ -476,6 +477,7 @@ bool EngineDriver::PrepareSleep() {
     return false;
   }
   armed_ = true;
+  if (lane_ != nullptr) lane_->memory().SetAsleep(true);
   if (dropping_ || !LaneHasNews()) return true;
   FinishSleep();  // what was published before the doorbells were armed
   return false;
@@ -483,6 +485,7 @@ bool EngineDriver::PrepareSleep() {
 
 void EngineDriver::FinishSleep() {
   if (!std::exchange(armed_, false)) return;
+  if (lane_ != nullptr) lane_->memory().SetAsleep(false);
   for (const auto& device : devices_) device->FinishSleep();
 }
 

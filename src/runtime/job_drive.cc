@@ -14,9 +14,6 @@
 namespace ftar::runtime {
 namespace {
 
-// How long the progress thread leaves the wheel alone after a user thread had it, and how often it
-// looks while one has it.
-constexpr TimeNs kLookNs = 1 * kMillisecond;
 // Looking at the coordinator's connection is a system call, and nothing of an operation comes from
 // there: who spins does it every so often, and at once after a sleep.
 constexpr TimeNs kControlNs = 100 * kMicrosecond;
@@ -225,8 +222,7 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
     }
     if (now >= deadline) return;
     WaitInputs in;
-    in.ranks_on_host = ranks_on_host_;
-    in.cores = cores_.count;
+    in.pace = pace_;
     in.changing = driver_->engine().changing() || closed_down_;
     in.idle_ns = now - busy_ns;
     in.idle_polls = idle_polls;
@@ -302,12 +298,12 @@ void Job::Impl::ProgressTurn(Lock& lock) {
       progress_.wait_for(lock, std::chrono::milliseconds(cut_off ? 10 : 100));
       progress_waits_ = false;
     } else {
-      progress_.wait_until(lock, ToTimePoint(now + kLookNs));
+      progress_.wait_until(lock, ToTimePoint(now + pace_.look_ns));
     }
     return;
   }
-  if (last_user_drive_ns_ != 0 && now - last_user_drive_ns_ < kLookNs) {
-    progress_.wait_until(lock, ToTimePoint(last_user_drive_ns_ + kLookNs));
+  if (last_user_drive_ns_ != 0 && now - last_user_drive_ns_ < pace_.look_ns) {
+    progress_.wait_until(lock, ToTimePoint(last_user_drive_ns_ + pace_.look_ns));
     return;
   }
   wheel_ = Wheel::kProgress;

@@ -174,14 +174,15 @@ void Job::Impl::OnViewChanged() {
   if (hosting_) NoteSuccessors(Now());
   RememberColumn();
   const wire::ViewEntry* self = view_->Find(self_);
-  ranks_on_host_ = 1;
+  int ranks_on_host = 1;
   if (self != nullptr) {
-    ranks_on_host_ = static_cast<int>(std::count_if(
+    ranks_on_host = static_cast<int>(std::count_if(
         view_->entries.begin(), view_->entries.end(),
         [&mine = self->card](const wire::ViewEntry& entry) {
           return entry.card.host_key == mine.host_key && entry.card.core_set == mine.core_set;
         }));
   }
+  pace_ = PaceOf(ranks_on_host, cores_.count);
   delivered_ = true;  // whoever waits for readiness looks again
 }
 

@@ -16,13 +16,8 @@
 namespace ftar::runtime {
 namespace {
 
-// Half of what the progress thread leaves the wheel alone for after a user's thread had it.
-constexpr TimeNs kUnseenNs = 500 * kMicrosecond;
-// Then the progress thread has it.
-constexpr TimeNs kIdleNs = 1 * kMillisecond;
 // Others that are later than this are not called to be waited for like that.
 constexpr TimeNs kPatienceNs = 50 * kMicrosecond;
-constexpr TimeNs kCrowdedPatienceNs = 200 * kMicrosecond;
 // And besides, for every byte of it.
 constexpr TimeNs kPatiencePerByteNs = 1;
 constexpr int kLooksAClock = 64;
@@ -35,7 +30,7 @@ constexpr TimeNs kUnknownNs = -1;
 // What has come meanwhile is heard before the next call is taken.
 void Job::Impl::LookUp(TimeNs now) {
   const TimeNs unseen = now - last_user_drive_ns_;
-  if (wheel_ != Wheel::kNobody || unseen <= kUnseenNs || unseen > kIdleNs) return;
+  if (wheel_ != Wheel::kNobody || unseen <= pace_.look_ns / 2 || unseen > pace_.look_ns) return;
   Pump(now);
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
@@ -44,7 +39,7 @@ void Job::Impl::LookUp(TimeNs now) {
 // memory for that; but it stands there only if it does not end at once.
 bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
   // Whoever has the wheel would have to be told. Who still sleeps without it has been woken.
-  if (wheel_ != Wheel::kNobody || waiters_ > 0 || now - last_user_drive_ns_ > kUnseenNs)
+  if (wheel_ != Wheel::kNobody || waiters_ > 0 || now - last_user_drive_ns_ > pace_.look_ns / 2)
     return false;
   // There may be no memory for the call back when its input in place is written over.
   if (op->request.on_done && op->request.spec.in_place) return false;
@@ -67,7 +62,7 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
   // Until the own line is on its way there is time for a clock, but any locked instruction would
   // wait for that.
   fast_ns_ = op->start_ns = Now();
-  if (is_short && !crowded()) driver_->AwaitFast(*op);
+  if (is_short && !pace_.crowded) driver_->AwaitFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
   if (LookFast(op, is_short ? fast_ns_ : kUnknownNs)) pending.Keep();
   driver_->AnnounceFast();
@@ -149,12 +144,12 @@ void Job::Impl::OnDeliveredFast() {
 // Without patience it looks once.
 void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
   const TimeNs patience = !patient ? 0
-                                   : (crowded() ? kCrowdedPatienceNs : kPatienceNs) +
+                                   : (pace_.crowded ? pace_.round_ns : kPatienceNs) +
                                          static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;
   for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
     if (LookFast(op, kUnknownNs)) break;
     if (patience == 0 || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
-    if (crowded()) {
+    if (pace_.crowded) {
       // Not with the lock: the progress thread would be woken at the end of every operation.
       lock.unlock();
       sched_yield();
@@ -162,7 +157,7 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
     } else if (looks > kEagerLooks) {
       Pause();
     }
-    if ((crowded() || looks % kLooksAClock == 0) &&
+    if ((pace_.crowded || looks % kLooksAClock == 0) &&
         Now() - std::max(op->start_ns, fast_moved_ns_) > patience)
       break;
   }

@@ -190,7 +190,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OpenGate(const OpPtr& op);
 
   // job_fast.cc
-  bool crowded() const { return ranks_on_host_ > cores_.count; }
   void LookUp(TimeNs now);
   bool StartFast(TimeNs now, const OpPtr& op, bool like_last);
   void ListFast(const OpPtr& op);
@@ -264,7 +263,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   TimeNs sleep_until_ = kNever;
   int sleepers_ = 0;
   int waiters_ = 0;
-  int ranks_on_host_ = 1;
+  Pace pace_ = PaceOf(1, 1);
   int user_wake_fd_ = -1, progress_wake_fd_ = -1;
   std::map<GroupKey, GroupState> groups_;
   std::vector<OpPtr> starting_;  // between StartOp and Started

@@ -9,18 +9,29 @@ constexpr TimeNs kSpinNs =
     150 * kMicrosecond;                        // most hand-overs between spinning ranks are shorter
 constexpr TimeNs kYieldNs = 1 * kMillisecond;  // then others of this host get their turn
 constexpr int kCrowdedPolls = 2;
-constexpr TimeNs kCrowdedYieldNs = 300 * kMicrosecond;  // a round of eight ranks on two cores
+// Of a rank, with what it copies and with those that find nothing to do.
+constexpr TimeNs kTurnNs = 100 * kMicrosecond;
+constexpr TimeNs kRoundMinNs = 300 * kMicrosecond, kRoundMaxNs = 4 * kMillisecond;
+constexpr TimeNs kLookMinNs = 1 * kMillisecond;
+constexpr int kRoundsALook = 5;
 
 }  // namespace
 
+Pace PaceOf(int ranks_on_host, int cores) {
+  if (ranks_on_host <= cores) return {false, 0, kLookMinNs};
+  const int turns = (ranks_on_host + cores - 1) / std::max(cores, 1);
+  const TimeNs round = std::clamp(turns * kTurnNs, kRoundMinNs, kRoundMaxNs);
+  return {true, round, std::max(kLookMinNs, round * kRoundsALook)};
+}
+
 WaitStep NextWaitStep(const WaitInputs& in) {
   if (!in.user_thread || in.changing) return WaitStep::kSleep;
-  if (in.ranks_on_host <= in.cores) {
+  if (!in.pace.crowded) {
     if (in.idle_ns < kSpinNs) return WaitStep::kSpin;
     return in.idle_ns < kYieldNs ? WaitStep::kYield : WaitStep::kSleep;
   }
   if (in.idle_polls < kCrowdedPolls) return WaitStep::kSpin;
-  return in.idle_ns < kCrowdedYieldNs ? WaitStep::kYield : WaitStep::kSleep;
+  return in.idle_ns < in.pace.round_ns ? WaitStep::kYield : WaitStep::kSleep;
 }
 
 TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection) {

@@ -3,8 +3,9 @@
 //
 // The reason for each rule: with a core for every rank of the host, spinning is the fastest way to
 // hear of a byte. With more ranks than cores, whoever spins takes the core from the rank it waits
-// for, so few polls, then sched_yield, then sleep. During a view change those who must act (the
-// coordinator, a leader) need the cores: nobody spins.
+// for, so few polls, then sched_yield until all ranks have had their turn, then sleep: who sleeps
+// sooner has to be woken by everybody for every operation, which makes the rounds longer still.
+// During a view change those who must act (the coordinator, a leader) need the cores: nobody spins.
 #ifndef FTAR_RUNTIME_WAITING_H_
 #define FTAR_RUNTIME_WAITING_H_
 
@@ -14,9 +15,19 @@ namespace ftar::runtime {
 
 enum class WaitStep { kSpin, kYield, kSleep };
 
+// What depends on how many ranks share a core.
+struct Pace {
+  bool crowded = false;  // there are more ranks than cores
+  // How long it may take until each rank of the host has had its turn.
+  TimeNs round_ns = 0;
+  // How long the progress thread leaves the wheel alone after a user's thread had it: with many
+  // ranks to a core, whoever looks at all links at every turn takes the turn from the others.
+  TimeNs look_ns = 0;
+};
+Pace PaceOf(int ranks_on_host, int cores);
+
 struct WaitInputs {
-  int ranks_on_host = 1;
-  int cores = 1;
+  Pace pace;
   bool changing = false;    // frozen by a Prepare
   bool user_thread = true;  // false: the progress thread, which never spins
   TimeNs idle_ns = 0;       // since the last poll that found something

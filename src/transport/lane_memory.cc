@@ -224,6 +224,10 @@ void LaneMemory::RaiseFrozen(Epoch epoch) {
   FullFence();
 }
 
+void LaneMemory::SetAsleep(bool asleep) {
+  own_->asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst);
+}
+
 bool LaneMemory::FlagUp(std::span<const int> segments, Epoch era) const {
   FullFence();  // the inputs were read before
   return std::any_of(segments.begin(), segments.end(), [&](int segment) {

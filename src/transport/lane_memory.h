@@ -80,10 +80,22 @@ class LaneMemory {
   std::byte* OwnArea(GroupKey group, uint64_t offset, uint64_t bytes);
   void RaiseFrozen(Epoch epoch);
   bool FlagUp(std::span<const int> segments, Epoch era) const;
+  // Whether the owner sleeps and wants to be woken for what is published. Set before it looks at the
+  // lines for the last time; the others ask after a full fence behind what they have published.
+  void SetAsleep(bool asleep);
+  // Calls `wake` with the owner of each of the others' segments that is asleep.
+  template <typename Wake>
+  void ForSleepers(const Wake& wake) const {
+    for (size_t i = 1; i < segments_.size(); ++i) {
+      const Header* const header = segments_[i].header;
+      if (header != nullptr && header->asleep.load(std::memory_order_seq_cst) != 0)
+        wake(segments_[i].owner);
+    }
+  }
 
  private:
   static constexpr uint64_t kTaken = uint64_t{1} << 32;
-  static constexpr uint64_t kMagic = 0x34656e61'6c746661;
+  static constexpr uint64_t kMagic = 0x35656e61'6c746661;
   static constexpr size_t kGroupsMax = 4;
   static constexpr size_t kInlineMax = 80;
 
@@ -105,8 +117,10 @@ class LaneMemory {
   static_assert(wire::kLaneSharedMax < uint64_t{1} << kMadeBits);
   struct Header {
     uint64_t magic = kMagic;
+    // Everybody looks at these for every operation, and they seldom change: one line of the cache.
     alignas(64) std::atomic<uint64_t> frozen{0};
-    alignas(64) std::atomic<uint64_t> groups[kGroupsMax] = {};  // key with bit 32 set; 0: free
+    std::atomic<uint64_t> asleep{0};
+    std::atomic<uint64_t> groups[kGroupsMax] = {};  // key with bit 32 set; 0: free
     Line lines[kGroupsMax][wire::kLaneSlots];
     Words words[kGroupsMax][wire::kLaneSlots];
   };

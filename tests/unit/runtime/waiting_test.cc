@@ -9,8 +9,7 @@ namespace {
 
 WaitStep Step(int ranks, int cores, TimeNs idle_ns, int idle_polls) {
   WaitInputs in;
-  in.ranks_on_host = ranks;
-  in.cores = cores;
+  in.pace = PaceOf(ranks, cores);
   in.idle_ns = idle_ns;
   in.idle_polls = idle_polls;
   return NextWaitStep(in);
@@ -33,11 +32,35 @@ TEST(NextWaitStep, WithMoreRanksThanCoresSpinsHardlyAtAll) {
   EXPECT_EQ(Step(5, 4, 300 * kMicrosecond, 2), WaitStep::kSleep);
 }
 
+// A rank that sleeps because a round of thirty-two lasts long has to be woken for each operation, by
+// everybody, which makes the rounds longer still.
+TEST(NextWaitStep, TheMoreRanksToACoreTheLongerARoundIsWaitedForAwake) {
+  EXPECT_EQ(Step(32, 2, 1500 * kMicrosecond, 50), WaitStep::kYield);
+  EXPECT_EQ(Step(32, 2, 1600 * kMicrosecond, 50), WaitStep::kSleep);
+  EXPECT_EQ(Step(64, 2, 1600 * kMicrosecond, 50), WaitStep::kYield);
+}
+
+TEST(PaceOf, GrowsWithTheRanksOfACoreOnly) {
+  const Pace alone = PaceOf(4, 4);
+  EXPECT_FALSE(alone.crowded);
+  EXPECT_EQ(alone.look_ns, kMillisecond);
+  Pace before = alone;
+  for (int ranks = 5; ranks <= 1024; ++ranks) {
+    const Pace pace = PaceOf(ranks, 4);
+    EXPECT_TRUE(pace.crowded);
+    EXPECT_GE(pace.round_ns, before.round_ns) << ranks;
+    EXPECT_GE(pace.look_ns, before.look_ns) << ranks;
+    // Half of a look is how long nobody hears the coordinator (job_fast.cc).
+    EXPECT_LT(pace.round_ns, pace.look_ns / 2) << ranks;
+    before = pace;
+  }
+  EXPECT_EQ(PaceOf(64, 4).look_ns, PaceOf(640, 40).look_ns);
+}
+
 TEST(NextWaitStep, TheProgressThreadAndAViewChangeNeverSpin) {
   for (const int ranks : {1, 8}) {
     WaitInputs in;
-    in.ranks_on_host = ranks;
-    in.cores = 4;
+    in.pace = PaceOf(ranks, 4);
     EXPECT_NE(NextWaitStep(in), WaitStep::kSleep);
     in.user_thread = false;
     EXPECT_EQ(NextWaitStep(in), WaitStep::kSleep);
@@ -48,7 +71,7 @@ TEST(NextWaitStep, TheProgressThreadAndAViewChangeNeverSpin) {
 }
 
 TEST(NextWaitStep, NeverGoesBackWhileNothingComes) {
-  for (const int ranks : {2, 4, 64}) {
+  for (const int ranks : {2, 4, 16, 64}) {
     WaitStep before = WaitStep::kSpin;
     int polls = 0;
     for (TimeNs idle = 0; idle < 3 * kMillisecond; idle += 5 * kMicrosecond) {

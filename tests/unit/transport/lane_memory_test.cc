@@ -165,6 +165,23 @@ TEST_F(Lanes, AFlagIsUpBeyondItsEra) {
   EXPECT_TRUE(one->FlagUp(both, 5)) << "it never comes down";
 }
 
+TEST_F(Lanes, WhoSleepsIsFoundByTheOthers) {
+  const auto sleepers = [](const LaneMemory& lane) {
+    std::vector<MemberId> found;
+    lane.ForSleepers([&](MemberId id) { found.push_back(id); });
+    return found;
+  };
+  EXPECT_TRUE(sleepers(*one).empty());
+  two->SetAsleep(true);
+  one->SetAsleep(true);
+  EXPECT_EQ(sleepers(*one), std::vector{kTwo}) << "and not itself";
+  two->SetAsleep(false);
+  EXPECT_TRUE(sleepers(*one).empty());
+  two->SetAsleep(true);
+  one->Drop(kTwo);
+  EXPECT_TRUE(sleepers(*one).empty()) << "it has left";
+}
+
 // One after the other through all slots, several times: an input is whole while its reader has not
 // said that it is done.
 TEST_F(Lanes, TwoThreadsExchange) {
@@ -244,6 +261,31 @@ TEST_F(Lanes, OneOfTheTwoSeesTheOther) {
     flag_seen = one->FlagUp(other, era);
     freezer.join();
     ASSERT_TRUE(flag_seen || line_seen) << era;
+  }
+}
+
+// A line that the sleeper does not find when it looks for the last time wakes it.
+TEST_F(Lanes, NobodySleepsThroughALine) {
+  for (Seq seq = 1; seq < 1000; ++seq) {
+    bool line_seen = false, sleeper_seen = false;
+    std::atomic<int> ready{0};
+    std::thread sleeper([&] {
+      ++ready;
+      while (ready.load() < 2) {
+      }
+      two->SetAsleep(true);
+      wire::LaneLine line;
+      line_seen = two->Look(1, kGroup, seq, &line);
+    });
+    ++ready;
+    while (ready.load() < 2) {
+    }
+    Publish(*one, seq, 8);
+    one->FullFence();
+    one->ForSleepers([&](MemberId) { sleeper_seen = true; });
+    sleeper.join();
+    ASSERT_TRUE(line_seen || sleeper_seen) << seq;
+    two->SetAsleep(false);
   }
 }
 
