@@ -87,7 +87,7 @@ constexpr Knob kKnobs[] = {
      "plan shared, where nothing else of their group is under way; 0: none do."},
     {K::kCredit, "credit", B, "auto", "auto", 65'536, 64 * kGiB, kAgreed, kShown,
      "Bytes that may be on the way to one peer unacknowledged, over TCP; auto is 64 MiB."},
-    {K::kIsa, "isa", E, "auto", "auto|scalar|avx2|avx512", 0, 0, kOwn, kShown,
+    {K::kIsa, "isa", E, "auto", "auto|scalar|avx2|avx512|avx512bf16", 0, 0, kOwn, kShown,
      "Instruction set of the reduction; the result's bits are the same with each."},
     {K::kShmRing, "shm_ring", B, "auto", "auto", 4096, 16 * kGiB, kOwn, kShown,
      "Bytes of the shared-memory ring towards one peer; auto follows the number of members."},

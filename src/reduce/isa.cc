@@ -37,6 +37,15 @@ bool HasAvx512() {
          __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
          __builtin_cpu_supports("avx512vl") != 0;
 }
+// As above, not every compiler knows the name: leaf 7, subleaf 1.
+bool HasAvx512Bf16() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return HasAvx512() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 &&
+         (eax & (1U << 5)) != 0;
+}
 #endif
 
 // Slowest first.
@@ -45,6 +54,7 @@ constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
     {"avx2", Avx2Kernels, HasAvx2},
     {"avx512", Avx512Kernels, HasAvx512},
+    {"avx512bf16", Avx512Bf16Kernels, HasAvx512Bf16},
 #endif
 };
 constexpr size_t kIsaCount = sizeof(kIsas) / sizeof(kIsas[0]);

@@ -13,7 +13,7 @@
 
 namespace ftar::reduce {
 
-// Takes "auto", "scalar", "avx2" or "avx512" (the knob `isa`, FTAR_ISA). Fails with Code::kConfig,
+// Takes "auto", "scalar", "avx2", "avx512" or "avx512bf16" (the knob `isa`, FTAR_ISA). Fails with Code::kConfig,
 // and changes nothing, for another name and for an instruction set that this machine or this build
 // lacks.
 Status SetIsa(std::string_view name);

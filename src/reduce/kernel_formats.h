@@ -7,7 +7,8 @@
 //
 // The code is written with the compiler's vector types, so one text serves every width; conversions
 // are exact or rounded by integer arithmetic, so that no instruction set's own habits show
-// (AVX512_BF16 for one flushes subnormals).
+// (AVX512_BF16 for one flushes subnormals; where kernels_avx512bf16.cc uses it, it makes up for
+// that).
 #ifndef FTAR_REDUCE_KERNEL_FORMATS_H_
 #define FTAR_REDUCE_KERNEL_FORMATS_H_
 

@@ -45,6 +45,7 @@ const KernelTable& ScalarKernels();
 #if defined(__x86_64__)
 const KernelTable& Avx2Kernels();    // Needs AVX2 and F16C.
 const KernelTable& Avx512Kernels();  // Needs AVX-512 F, BW, DQ, VL and F16C.
+const KernelTable& Avx512Bf16Kernels();  // Needs what Avx512Kernels does, and AVX512_BF16.
 #endif
 
 // The table that SetIsa chose.

@@ -35,7 +35,7 @@ TEST(IsaTest, RefusesAnUnknownName) {
 
 // Each known name either works or is refused as not offered, never run into an illegal instruction.
 TEST(IsaTest, RefusesWhatTheMachineLacks) {
-  for (const char* name : {"avx2", "avx512"}) {
+  for (const char* name : {"avx2", "avx512", "avx512bf16"}) {
     bool available = false;
     for (std::string_view isa : AvailableIsas()) available |= isa == name;
     EXPECT_EQ(SetIsa(name).ok(), available) << name;

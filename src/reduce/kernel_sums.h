@@ -1,0 +1,116 @@
+// Sums of floats for AVX-512, by loops that decide nothing while they run.
+//
+// Included by kernels_avx512.cc and kernels_avx512bf16.cc only; the rules of kernel_formats.h hold.
+//
+// The kernels of kernel_loops.h look at each block's accumulators before they round and store them,
+// and that costs as much as the conversions: the way from a comparison to a branch is long. Here
+// what is unusual is only remembered, and a run of blocks in which there was any is mended or
+// repeated by the kernel of kernel_loops.h, whose bits are what counts.
+#ifndef FTAR_REDUCE_KERNEL_SUMS_H_
+#define FTAR_REDUCE_KERNEL_SUMS_H_
+
+#include "reduce/kernel_loops.h"
+
+namespace ftar::reduce {
+namespace {
+
+constexpr size_t kMaxSummed = 8;
+
+// What one call sums: sources that all are elements of the type.
+struct Sum {
+  const uint8_t* in[kMaxSummed];
+  size_t count;
+  float scale;
+  uint8_t* out;
+};
+
+// False: these sources are the general kernel's.
+template <typename Format>
+FTAR_INLINE bool MakeSum(const Source* sources, size_t count, const Finish& finish, void* dst,
+                         Sum* sum) {
+  if (count > kMaxSummed) return false;
+  for (size_t s = 0; s < count; ++s) {
+    if (sources[s].format != Format::kDtype) return false;
+    sum->in[s] = static_cast<const uint8_t*>(sources[s].data);
+  }
+  sum->count = count;
+  sum->scale = static_cast<float>(finish.scale);
+  sum->out = static_cast<uint8_t*>(dst);
+  return true;
+}
+
+// `a + b`. Where elements are converted, the units that add are those that convert, while those
+// that multiply idle: 1 b + a is the same number, rounded once. `one` must be nothing that the
+// compiler knows.
+template <typename Format>
+FTAR_INLINE F32s Plus(F32s a, F32s b, F32s one) {
+  if constexpr (Format::kBytes == 2) {
+    return _mm512_fmadd_ps(b, one, a);
+  } else {
+    static_cast<void>(one);
+    return a + b;
+  }
+}
+
+// Sums elements [from, to), a whole number of blocks, and copies what `out` held there to `kept`
+// unless that is null. `fixed` is the number of sources, or 0. True if an accumulator was NaN. Never
+// inlined, so that what the processor notes meanwhile is noted when it returns.
+template <typename Format, size_t fixed, bool scaled>
+[[gnu::noinline]] bool SumBlocks(const Sum& sum_in, size_t from, size_t to, uint8_t* kept) {
+  constexpr size_t kBytes = Format::kBytes;
+  constexpr size_t kStep = Block<float>::kElements;
+  const Sum sum = sum_in;  // A copy, which no store to `out` can be thought to change.
+  const size_t count = fixed != 0 ? fixed : sum.count;
+  F32s one = F32s{} + 1.0f;
+  asm("" : "+v"(one));
+  __mmask16 nan = 0;
+  for (size_t i = from; i < to; i += kStep) {
+    Block<float> acc = Format::LoadBlock(sum.in[0] + i * kBytes);
+    for (size_t s = 1; s < count; ++s) {
+      const Block<float> next = Format::LoadBlock(sum.in[s] + i * kBytes);
+      for (size_t k = 0; k < kUnroll; ++k) acc.v[k] = Plus<Format>(acc.v[k], next.v[k], one);
+    }
+    for (size_t k = 0; scaled && k < kUnroll; ++k) acc.v[k] = acc.v[k] * sum.scale;
+    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(acc.v[0], acc.v[1], _CMP_UNORD_Q));
+    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(acc.v[2], acc.v[3], _CMP_UNORD_Q));
+    if (kept != nullptr) {
+      for (size_t k = 0; k < kStep * kBytes; k += kVectorBytes) {
+        StoreAs(kept + (i - from) * kBytes + k, LoadAs<I32s>(sum.out + i * kBytes + k));
+      }
+    }
+    Format::StoreBlock(sum.out + i * kBytes, acc);
+  }
+  return nan != 0;
+}
+
+template <typename Format>
+FTAR_INLINE bool SumRun(const Sum& sum, size_t from, size_t to, uint8_t* kept) {
+  if (sum.scale != 1.0f) return SumBlocks<Format, 0, true>(sum, from, to, kept);
+  if (sum.count == 2) return SumBlocks<Format, 2, false>(sum, from, to, kept);
+  return SumBlocks<Format, 0, false>(sum, from, to, kept);
+}
+
+// The kernel of a format that stores any accumulator as it should be stored but for the bits of a
+// NaN, which are mended where they lie.
+template <typename Format>
+void SumAndMend(const Source* sources, size_t source_count, const Finish& finish, void* dst,
+                size_t count) {
+  constexpr auto kGeneral = Reduce<Format, SumOp, Output::kMultiply>;
+  Sum sum;
+  if (!MakeSum<Format>(sources, source_count, finish, dst, &sum)) {
+    return kGeneral(sources, source_count, finish, dst, count);
+  }
+  constexpr size_t kRun = (size_t{16} << 10) / Format::kBytes;
+  for (size_t from = 0; from < count; from += kRun) {
+    const size_t to = count - from < kRun ? count : from + kRun;
+    if (!SumRun<Format>(sum, from, to, nullptr)) continue;
+    uint8_t* out = sum.out + from * Format::kBytes;
+    const Source stored{.data = out, .format = Format::kDtype, .weight = 1.0};
+    kGeneral(&stored, 1, Finish{}, out, to - from);
+  }
+}
+
+}  // namespace
+}  // namespace ftar::reduce
+
+#endif  // FTAR_REDUCE_KERNEL_SUMS_H_
