@@ -52,33 +52,57 @@ FTAR_INLINE F32s Plus(F32s a, F32s b, F32s one) {
   }
 }
 
-// Sums elements [from, to), a whole number of blocks, and copies what `out` held there to `kept`
-// unless that is null. `fixed` is the number of sources, or 0. True if an accumulator was NaN. Never
-// inlined, so that what the processor notes meanwhile is noted when it returns.
+// Sums `blocks` blocks from element `i` on and copies what `out` held there to `kept` unless that
+// is null. `fixed` is the number of sources, or 0. Lanes of the answer are set where an accumulator
+// was NaN.
+template <typename Format, size_t fixed, bool scaled, size_t blocks>
+FTAR_INLINE __mmask16 SumAt(const Sum& sum, size_t i, F32s one, uint8_t* kept) {
+  constexpr size_t kBlockBytes = Block<float>::kElements * Format::kBytes;
+  const size_t at = i * Format::kBytes;
+  const size_t count = fixed != 0 ? fixed : sum.count;
+  Block<float> acc[blocks];
+  for (size_t b = 0; b < blocks; ++b) acc[b] = Format::LoadBlock(sum.in[0] + at + b * kBlockBytes);
+  for (size_t s = 1; s < count; ++s) {
+    for (size_t b = 0; b < blocks; ++b) {
+      const Block<float> next = Format::LoadBlock(sum.in[s] + at + b * kBlockBytes);
+      for (size_t k = 0; k < kUnroll; ++k) acc[b].v[k] = Plus<Format>(acc[b].v[k], next.v[k], one);
+    }
+  }
+  __mmask16 nan = 0;
+  for (size_t b = 0; b < blocks; ++b) {
+    Native<float>* v = acc[b].v;
+    for (size_t k = 0; scaled && k < kUnroll; ++k) v[k] = v[k] * sum.scale;
+    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(v[0], v[1], _CMP_UNORD_Q));
+    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(v[2], v[3], _CMP_UNORD_Q));
+  }
+  for (size_t k = 0; kept != nullptr && k < blocks * kBlockBytes; k += kVectorBytes) {
+    StoreAs(kept + k, LoadAs<I32s>(sum.out + at + k));
+  }
+  for (size_t b = 0; b < blocks; ++b) Format::StoreBlock(sum.out + at + b * kBlockBytes, acc[b]);
+  return nan;
+}
+
+// Sums elements [from, to), a whole number of blocks; true if an accumulator was NaN. Four lines of
+// each source are taken at a time, of whatever type: with many sources it is how often the loop
+// goes from one to the next that counts. Never inlined, so that what the processor notes meanwhile
+// is noted when it returns.
 template <typename Format, size_t fixed, bool scaled>
 [[gnu::noinline]] bool SumBlocks(const Sum& sum_in, size_t from, size_t to, uint8_t* kept) {
-  constexpr size_t kBytes = Format::kBytes;
   constexpr size_t kStep = Block<float>::kElements;
+  constexpr size_t kBlocks = sizeof(float) / Format::kBytes;
   const Sum sum = sum_in;  // A copy, which no store to `out` can be thought to change.
-  const size_t count = fixed != 0 ? fixed : sum.count;
   F32s one = F32s{} + 1.0f;
   asm("" : "+v"(one));
+  const auto kept_at = [&](size_t i) {
+    return kept == nullptr ? nullptr : kept + (i - from) * Format::kBytes;
+  };
   __mmask16 nan = 0;
-  for (size_t i = from; i < to; i += kStep) {
-    Block<float> acc = Format::LoadBlock(sum.in[0] + i * kBytes);
-    for (size_t s = 1; s < count; ++s) {
-      const Block<float> next = Format::LoadBlock(sum.in[s] + i * kBytes);
-      for (size_t k = 0; k < kUnroll; ++k) acc.v[k] = Plus<Format>(acc.v[k], next.v[k], one);
-    }
-    for (size_t k = 0; scaled && k < kUnroll; ++k) acc.v[k] = acc.v[k] * sum.scale;
-    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(acc.v[0], acc.v[1], _CMP_UNORD_Q));
-    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(acc.v[2], acc.v[3], _CMP_UNORD_Q));
-    if (kept != nullptr) {
-      for (size_t k = 0; k < kStep * kBytes; k += kVectorBytes) {
-        StoreAs(kept + (i - from) * kBytes + k, LoadAs<I32s>(sum.out + i * kBytes + k));
-      }
-    }
-    Format::StoreBlock(sum.out + i * kBytes, acc);
+  size_t i = from;
+  for (; i + kBlocks * kStep <= to; i += kBlocks * kStep) {
+    nan = _kor_mask16(nan, SumAt<Format, fixed, scaled, kBlocks>(sum, i, one, kept_at(i)));
+  }
+  for (; i < to; i += kStep) {
+    nan = _kor_mask16(nan, SumAt<Format, fixed, scaled, 1>(sum, i, one, kept_at(i)));
   }
   return nan != 0;
 }

@@ -58,8 +58,19 @@ class SubnormalSeen {
 // Elements summed at once. What they overwrite is kept, and takes of the first level cache what
 // sources that lie alike compete for.
 constexpr size_t kRun = 2048;
+constexpr size_t kKeptBytes = kRun * RoundedFormat::kBytes;
+constexpr size_t kPage = 4096;
 // Where there was something unusual is more of it: so many runs are left to the other kernel then.
 constexpr size_t kRunsLeft = 7;
+
+// Where in `room` to keep what a run at `out` overwrites. A processor takes a load for one of what
+// was just stored if both lie alike in their pages, and waits; so this lies a little before what is
+// loaded.
+uint8_t* KeptIn(uint8_t* room, const uint8_t* out) {
+  constexpr size_t kBefore = 512;
+  const size_t wanted = reinterpret_cast<uintptr_t>(out) - kBefore;
+  return room + (wanted - reinterpret_cast<uintptr_t>(room)) % kPage;
+}
 
 // Sums [from, to) as Avx512Kernels do; `kept` is what `out` held there, or null if it still does.
 void Repeat(const Sum& sum, size_t from, size_t to, const uint8_t* kept) {
@@ -82,10 +93,10 @@ void SumOrRepeat(const Source* sources, size_t source_count, const Finish& finis
     Avx512Kernels().kernel[kBF16][kSum][kFinal](sources, source_count, finish, dst, count);
     return;
   }
-  alignas(64) uint8_t kept_bytes[kRun * RoundedFormat::kBytes];
+  uint8_t room[kKeptBytes + kPage];
   uint8_t* kept = nullptr;
   for (size_t s = 0; s < source_count; ++s) {
-    if (sum.in[s] == sum.out) kept = kept_bytes;
+    if (sum.in[s] == sum.out) kept = KeptIn(room, sum.out);
   }
   SubnormalSeen subnormal;
   size_t left = 0;
