@@ -3,13 +3,14 @@
 // Every line's bytes_per_second counts one vector (count x element size), as if all sources were
 // one; the first source is the destination, as in the engine. Names read
 // Reduce/<isa>/<type>/<operator>/<sources>/<bytes>; the reference lines are
-// Hand/<isa>/f32/sum/<sources>/<bytes>. Sizes: 16 KiB (level 1), 256 KiB (level 2), 4 MiB (level
-// 3), 64 MiB (memory).
+// Hand/<isa>/<type>/sum/<sources>/<bytes>, of f32 and f16. Sizes: 16 KiB (level 1), 256 KiB (level
+// 2), 4 MiB (level 3), 64 MiB (memory).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,15 +45,30 @@ Buffer MakeBuffer(size_t bytes) {
   return Buffer(p);
 }
 
+constexpr size_t kSizes[] = {16 << 10, 256 << 10, 4 << 20, 64 << 20};
+constexpr size_t kMostSources = 8;
+
+constexpr size_t kLargest = kSizes[std::size(kSizes) - 1];
+
+// Buffer number `i` of the largest size. All reductions take turns in it, as to take that much anew
+// lasts longer than what is measured.
+void* SharedBuffer(size_t i) {
+  static Buffer buffers[kMostSources];
+  if (buffers[i] == nullptr) buffers[i] = MakeBuffer(kLargest);
+  return buffers[i].get();
+}
+
 struct Inputs {
   Inputs(Dtype dtype, size_t source_count, size_t bytes) {
     for (size_t s = 0; s < source_count; ++s) {
-      buffers.push_back(MakeBuffer(bytes));
-      sources.push_back({.data = buffers.back().get(), .format = dtype, .weight = 1.0});
+      if (bytes < kLargest) own.push_back(MakeBuffer(bytes));
+      void* data = bytes < kLargest ? own.back().get() : SharedBuffer(s);
+      if (s == 0) dst = data;
+      sources.push_back({.data = data, .format = dtype, .weight = 1.0});
     }
   }
-  void* dst() const { return buffers[0].get(); }
-  std::vector<Buffer> buffers;
+  void* dst = nullptr;
+  std::vector<Buffer> own;
   std::vector<Source> sources;
 };
 
@@ -67,7 +83,7 @@ void BenchReduce(benchmark::State& state, std::string isa, Dtype dtype, Redop re
   const size_t count = bytes / ftar::reduce::ElementBytes(dtype);
   const double divisor = static_cast<double>(source_count);
   for (auto _ : state) {
-    ftar::reduce::ReduceToFinal(dtype, redop, inputs.sources, divisor, 1.0, inputs.dst(), count);
+    ftar::reduce::ReduceToFinal(dtype, redop, inputs.sources, divisor, 1.0, inputs.dst, count);
     benchmark::ClobberMemory();
   }
   Account(state, bytes);
@@ -112,6 +128,35 @@ template <int sources>
   }
 }
 
+#define FTAR_LOAD_F16(from) \
+  _mm512_maskz_cvtph_ps(0xffff, _mm256_load_si256(reinterpret_cast<const __m256i*>(from)))
+
+// What the conversions of F16C allow: a sum of f16 that leaves NaNs as they come, in buffers of
+// `count` times the size of an f32. It adds by the units that multiply, which do not convert.
+template <int sources>
+[[gnu::target("avx512f"), gnu::noinline]] void HandF16Avx512(float* dst, const float* const* in,
+                                                             size_t count) {
+  __m512 one = _mm512_set1_ps(1.0f);
+  asm("" : "+v"(one));
+  for (size_t i = 0; i < count; i += 64) {
+    __m512 acc[8];
+#pragma GCC unroll 8
+    for (size_t k = 0; k < 8; ++k) acc[k] = FTAR_LOAD_F16(in[0] + i + 8 * k);
+#pragma GCC unroll 4
+    for (int s = 1; s < sources; ++s) {
+#pragma GCC unroll 8
+      for (size_t k = 0; k < 8; ++k)
+        acc[k] = _mm512_fmadd_ps(FTAR_LOAD_F16(in[s] + i + 8 * k), one, acc[k]);
+    }
+#pragma GCC unroll 8
+    for (size_t k = 0; k < 8; ++k) {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(dst + i + 8 * k),
+                         _mm512_maskz_cvtps_ph(0xffff, acc[k], _MM_FROUND_TO_NEAREST_INT));
+    }
+  }
+}
+#undef FTAR_LOAD_F16
+
 using HandLoop = void (*)(float* dst, const float* const* in, size_t count);
 
 void BenchHand(benchmark::State& state, HandLoop loop, size_t source_count, size_t bytes) {
@@ -119,7 +164,7 @@ void BenchHand(benchmark::State& state, HandLoop loop, size_t source_count, size
   std::vector<const float*> in;
   for (const Source& source : inputs.sources) in.push_back(static_cast<const float*>(source.data));
   for (auto _ : state) {
-    loop(static_cast<float*>(inputs.dst()), in.data(), bytes / sizeof(float));
+    loop(static_cast<float*>(inputs.dst), in.data(), bytes / sizeof(float));
     benchmark::ClobberMemory();
   }
   Account(state, bytes);
@@ -128,15 +173,18 @@ void BenchHand(benchmark::State& state, HandLoop loop, size_t source_count, size
 void RegisterHand(const std::string& isa, size_t bytes) {
   const struct {
     const char* isa;
+    const char* type;
     size_t sources;
     HandLoop loop;
-  } loops[] = {{"avx512", 2, HandAvx512<2>}, {"avx512", 4, HandAvx512<4>},
-               {"avx512", 8, HandAvx512<8>}, {"avx2", 2, HandAvx2<2>},
-               {"avx2", 4, HandAvx2<4>},     {"avx2", 8, HandAvx2<8>}};
+  } loops[] = {{"avx512", "f32", 2, HandAvx512<2>},    {"avx512", "f32", 4, HandAvx512<4>},
+               {"avx512", "f32", 8, HandAvx512<8>},    {"avx512", "f16", 2, HandF16Avx512<2>},
+               {"avx512", "f16", 4, HandF16Avx512<4>}, {"avx512", "f16", 8, HandF16Avx512<8>},
+               {"avx2", "f32", 2, HandAvx2<2>},        {"avx2", "f32", 4, HandAvx2<4>},
+               {"avx2", "f32", 8, HandAvx2<8>}};
   for (const auto& entry : loops) {
     if (isa.substr(0, isa.find("bf16")) != entry.isa) continue;  // Sums of f32 know no bf16.
-    const std::string name =
-        "Hand/" + isa + "/f32/sum/" + std::to_string(entry.sources) + "/" + std::to_string(bytes);
+    const std::string name = "Hand/" + isa + "/" + entry.type + "/sum/" +
+                             std::to_string(entry.sources) + "/" + std::to_string(bytes);
     benchmark::RegisterBenchmark(name.c_str(), BenchHand, entry.loop, entry.sources, bytes);
   }
 }
@@ -177,8 +225,6 @@ void RegisterReduce(const std::string& isa, const NamedType& type, const NamedOp
                                bytes);
 }
 
-constexpr size_t kSizes[] = {16 << 10, 256 << 10, 4 << 20, 64 << 20};
-
 void RegisterAll() {
   const NamedType types[] = {{"f32", Dtype::kF32},
                              {"bf16", Dtype::kBF16},
@@ -188,7 +234,7 @@ void RegisterAll() {
   for (std::string_view isa_view : ftar::reduce::AvailableIsas()) {
     const std::string isa(isa_view);
     for (size_t bytes : kSizes) {
-      for (size_t sources : {2, 4, 8}) {
+      for (size_t sources : {size_t{2}, size_t{4}, kMostSources}) {
         for (const NamedType& type : types)
           RegisterReduce(isa, type, {"sum", Redop::kSum}, sources, bytes);
       }
