@@ -92,6 +92,34 @@ void NoteOrder(Node* node, std::vector<uint64_t>* order) {
   };
 }
 
+// Whatever stream a frame was given to: what is written comes, in order, before more is written.
+TEST_P(ConformTest, LeavesNothingBehindThatItHasBegunToWrite) {
+  if (!GetParam().tcp()) GTEST_SKIP() << "streams are tcp's";
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  constexpr uint64_t kFrames = 96;
+  constexpr size_t kBytes = 512u << 10;
+  std::vector<uint64_t> order;
+  NoteOrder(&b, &order);
+  const std::vector<std::byte> payload(kBytes);
+  for (uint64_t i = 0; i < kFrames; ++i) {
+    wire::FrameHeader header = MakeFrame(i, 0).header;
+    header.payload_bytes = kBytes;
+    a.device->Find(b.card.id)->Send(header, {}, payload, false, i + 1);
+  }
+  uint64_t behind_most = 0;
+  const auto done = [&] {
+    while (b.PollOnce()) {
+    }
+    behind_most = std::max(behind_most, a.device->counters().frames_sent - order.size());
+    return order.size() == kFrames;
+  };
+  EXPECT_TRUE(PumpUntil({&a}, done)) << order.size();
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  // What the kernel holds of each stream, and what each was given besides.
+  EXPECT_LE(behind_most, 32u);
+}
+
 // Where the peer reads what this process writes, it may be asked to write past its caches, and says
 // what writing took: whoever asks compares the two.
 TEST_P(ConformTest, SaysWhatHandingOverTook) {

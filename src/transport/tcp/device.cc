@@ -162,6 +162,7 @@ Link* TcpDevice::Find(MemberId peer) {
 
 bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* out) {
   if (closed_) return false;
+  ++turn_;
   bool any = !dirty_.empty();
   FlushDirty(now);
   if (MustAsk(now)) {

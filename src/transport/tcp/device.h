@@ -51,6 +51,7 @@ class TcpDevice : public Device {
   BufferPool* pool() { return &pool_; }
   Placer* placer() { return placer_; }
   Counters& counting() { return counters_; }
+  uint64_t turn() const { return turn_; }
   void Emit(Completion completion) { events_.push_back(std::move(completion)); }
   // kSent completions of a cancelled operation that nobody has fetched yet never come.
   void DropSent(const Link* link, uint32_t group, uint64_t seq) {
@@ -118,6 +119,7 @@ class TcpDevice : public Device {
   std::unique_ptr<HostWatch> host_watch_;  // null where local sockets cannot be had
   std::vector<MemberId> exited_;           // scratch
   std::vector<Completion> events_;
+  uint64_t turn_ = 0;      // counts polls
   uint64_t next_key_ = 2;  // 0 and 1 are the listener and the process watch
   // The stream that alone had something to read last, and little: read straight away, which is half
   // of the system calls of asking first. Every so often all are asked.

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/slot_table.h"
+#include "transport/tcp/ahead.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/stream.h"
 #include "transport/transport.h"
@@ -132,7 +133,8 @@ class TcpLink : public Link {
   OutFrame* NextFrame();
   void Assign(OutFrame* frame, int slot);
   void CollectWritten(int slot);
-  void WriteSlot(int slot, TimeNs now);
+  int InOrder(size_t turn) const;
+  void WriteSlot(int slot, bool more, TimeNs now);
   void SendAck(TimeNs now);
   void ApplyAck(uint64_t ack);
   void TrimWindow();
@@ -176,6 +178,9 @@ class TcpLink : public Link {
   std::vector<std::unique_ptr<OutFrame>> ack_frames_;  // one a slot
   std::vector<bool> ack_frame_busy_;
   bool corrupt_next_ = false;
+  uint64_t turn_ = 0;   // the device's, in which
+  size_t written_ = 0;  // so much was written
+  Ahead ahead_of_peer_;
 
   // In: next number to deliver, frames ahead of it, frames the user holds.
   uint64_t expected_ = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "transport/steady_clock.h"
 #include "transport/tcp/device.h"
 #include "transport/tcp/link.h"
 
@@ -14,7 +15,8 @@ constexpr uint64_t kAheadFramesMax = 1u << 20;
 constexpr size_t kAheadBytesMax = 128u << 20;  // or twice the credit; one frame may be more than it
 constexpr size_t kStreamQueueBytes = 256 * 1024;
 constexpr size_t kBehindUrgentBytes = 2u << 20;  // two acks' worth: less costs bandwidth
-constexpr size_t kFlushBytesMax = 4u << 20;
+// A frame whose payload is a turn's share is not cut for its header.
+constexpr size_t kTurnBytesMore = 1024;
 constexpr size_t kLightFrames = 8, kLightBytes = 132 * 1024;  // with headers
 constexpr uint64_t kAckFrames = 64;
 constexpr size_t kAckBytes = 1u << 20;
@@ -177,8 +179,11 @@ bool TcpLink::LightlyLoaded() const {
 // ---- out
 
 void TcpLink::Flush(TimeNs now) {
-  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
-    WriteSlot(static_cast<int>(i), now);
+  // What a stream has been given goes first: at the peer all that comes behind waits for it.
+  for (const bool more : {false, true}) {
+    for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
+      WriteSlot(InOrder(i), more, now);
+  }
   if (state_ != State::kUp || now < ack_at_) return;
   SendAck(now);
 }
@@ -186,24 +191,35 @@ void TcpLink::Flush(TimeNs now) {
 void TcpLink::OnWritable(int slot, TimeNs now) {
   if (state_ != State::kUp || slots_[slot].stream == nullptr) return;
   slots_[slot].stream->set_blocked(false);
-  WriteSlot(slot, now);
+  WriteSlot(slot, /*more=*/true, now);
 }
 
-// Fills and writes until the socket is full, there is nothing left, or it has had its share of this
-// turn.
-void TcpLink::WriteSlot(int slot, TimeNs now) {
-  size_t written = 0;
+// Each end begins with another stream. Where both write to one, what comes in waits until a write
+// is done, which does the other's work then.
+int TcpLink::InOrder(size_t turn) const {
+  const size_t first = dialler_ ? 0 : slots_.size() / 2;
+  return static_cast<int>((first + turn) % slots_.size());
+}
+
+// Fills, if it may have `more`, and writes until the socket is full, there is nothing left, or the
+// link has had its share of this turn.
+void TcpLink::WriteSlot(int slot, bool more, TimeNs now) {
+  if (std::exchange(turn_, device_->turn()) != device_->turn()) written_ = 0;
+  const size_t share = ahead_of_peer_.bytes();
   while (slots_[slot].stream != nullptr && !slots_[slot].stream->blocked()) {
-    FillStream(slot);
-    Stream* stream = slots_[slot].stream.get();
-    if (stream == nullptr || stream->queued_bytes() == 0) break;
-    if (written >= kFlushBytesMax) {
-      device_->MarkDirty(this);
+    if (written_ >= share) {
+      if (busy()) device_->MarkDirty(this);
       break;
     }
+    if (more) FillStream(slot);
+    Stream* stream = slots_[slot].stream.get();
+    if (stream == nullptr || stream->queued_bytes() == 0) break;
     const size_t before = stream->queued_bytes();
-    const Status status = stream->Write();
-    written += before - stream->queued_bytes();
+    const TimeNs begin = before < Ahead::kTellingBytes ? 0 : SteadyNow();
+    const Status status = stream->Write(share - written_ + kTurnBytesMore);
+    const size_t bytes = before - stream->queued_bytes();
+    written_ += bytes;
+    if (begin != 0 && !queue_.empty()) ahead_of_peer_.Note(bytes, SteadyNow() - begin);
     CollectWritten(slot);
     if (!status.ok()) return LoseSlot(slot, status, now);
   }
@@ -287,7 +303,8 @@ void TcpLink::CollectWritten(int slot) {
 }
 
 void TcpLink::SendAck(TimeNs now) {
-  for (size_t i = 0; i < slots_.size(); ++i) {
+  for (size_t turn = 0; turn < slots_.size(); ++turn) {
+    const int i = InOrder(turn);
     if (slots_[i].stream == nullptr || ack_frame_busy_[i]) continue;
     OutFrame* frame = ack_frames_[i].get();
     frame->header = wire::FrameHeader{};
@@ -298,7 +315,7 @@ void TcpLink::SendAck(TimeNs now) {
     slots_[i].stream->Queue(frame);
     unacked_frames_ = unacked_bytes_ = 0;
     ack_at_ = kNever;
-    return WriteSlot(static_cast<int>(i), now);
+    return WriteSlot(i, /*more=*/false, now);
   }
   ack_at_ = now + kAckDelayNs;  // every stream still has an older one to write
 }

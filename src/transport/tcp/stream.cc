@@ -12,7 +12,6 @@ namespace ftar::transport::tcp {
 namespace {
 
 constexpr size_t kHeaderBytes = sizeof(wire::FrameHeader);
-constexpr size_t kWriteBytesMax = 1u << 20;
 constexpr size_t kPlacedBytesMin = 4096;  // below that finding out where costs as much as a copy
 // What may follow a long body is long as well, most likely: its header, and little that would have
 // to be copied out of staging again.
@@ -64,9 +63,10 @@ Status Stream::Read(size_t budget_bytes, std::vector<Arrived>* out) {
     size_t count = in_body_ ? BodyIovecs(iov) : 0;
     size_t direct = 0;
     for (size_t i = 0; i < count; ++i) direct += iov[i].iov_len;
-    const size_t room = direct > kStagingBytes ? kBehindBytes : kStagingBytes;
+    const bool long_comes = in_body_ ? direct > kStagingBytes : long_came_;
+    const size_t room = long_comes ? kBehindBytes : kStagingBytes;
     iov[count++] = {staging_.get(), room};
-    const ssize_t got = count == 1 ? ::recv(fd_.get(), staging_.get(), kStagingBytes, 0)
+    const ssize_t got = count == 1 ? ::recv(fd_.get(), staging_.get(), room, 0)
                                    : ::readv(fd_.get(), iov, static_cast<int>(count));
     if (got == 0) return {Code::kLink, "the peer closed the connection"};
     if (got < 0) {
@@ -155,6 +155,7 @@ Status Stream::FinishFrame(std::vector<Arrived>* out) {
   if ((header.flags & wire::kFrameHasCrc) != 0 && payload_crc_ != header.payload_crc) {
     return {Code::kCorrupt, "a frame payload's CRC is wrong"};
   }
+  if (body_bytes() > 0) long_came_ = body_bytes() > kStagingBytes;
   out->push_back(std::move(current_));
   current_ = Arrived{};
   header_have_ = 0;
@@ -210,10 +211,10 @@ void Stream::RecountQueue() {
   queued_bytes_ -= offset_;
 }
 
-Status Stream::Write() {
+Status Stream::Write(size_t bytes_max) {
   blocked_ = false;
-  while (!queue_.empty()) {
-    const ssize_t sent = Send();
+  for (size_t written = 0; !queue_.empty() && written < bytes_max;) {
+    const ssize_t sent = Send(bytes_max - written);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) {
@@ -222,16 +223,17 @@ Status Stream::Write() {
       }
       return {Code::kLink, Status::System("writing", errno).text()};
     }
+    written += static_cast<size_t>(sent);
     AdvanceOutput(static_cast<size_t>(sent));
   }
   return {};
 }
 
-ssize_t Stream::Send() const {
+ssize_t Stream::Send(size_t bytes_max) const {
   iovec iov[kIovecsMax];
   msghdr message{};
   message.msg_iov = iov;
-  message.msg_iovlen = GatherOutput(iov);
+  message.msg_iovlen = GatherOutput(bytes_max, iov);
   const std::span<const iovec> parts(iov, message.msg_iovlen);
   size_t bytes = 0;
   for (const iovec& part : parts) bytes += part.iov_len;
@@ -245,20 +247,22 @@ ssize_t Stream::Send() const {
   return ::send(fd_.get(), together, bytes, MSG_NOSIGNAL);
 }
 
-size_t Stream::GatherOutput(iovec* iov) const {
+size_t Stream::GatherOutput(size_t bytes_max, iovec* iov) const {
   size_t count = 0, total = 0, skip = offset_;
   for (const OutFrame* frame : queue_) {
     const iovec parts[3] = {Iovec(reinterpret_cast<const std::byte*>(&frame->header), kHeaderBytes),
                             Iovec(frame->ext.data(), frame->ext.size()),
                             Iovec(frame->payload.data(), frame->payload.size())};
-    if (count + 3 > kIovecsMax || total >= kWriteBytesMax) break;
+    if (count + 3 > kIovecsMax || total >= bytes_max) break;
     for (const iovec& part : parts) {
       if (part.iov_len <= skip) {
         skip -= part.iov_len;
         continue;
       }
-      iov[count++] = {static_cast<std::byte*>(part.iov_base) + skip, part.iov_len - skip};
-      total += part.iov_len - skip;
+      const size_t bytes = std::min(part.iov_len - skip, bytes_max - total);
+      iov[count++] = {static_cast<std::byte*>(part.iov_base) + skip, bytes};
+      total += bytes;
+      if (total == bytes_max) return count;
       skip = 0;
     }
   }

@@ -68,8 +68,8 @@ class Stream {
 
   // `frame` must be stamped, that is complete but for being written.
   void Queue(OutFrame* frame);
-  // Writes what the socket takes. Sets blocked() if it takes no more.
-  Status Write();
+  // Writes what the socket takes, at most `bytes_max`. Sets blocked() if it takes no more.
+  Status Write(size_t bytes_max);
   // Frames written completely since the last call, in order.
   std::vector<OutFrame*> TakeWritten() { return std::exchange(written_, {}); }
   size_t queued_bytes() const { return queued_bytes_; }
@@ -99,8 +99,8 @@ class Stream {
   size_t body_bytes() const {
     return size_t{current_.header.ext_bytes} + current_.header.payload_bytes;
   }
-  size_t GatherOutput(iovec* iov) const;
-  ssize_t Send() const;
+  size_t GatherOutput(size_t bytes_max, iovec* iov) const;
+  ssize_t Send(size_t bytes_max) const;
   void AdvanceOutput(size_t bytes);
 
   UniqueFd fd_;
@@ -112,6 +112,7 @@ class Stream {
   std::unique_ptr<std::byte[]> staging_;
   size_t staging_begin_ = 0, staging_end_ = 0;
   bool in_body_ = false;
+  bool long_came_ = false;  // the last frame with a body was one; so is the next, most likely
   size_t header_have_ = 0, body_have_ = 0;
   uint32_t payload_crc_ = 0;
   Arrived current_;
