@@ -133,7 +133,7 @@ class TcpLink : public Link {
   OutFrame* NextFrame();
   void Assign(OutFrame* frame, int slot);
   void CollectWritten(int slot);
-  int InOrder(size_t turn) const;
+  size_t FirstSlot() const;
   void WriteSlot(int slot, bool more, TimeNs now);
   void SendAck(TimeNs now);
   void ApplyAck(uint64_t ack);
@@ -178,8 +178,9 @@ class TcpLink : public Link {
   std::vector<std::unique_ptr<OutFrame>> ack_frames_;  // one a slot
   std::vector<bool> ack_frame_busy_;
   bool corrupt_next_ = false;
-  uint64_t turn_ = 0;   // the device's, in which
-  size_t written_ = 0;  // so much was written
+  bool is_long_ = false;  // the payload that was sent last
+  uint64_t turn_ = 0;     // the device's, in which
+  size_t written_ = 0;    // so much was written
   Ahead ahead_of_peer_;
 
   // In: next number to deliver, frames ahead of it, frames the user holds.

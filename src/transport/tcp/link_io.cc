@@ -17,6 +17,7 @@ constexpr size_t kStreamQueueBytes = 256 * 1024;
 constexpr size_t kBehindUrgentBytes = 2u << 20;  // two acks' worth: less costs bandwidth
 // A frame whose payload is a turn's share is not cut for its header.
 constexpr size_t kTurnBytesMore = 1024;
+constexpr size_t kLongBytes = 128 * 1024;
 constexpr size_t kLightFrames = 8, kLightBytes = 132 * 1024;  // with headers
 constexpr uint64_t kAckFrames = 64;
 constexpr size_t kAckBytes = 1u << 20;
@@ -45,6 +46,7 @@ void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
     return Fail(
         {Code::kMemory, "no memory for a frame of " + std::to_string(payload.size()) + " bytes"});
   }
+  if (!payload.empty()) is_long_ = payload.size() >= kLongBytes;
   Enqueue(std::move(frame), device_->priorities(), &queue_);
   device_->MarkDirty(this);
 }
@@ -180,10 +182,11 @@ bool TcpLink::LightlyLoaded() const {
 
 void TcpLink::Flush(TimeNs now) {
   // What a stream has been given goes first: at the peer all that comes behind waits for it.
-  for (const bool more : {false, true}) {
-    for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
-      WriteSlot(InOrder(i), more, now);
-  }
+  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
+    WriteSlot(static_cast<int>(i), /*more=*/false, now);
+  const size_t first = FirstSlot();
+  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
+    WriteSlot(static_cast<int>((first + i) % slots_.size()), /*more=*/true, now);
   if (state_ != State::kUp || now < ack_at_) return;
   SendAck(now);
 }
@@ -194,12 +197,10 @@ void TcpLink::OnWritable(int slot, TimeNs now) {
   WriteSlot(slot, /*more=*/true, now);
 }
 
-// Each end begins with another stream. Where both write to one, what comes in waits until a write
-// is done, which does the other's work then.
-int TcpLink::InOrder(size_t turn) const {
-  const size_t first = dialler_ ? 0 : slots_.size() / 2;
-  return static_cast<int>((first + turn) % slots_.size());
-}
+// While payloads are long each end begins with another stream: where both write to one, what comes
+// in waits until a write is done, which does the other's work then. What is short goes both ways by
+// one, where the kernel's acknowledgements ride on it.
+size_t TcpLink::FirstSlot() const { return is_long_ && !dialler_ ? slots_.size() / 2 : 0; }
 
 // Fills, if it may have `more`, and writes until the socket is full, there is nothing left, or the
 // link has had its share of this turn.
@@ -304,7 +305,7 @@ void TcpLink::CollectWritten(int slot) {
 
 void TcpLink::SendAck(TimeNs now) {
   for (size_t turn = 0; turn < slots_.size(); ++turn) {
-    const int i = InOrder(turn);
+    const size_t i = (FirstSlot() + turn) % slots_.size();
     if (slots_[i].stream == nullptr || ack_frame_busy_[i]) continue;
     OutFrame* frame = ack_frames_[i].get();
     frame->header = wire::FrameHeader{};
@@ -315,7 +316,7 @@ void TcpLink::SendAck(TimeNs now) {
     slots_[i].stream->Queue(frame);
     unacked_frames_ = unacked_bytes_ = 0;
     ack_at_ = kNever;
-    return WriteSlot(i, /*more=*/false, now);
+    return WriteSlot(static_cast<int>(i), /*more=*/false, now);
   }
   ack_at_ = now + kAckDelayNs;  // every stream still has an older one to write
 }

@@ -23,24 +23,20 @@ size_t Write(Ahead* ahead, size_t bytes, int64_t near_ps, int64_t far_ps) {
 
 constexpr size_t kMuch = 2048u << 20;
 
-TEST(Ahead, IsNearUntilFarHasShownToBeCheaper) {
+TEST(Ahead, IsNearWhereThatGoesFast) {
   Ahead ahead;
   EXPECT_EQ(ahead.bytes(), Ahead::kNearBytes);
-  EXPECT_LT(Write(&ahead, kMuch, 120, 180), kMuch / 8);
-}
-
-TEST(Ahead, IsNearWhereFarIsNoMuchCheaper) {
-  Ahead ahead;
-  EXPECT_LT(Write(&ahead, kMuch, 120, 100), kMuch / 8) << "for reading takes longer";
+  EXPECT_EQ(Write(&ahead, kMuch, 150, 50), 0u);
 }
 
 TEST(Ahead, FollowsTheProcessorsWhereverTheyGo) {
   Ahead ahead;
-  EXPECT_GT(Write(&ahead, kMuch, 500, 250), kMuch * 7 / 8);
-  Write(&ahead, kMuch / 4, 120, 180);  // until it has noticed
-  EXPECT_LT(Write(&ahead, kMuch, 120, 180), kMuch / 8);
-  Write(&ahead, kMuch / 4, 500, 250);
-  EXPECT_GT(Write(&ahead, kMuch, 500, 250), kMuch * 7 / 8);
+  for (int i = 0; i < 3; ++i) {
+    Write(&ahead, kMuch / 4, 230, 230);  // until it has noticed
+    EXPECT_GT(Write(&ahead, kMuch, 230, 230), kMuch * 3 / 4);
+    Write(&ahead, kMuch / 4, 120, 180);
+    EXPECT_EQ(Write(&ahead, kMuch, 120, 180), 0u);
+  }
 }
 
 TEST(Ahead, LearnsNothingFromLittle) {
