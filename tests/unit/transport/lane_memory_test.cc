@@ -240,26 +240,36 @@ TEST_F(Lanes, TwoThreadsShare) {
   EXPECT_TRUE(other);
 }
 
+// Two threads, as close to each other as can be had.
+template <typename One, typename Two>
+void AtTheSameTime(const One& first, const Two& second) {
+  std::atomic<int> ready{0};
+  const auto run = [&ready](const auto& work) {
+    ++ready;
+    while (ready.load() < 2) {
+    }
+    work();
+  };
+  std::thread thread([&] { run(second); });
+  run(first);
+  thread.join();
+}
+
 // F4 (c), (d): who has published and seen no flag is seen by whoever raises its flag and looks.
 TEST_F(Lanes, OneOfTheTwoSeesTheOther) {
   const int other[] = {1};
   for (Epoch era = 1; era < 1000; ++era) {
     bool flag_seen = false, line_seen = false;
-    std::atomic<int> ready{0};
-    std::thread freezer([&] {
-      ++ready;
-      while (ready.load() < 2) {
-      }
+    const auto publish = [&] {
+      Publish(*one, era, 8);
+      flag_seen = one->FlagUp(other, era);
+    };
+    const auto freeze = [&] {
       two->RaiseFrozen(era + 1);
       wire::LaneLine line;
       line_seen = two->Look(1, kGroup, era, &line);
-    });
-    ++ready;
-    while (ready.load() < 2) {
-    }
-    Publish(*one, era, 8);
-    flag_seen = one->FlagUp(other, era);
-    freezer.join();
+    };
+    AtTheSameTime(publish, freeze);
     ASSERT_TRUE(flag_seen || line_seen) << era;
   }
 }
@@ -268,22 +278,17 @@ TEST_F(Lanes, OneOfTheTwoSeesTheOther) {
 TEST_F(Lanes, NobodySleepsThroughALine) {
   for (Seq seq = 1; seq < 1000; ++seq) {
     bool line_seen = false, sleeper_seen = false;
-    std::atomic<int> ready{0};
-    std::thread sleeper([&] {
-      ++ready;
-      while (ready.load() < 2) {
-      }
+    const auto publish = [&] {
+      Publish(*one, seq, 8);
+      one->FullFence();
+      one->ForSleepers([&](MemberId) { sleeper_seen = true; });
+    };
+    const auto sleep = [&] {
       two->SetAsleep(true);
       wire::LaneLine line;
       line_seen = two->Look(1, kGroup, seq, &line);
-    });
-    ++ready;
-    while (ready.load() < 2) {
-    }
-    Publish(*one, seq, 8);
-    one->FullFence();
-    one->ForSleepers([&](MemberId) { sleeper_seen = true; });
-    sleeper.join();
+    };
+    AtTheSameTime(publish, sleep);
     ASSERT_TRUE(line_seen || sleeper_seen) << seq;
     two->SetAsleep(false);
   }
