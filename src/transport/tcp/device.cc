@@ -339,14 +339,14 @@ bool TcpDevice::MustAsk(TimeNs now) {
 
 void TcpDevice::ReadHotStream(TimeNs now, bool* any) {
   const auto source = sources_.find(hot_key_);
-  if (source == sources_.end() || source->second.link->stalled()) {
+  if (source == sources_.end() || !source->second.link->OnlyReads(source->second.slot)) {
     hot_key_ = 0;
     return;
   }
   const size_t events = events_.size();
   const auto [link, slot, unused] = source->second;
   const size_t bytes = link->OnReadable(slot, kHotBytesMax, now);
-  if (bytes >= kHotBytesMax || !link->BetweenFrames(slot)) hot_key_ = 0;
+  if (bytes >= kHotBytesMax || !link->OnlyReads(slot)) hot_key_ = 0;
   *any = *any || events_.size() > events;
 }
 
@@ -381,7 +381,7 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
         const size_t bytes = link->OnReadable(slot, budget_bytes, now);
         budget_bytes -= std::min(budget_bytes, bytes);
         // With several peers it is another one's turn, most likely.
-        const bool little = links_.size() == 1 && bytes < kHotBytesMax && link->BetweenFrames(slot);
+        const bool little = links_.size() == 1 && bytes < kHotBytesMax && link->OnlyReads(slot);
         if (count == 1 && ready == EPOLLIN && little) hot_key_ = key;
       }
     } else if (handshakes_.contains(key)) {

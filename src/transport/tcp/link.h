@@ -109,10 +109,11 @@ class TcpLink : public Link {
   bool drained() const { return queue_.empty() && window_.empty(); }
   // What waits is written by one system call, about.
   bool LightlyLoaded() const;
-  // The user holds so much that nothing more is read.
-  bool stalled() const { return stalled_; }
-  bool BetweenFrames(int slot) const {
-    return slots_[slot].stream != nullptr && slots_[slot].stream->between_frames();
+  // Nothing is to be done for it but to read the next frame of this stream: it is not stalled, and
+  // no stream waits for its socket to take more.
+  bool OnlyReads(int slot) const {
+    return !stalled_ && slots_[slot].stream != nullptr && slots_[slot].stream->between_frames() &&
+           !HasUnwritten();
   }
 
   bool dirty = false;  // the device's: is to be flushed
