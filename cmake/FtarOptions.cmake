@@ -5,6 +5,7 @@ option(FTAR_TOOLS "Build ftar-perf, ftar-coordinator and ftar-sim" ON)
 option(FTAR_EXAMPLES "Build the example trainer and its demo" ON)
 option(FTAR_TESTS "Build the tests" ON)
 option(FTAR_KERNELS_ONLY "Build only the GPU's kernels, their tests and measurements: a compiler and nvcc are enough" OFF)
+option(FTAR_LTO "Compile libftar.so as one whole (GNU compilers, without sanitizers): smaller and faster, a longer link" ON)
 set(FTAR_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined) or thread")
 set_property(CACHE FTAR_SANITIZE PROPERTY STRINGS "" address thread)
 
@@ -73,4 +74,11 @@ endif()
 option(FTAR_LIBFUZZER "Build the fuzz targets as libFuzzer programs too (needs clang)" OFF)
 if(FTAR_LIBFUZZER)
   add_compile_options(-fsanitize=fuzzer-no-link)  # the fuzzer follows the branches of everything
+endif()
+
+# A build that is looked into (a debugger, a sanitizer) or that a fuzzer follows keeps its files apart.
+if(FTAR_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT FTAR_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(FTAR_WHOLE_FLAGS -flto=auto -ffat-lto-objects)
+  # Programs link the same archives file by file: whole programs would take the tests' build as long as all the rest of it.
+  add_link_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:FTAR_WHOLE>>>:-fno-lto>)
 endif()

@@ -16,10 +16,15 @@ if(FTAR_HAVE_ISAL)
   target_link_libraries(ftar_flags INTERFACE ${FTAR_ISAL_LIBRARY})
 endif()
 
-# ftar_static_library(NAME [LINK other...]): a static library whose sources the rooms add.
+# ftar_static_library(NAME [WHOLE] [LINK other...]): a static library whose sources the rooms add. WHOLE: libftar.so is
+# optimised across its files (FTAR_LTO). The kernels of src/reduce are not: their bits and their speed are those of the loop as
+# it was compiled and measured alone.
 function(ftar_static_library name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "" "LINK" ${ARGN})
   add_library(${name} STATIC)
+  if(ARG_WHOLE)
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${FTAR_WHOLE_FLAGS}>")
+  endif()
   target_link_libraries(${name} PUBLIC ftar_flags ${ARG_LINK})
 endfunction()
 
@@ -29,11 +34,14 @@ function(ftar_shared_library name)
   set(map ${PROJECT_SOURCE_DIR}/cmake/ftar.map)
   add_library(${name} SHARED)
   add_library(ftar::${name} ALIAS ${name})
+  set_target_properties(${name} PROPERTIES FTAR_WHOLE ON)  # programs and tests are linked without (FtarOptions.cmake)
+  target_compile_options(${name} PRIVATE ${FTAR_WHOLE_FLAGS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${map})
-  target_link_options(${name} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,-z,defs)
+  target_link_options(${name} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,-z,defs
+                                             ${FTAR_WHOLE_FLAGS})
   if(FTAR_SANITIZE)
     # A sanitizer's runtime lives in the program, so its symbols are undefined here on purpose.
     target_link_options(${name} PRIVATE -Wl,-z,undefs)
