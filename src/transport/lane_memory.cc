@@ -67,12 +67,13 @@ int LaneMemory::SegmentOf(MemberId member) const {
   return -1;
 }
 
-int LaneMemory::FindPlace(int segment, GroupKey group) const {
-  const Segment& mapped = segments_[static_cast<size_t>(segment)];
+int LaneMemory::FindPlace(const Segment& mapped, GroupKey group) {
+  if (mapped.header == nullptr) return -1;
   for (size_t place = 0; place < kGroupsMax; ++place) {
     if (mapped.header->groups[place].load(std::memory_order_acquire) != (kTaken | group)) continue;
-    mapped.place = place;
-    return static_cast<int>(place);
+    mapped.group = kTaken | group;
+    mapped.place = static_cast<int>(place);
+    return mapped.place;
   }
   return -1;
 }
@@ -149,10 +150,9 @@ void LaneMemory::FullFence() const { fence_.fetch_add(1, std::memory_order_seq_c
 
 bool LaneMemory::Await(std::span<const int> segments, GroupKey group, Seq seq, int looks) const {
   return std::ranges::all_of(segments, [&](int segment) {
-    const int place = PlaceOf(segment, group);
-    if (place < 0) return false;
-    const std::atomic<uint64_t>& tag = At(segment)->lines[place][seq % wire::kLaneSlots].tag;
-    while (tag.load(std::memory_order_acquire) != seq + 1) {
+    const Line* const line = LineOf(segment, group, seq);
+    if (line == nullptr) return false;
+    while (line->tag.load(std::memory_order_acquire) != seq + 1) {
       if (looks-- == 0) return false;
     }
     return true;
@@ -160,36 +160,29 @@ bool LaneMemory::Await(std::span<const int> segments, GroupKey group, Seq seq, i
 }
 
 bool LaneMemory::Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
-  const int place = PlaceOf(segment, group);
-  if (place < 0) return false;
-  const Line& in = At(segment)->lines[place][seq % wire::kLaneSlots];
-  if (in.tag.load(std::memory_order_seq_cst) != seq + 1) return false;
-  Read(in, seq, line);
-  return in.tag.load(std::memory_order_relaxed) == seq + 1;
+  const Line* const in = LineOf(segment, group, seq);
+  if (in == nullptr || in->tag.load(std::memory_order_seq_cst) != seq + 1) return false;
+  Read(*in, seq, line);
+  return in->tag.load(std::memory_order_relaxed) == seq + 1;
 }
 
 bool LaneMemory::PlacesOf(int segment, GroupKey group, Seq seq, Places* places) const {
-  const int place = PlaceOf(segment, group);
-  if (place < 0) return false;
-  const Line& in = At(segment)->lines[place][seq % wire::kLaneSlots];
-  if (in.tag.load(std::memory_order_acquire) != seq + 1) return false;
-  std::memcpy(places, in.input, sizeof *places);
+  const Line* const in = LineOf(segment, group, seq);
+  if (in == nullptr || in->tag.load(std::memory_order_acquire) != seq + 1) return false;
+  std::memcpy(places, in->input, sizeof *places);
   return true;
 }
 
 uint64_t LaneMemory::Made(int segment, GroupKey group, Seq seq) const {
-  const int place = PlaceOf(segment, group);
-  if (place < 0) return 0;
-  const uint64_t word =
-      At(segment)->words[place][seq % wire::kLaneSlots].made.load(std::memory_order_acquire);
+  const Words* const words = WordsOf(segment, group, seq);
+  if (words == nullptr) return 0;
+  const uint64_t word = words->made.load(std::memory_order_acquire);
   return word >> kMadeBits == seq + 1 ? word & ((uint64_t{1} << kMadeBits) - 1) : 0;
 }
 
 bool LaneMemory::Done(int segment, GroupKey group, Seq seq) const {
-  const int place = PlaceOf(segment, group);
-  if (place < 0) return false;
-  const Words& words = At(segment)->words[place][seq % wire::kLaneSlots];
-  return words.done.load(std::memory_order_acquire) == seq + 1;
+  const Words* const words = WordsOf(segment, group, seq);
+  return words != nullptr && words->done.load(std::memory_order_acquire) == seq + 1;
 }
 
 const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq, uint64_t offset,

@@ -133,8 +133,10 @@ class LaneMemory {
     MemberId owner;
     std::shared_ptr<const MappedMemory> memory;  // null: free
     const Header* header = nullptr;              // in `memory`
-    // Where the group that was asked for last has its place: places are never given back.
-    mutable size_t place = 0;
+    // The group that was asked for last, as its word says it, and its place, which is never given
+    // back: it is not looked up again. 0: none was.
+    mutable uint64_t group = 0;
+    mutable int place = -1;
   };
 
   explicit LaneMemory(MemberId self) { segments_.push_back({self, nullptr}); }
@@ -145,13 +147,21 @@ class LaneMemory {
   }
   // -1: it has none there, or nothing is mapped.
   int PlaceOf(int segment, GroupKey group) const {
-    const Header* const header = At(segment);
-    if (header == nullptr) return -1;
-    const size_t last = segments_[static_cast<size_t>(segment)].place;
-    const bool is_there = header->groups[last].load(std::memory_order_acquire) == (kTaken | group);
-    return is_there ? static_cast<int>(last) : FindPlace(segment, group);
+    const auto at = static_cast<size_t>(segment);
+    if (at >= segments_.size()) return -1;
+    const Segment& mapped = segments_[at];
+    return mapped.group == (kTaken | group) ? mapped.place : FindPlace(mapped, group);
   }
-  int FindPlace(int segment, GroupKey group) const;
+  static int FindPlace(const Segment& mapped, GroupKey group);
+  // Null where there is no place for the group.
+  const Line* LineOf(int segment, GroupKey group, Seq seq) const {
+    const int place = PlaceOf(segment, group);
+    return place >= 0 ? &At(segment)->lines[place][seq % wire::kLaneSlots] : nullptr;
+  }
+  const Words* WordsOf(int segment, GroupKey group, Seq seq) const {
+    const int place = PlaceOf(segment, group);
+    return place >= 0 ? &At(segment)->words[place][seq % wire::kLaneSlots] : nullptr;
+  }
   static void Fill(Line& out, const wire::LaneLine& line);
   static void Read(const Line& in, Seq seq, wire::LaneLine* line);
   static size_t InputOffset(int place, Seq seq) {
