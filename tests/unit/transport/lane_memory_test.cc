@@ -143,6 +143,31 @@ TEST_F(Lanes, SegmentsAreKnownByTheirMembers) {
   EXPECT_TRUE(one->FlagUp(gone, 100)) << "nothing is delivered from what is not there";
 }
 
+TEST_F(Lanes, AGroupsPlaceIsThatInTheLaneThatIsThereNow) {
+  wire::LaneLine line;
+  Publish(*two, 3, 8);
+  ASSERT_TRUE(one->Look(1, kGroup, 3, &line));
+  one->Drop(kTwo);
+  EXPECT_FALSE(one->Look(1, kGroup, 3, &line));
+  EXPECT_EQ(one->Input(1, kGroup, 3, 0, 8), nullptr);
+
+  constexpr MemberId kThree{0, 3};
+  const auto three = *LaneMemory::Create(kThree);
+  ASSERT_TRUE(three->MakeRoom(kGroup + 1) && three->MakeRoom(kGroup));  // not in two's order
+  ASSERT_TRUE(one->Map(kThree, UniqueFd(::dup(three->fd()))).ok());
+  ASSERT_EQ(one->SegmentOf(kThree), 1);
+  three->Publish(kGroup + 1, {3, 5, 5, 10, 1, 0}, Bytes(8, 4));
+  EXPECT_FALSE(one->Look(1, kGroup, 3, &line));
+  Publish(*three, 3, 8);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(one->Look(1, kGroup + 1, 3, &line));
+    EXPECT_EQ(line.digest, 10u);
+    ASSERT_TRUE(one->Look(1, kGroup, 3, &line));
+    EXPECT_EQ(line.digest, 9u);
+    EXPECT_TRUE(Holds(*one, 3, 8));
+  }
+}
+
 TEST_F(Lanes, AForeignDescriptorIsRefused) {
   auto other = CreateSealedMemory("other", 4096, Pages::kNow);
   EXPECT_FALSE(one->Map({0, 3}, other->fd).ok());
