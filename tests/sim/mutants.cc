@@ -11,8 +11,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -31,6 +33,7 @@ constexpr uint64_t kChildBytes = 4ull << 30;  // of address space
 struct Trail {
   uint64_t seed = 0;  // the one that runs, or the one that failed
   uint64_t tried = 0;
+  bool by_record = false;  // it is the one of MutantSearch::record
   bool failed = false;
   bool ended = false;
   char failure[400] = {};
@@ -41,6 +44,7 @@ struct Trail {
 struct Found {
   bool found = false;
   uint64_t seed = 0, tried = 0;
+  bool by_record = false;
   std::string caught_by, failure;
   std::vector<std::string> stories;  // that fail by it
 };
@@ -260,11 +264,21 @@ bool FailsAnyway(const PlantedMistake& mistake, uint64_t seed) {
   return fails;
 }
 
+// Behind the seed of the record come all others.
+void GoOn(const MutantSearch& search, Trail* trail) {
+  if (std::exchange(trail->by_record, false)) {
+    trail->seed = search.from;
+    trail->tried = 0;
+  } else {
+    ++trail->seed;
+  }
+}
+
 // In the child: seeds one after the other, from trail->seed on, until one fails by it.
-[[noreturn]] void Search(const PlantedMistake& mistake, uint64_t seeds, Trail* trail) {
+[[noreturn]] void Search(const PlantedMistake& mistake, const MutantSearch& search, Trail* trail) {
   LimitChild();
   mutant_in_force = mistake.mutant;
-  for (; trail->tried < seeds; ++trail->seed) {
+  for (; trail->tried < search.seeds; GoOn(search, trail)) {
     ++trail->tried;
     const std::string failure = RunSeed(mistake, trail->seed);
     if (failure.empty() || FailsAnyway(mistake, trail->seed)) continue;
@@ -297,6 +311,7 @@ Found Judge(const Trail& trail, int status) {
   Found found;
   found.seed = trail.seed;
   found.tried = trail.tried;
+  found.by_record = trail.by_record;
   if (trail.failed) {
     found.found = true;
     found.failure = trail.failure;
@@ -328,7 +343,7 @@ class Hunt {
   Hunt& operator=(const Hunt&) = delete;
 
   bool Run() {
-    if (trails_ == nullptr || targets_.empty() || !ReadStories()) return false;
+    if (trails_ == nullptr || targets_.empty() || !ReadStories() || !ReadRecord()) return false;
     for (telling_ = false;; telling_ = true) {
       for (size_t next = 0; next < targets_.size() || !running_.empty();) {
         if (next == targets_.size() || running_.size() == Jobs()) {
@@ -362,12 +377,29 @@ class Hunt {
     return stories_.size() <= kStoriesMax;
   }
 
+  // The rows of docs/mutants.md, as PrintMarkdown writes them.
+  bool ReadRecord() {
+    if (search_.record.empty()) return true;
+    std::ifstream file(search_.record);
+    const std::regex row("^\\| `(\\w+)` \\|.*\\| ([0-9]+|\\*\\*none\\*\\*) \\|[^|]*\\|$");
+    std::smatch found;
+    for (std::string line; std::getline(file, line);) {
+      if (!std::regex_match(line, found, row)) continue;
+      const bool by_seed = found[2].str().front() != '*';
+      recorded_[found[1]] = by_seed ? std::stoull(found[2]) : 0;
+    }
+    return !recorded_.empty();
+  }
+
   bool Start(size_t index) {
-    const auto& open = search_.open;
-    const bool known = std::find(open.begin(), open.end(), targets_[index]->name) != open.end();
-    if (!telling_ && (known || search_.seeds == 0)) return true;
+    const auto recorded = recorded_.find(targets_[index]->name);
+    const bool by_record = recorded != recorded_.end();
+    const bool by_story_alone = by_record && recorded->second == 0;
+    if (!telling_ && (by_story_alone || search_.seeds == 0)) return true;
+    if (telling_ && found_[index].by_record) return true;
     trails_[index] = Trail{};
-    trails_[index].seed = search_.from;
+    trails_[index].by_record = by_record;
+    trails_[index].seed = by_record ? recorded->second : search_.from;
     return Fork(index);
   }
 
@@ -375,7 +407,7 @@ class Hunt {
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0 && telling_) Tell(*targets_[index], stories_, &trails_[index]);
-    if (child == 0) Search(*targets_[index], search_.seeds, &trails_[index]);
+    if (child == 0) Search(*targets_[index], search_, &trails_[index]);
     if (child > 0) running_[child] = index;
     return child > 0;
   }
@@ -391,7 +423,7 @@ class Hunt {
     Found& found = found_[index];
     if (!telling_) {
       if (!trail.ended && FailsAnyway(*targets_[index], trail.seed)) {
-        ++trail.seed;
+        GoOn(search_, &trail);
         return Fork(index);
       }
       found = Judge(trail, status);
@@ -428,7 +460,8 @@ class Hunt {
   std::vector<const PlantedMistake*> targets_;
   std::vector<Found> found_;
   std::vector<NamedStory> stories_;
-  bool telling_ = false;  // stories, not seeds
+  std::map<std::string, uint64_t> recorded_;  // mutant to seed; 0: a story alone finds it
+  bool telling_ = false;                      // stories, not seeds
   std::map<pid_t, size_t> running_;
   Trail* trails_ = nullptr;
   size_t bytes_ = 0;
@@ -484,6 +517,8 @@ constexpr char kIntroduction[] =
     "to "
     "look in (`--weather`): it has\n"
     "what the mistake needs: relays, members that coordinate by turns, more failures of a kind.\n"
+    "ctest tries these seeds first (`--record docs/mutants.md`), `scripts/show mutants` all from 1 "
+    "on.\n"
     "\n"
     "| mutant | rule | the mistake | weather | caught by | seeds | stories |\n"
     "|---|---|---|---|---|---|---|\n";

@@ -21,9 +21,12 @@ const std::vector<PlantedMistake>& PlantedMistakes();
 const PlantedMistake* FindMistake(const std::string& name);
 
 struct MutantSearch {
-  std::string only;               // the name of one; empty: all
-  std::vector<std::string> open;  // known to escape seeds: a story has to find them
-  std::string stories;            // a directory of them; empty: none
+  std::string only;     // the name of one; empty: all
+  std::string stories;  // a directory of them; empty: none
+  // docs/mutants.md, or empty. The seed that found a mistake then is tried first, and who is found
+  // by it is looked for by nothing else; who was found by a story alone is looked for by stories
+  // alone.
+  std::string record;
   uint64_t from = 1, seeds = 20'000;
   int jobs = 0;           // processes side by side; 0: one a core
   bool by_story = false;  // print docs/stories.md

@@ -84,8 +84,8 @@ void Declare(CLI::App* app, Options* options) {
   app->add_option("--orders", options->orders_max, "with --explore: give up after so many");
   app->add_flag("--mutants", options->mutants, "plant mistakes in the core, and look for each");
   app->add_option("--mutant", options->mutant, "plant this one; with --mutants look for it alone");
-  app->add_option("--open", options->search.open,
-                  "with --mutants: known to escape seeds, only stories look for them");
+  app->add_option("--record", options->search.record,
+                  "with --mutants: docs/mutants.md; what found each then is tried first");
   app->add_option("-j", options->search.jobs, "with --mutants: processes side by side");
   app->add_flag("--by-story", options->search.by_story,
                 "with --mutants and --stories: print docs/stories.md");
