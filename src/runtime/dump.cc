@@ -172,7 +172,7 @@ nlohmann::ordered_json Job::Impl::GroupsJson(TimeNs now) const {
     Json last = Json::array();
     const Seq end = state.history.end();
     for (Seq seq = end - std::min<Seq>(end, kOutcomesShown); seq < end; ++seq) {
-      if (const collective::Outcome* outcome = state.history.Find(seq))
+      if (const auto outcome = state.history.Find(seq))
         last.push_back(OutcomeJson(*outcome));
     }
     out.push_back({{"key", key},

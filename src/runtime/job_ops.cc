@@ -419,7 +419,7 @@ Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
   Lock lock = TakeLock();
   const auto state = groups_.find(group);
   if (state != groups_.end()) {
-    if (const collective::Outcome* outcome = state->second.history.Find(seq)) return *outcome;
+    if (auto outcome = state->second.history.Find(seq)) return *std::move(outcome);
     if (FindOp(group, seq) != nullptr) return Status(Code::kInProgress, "in progress");
   }
   return Status(Code::kArg, "seq",

@@ -1,10 +1,13 @@
 // A group's last outcomes, for those who ask later. Deliveries come in order of seq, without gaps
-// from the first one on, so a place is found by counting; a place that is used again keeps its
-// memory. Not synchronised: the job's lock covers it.
+// from the first one on, so a place is found by counting. Of outcomes that are alike, one after the
+// other, what does not differ is kept once: they are most of a job's, and what each of many members
+// took part with is long. What is used again keeps its memory. Not synchronised: the job's lock
+// covers it.
 #ifndef FTAR_RUNTIME_OUTCOME_HISTORY_H_
 #define FTAR_RUNTIME_OUTCOME_HISTORY_H_
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "collective/types.h"
@@ -15,28 +18,79 @@ class OutcomeHistory {
  public:
   static constexpr size_t kMax = 1024;
 
+  // Without memory it throws and stays as it was.
   void Add(const collective::Outcome& outcome) {
+    if (places_.empty()) places_.reserve(kMax);
+    const size_t kind = KindOf(outcome);
+    if (kinds_[kind].places++ == 0) free_ = kinds_[kind].next_free;
     if (places_.empty()) first_ = outcome.seq;
+    Place* place = nullptr;
     if (places_.size() < kMax) {
-      places_.push_back(outcome);
+      place = &places_.emplace_back();
     } else {
-      places_[(outcome.seq - first_) % kMax].Become(outcome);
+      place = &places_[(outcome.seq - first_) % kMax];
+      LetGo(place->kind);
     }
+    *place = {outcome.seq,         outcome.tag,          outcome.start_ns,
+              outcome.complete_ns, outcome.delivered_ns, kind};
+    newest_ = kind;
     end_ = outcome.seq + 1;
   }
 
-  // Null if it is none of the last ones.
-  const collective::Outcome* Find(Seq seq) const {
-    if (places_.empty() || seq < first_ || seq >= end_) return nullptr;
-    const collective::Outcome& place = places_[(seq - first_) % kMax];
-    return place.seq == seq ? &place : nullptr;
+  // Nothing if it is none of the last ones.
+  std::optional<collective::Outcome> Find(Seq seq) const {
+    if (places_.empty() || seq < first_ || seq >= end_) return std::nullopt;
+    const Place& place = places_[(seq - first_) % kMax];
+    if (place.seq != seq) return std::nullopt;
+    collective::Outcome outcome = kinds_[place.kind].outcome;
+    outcome.seq = place.seq;
+    outcome.tag = place.tag;
+    outcome.start_ns = place.start_ns;
+    outcome.complete_ns = place.complete_ns;
+    outcome.delivered_ns = place.delivered_ns;
+    return outcome;
   }
 
   // The newest is the one before it.
   Seq end() const { return end_; }
 
  private:
-  std::vector<collective::Outcome> places_;
+  static constexpr size_t kNone = ~size_t{0};
+
+  // What outcomes that are alike differ in.
+  struct Place {
+    Seq seq = 0;
+    uint64_t tag = 0;
+    TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0;
+    size_t kind = 0;
+  };
+  struct Kind {
+    collective::Outcome outcome;
+    size_t places = 0;         // that are of it
+    size_t next_free = kNone;  // of those that no place is of
+  };
+
+  // That of the newest, or one that is free yet.
+  size_t KindOf(const collective::Outcome& outcome) {
+    if (newest_ != kNone && outcome.alike != 0 && kinds_[newest_].outcome.alike == outcome.alike)
+      return newest_;
+    if (free_ == kNone) {
+      kinds_.emplace_back();
+      free_ = kinds_.size() - 1;
+    }
+    kinds_[free_].outcome = outcome;
+    return free_;
+  }
+
+  void LetGo(size_t kind) {
+    if (--kinds_[kind].places > 0) return;
+    kinds_[kind].next_free = free_;
+    free_ = kind;
+  }
+
+  std::vector<Place> places_;
+  std::vector<Kind> kinds_;
+  size_t newest_ = kNone, free_ = kNone;
   Seq first_ = 0, end_ = 0;
 };
 

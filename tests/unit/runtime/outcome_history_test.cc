@@ -14,7 +14,7 @@ collective::Outcome Of(Seq seq) {
 
 TEST(OutcomeHistory, EmptyKnowsNothing) {
   OutcomeHistory history;
-  EXPECT_EQ(history.Find(0), nullptr);
+  EXPECT_FALSE(history.Find(0));
   EXPECT_EQ(history.end(), 0u);
 }
 
@@ -23,11 +23,11 @@ TEST(OutcomeHistory, KeepsTheLastOnesFromWhereverTheyBegin) {
   constexpr Seq kFirst = 77, kEnd = kFirst + 3 * OutcomeHistory::kMax + 5;
   for (Seq seq = kFirst; seq < kEnd; ++seq) history.Add(Of(seq));
   EXPECT_EQ(history.end(), kEnd);
-  EXPECT_EQ(history.Find(kEnd), nullptr);
-  EXPECT_EQ(history.Find(kEnd - OutcomeHistory::kMax - 1), nullptr);
-  EXPECT_EQ(history.Find(kFirst), nullptr);
+  EXPECT_FALSE(history.Find(kEnd));
+  EXPECT_FALSE(history.Find(kEnd - OutcomeHistory::kMax - 1));
+  EXPECT_FALSE(history.Find(kFirst));
   for (Seq seq = kEnd - OutcomeHistory::kMax; seq < kEnd; ++seq) {
-    ASSERT_NE(history.Find(seq), nullptr);
+    ASSERT_TRUE(history.Find(seq));
     EXPECT_EQ(history.Find(seq)->tag, seq * 10);
   }
 }
@@ -48,13 +48,37 @@ TEST(OutcomeHistory, OutcomesAlikeDifferInWhatTheyDifferIn) {
   for (Seq seq = OutcomeHistory::kMax; seq < 2 * OutcomeHistory::kMax; ++seq)
     add(seq, seq % 2 == 0 ? 1 : 2, seq % 2 == 0 ? 1 : 5);
   for (Seq seq = OutcomeHistory::kMax; seq < 2 * OutcomeHistory::kMax; ++seq) {
-    const collective::Outcome* const found = history.Find(seq);
-    ASSERT_NE(found, nullptr);
+    const std::optional<collective::Outcome> found = history.Find(seq);
+    ASSERT_TRUE(found);
     EXPECT_EQ(found->tag, seq * 10);
     EXPECT_EQ(found->start_ns, static_cast<TimeNs>(seq) + 1);
     EXPECT_EQ(found->complete_ns, static_cast<TimeNs>(seq) + 2);
     EXPECT_EQ(found->delivered_ns, static_cast<TimeNs>(seq) + 3);
     EXPECT_EQ(found->attempts, seq % 2 == 0 ? 1 : 5);
+  }
+}
+
+// Runs of outcomes that are alike, some of one, between others that are like none.
+TEST(OutcomeHistory, RunsOfOutcomesAlikeAreToldApart) {
+  OutcomeHistory history;
+  const auto run_of = [](Seq seq) { return seq / (1 + seq / 97 % 7); };
+  const auto is_like_none = [](Seq seq) { return seq % 5 == 3 && seq / 200 % 2 == 1; };
+  constexpr Seq kEnd = 5 * OutcomeHistory::kMax + 13;
+  for (Seq seq = 0; seq < kEnd; ++seq) {
+    collective::Outcome outcome = Of(seq);
+    outcome.alike = is_like_none(seq) ? 0 : run_of(seq) + 1;
+    outcome.members.resize(1 + (is_like_none(seq) ? seq : run_of(seq)) % 4);
+    outcome.epoch = is_like_none(seq) ? seq : run_of(seq);
+    history.Add(outcome);
+    if (seq % 333 != 0) continue;
+    for (Seq past = seq < OutcomeHistory::kMax ? 0 : seq - OutcomeHistory::kMax + 1; past <= seq;
+         ++past) {
+      const std::optional<collective::Outcome> found = history.Find(past);
+      ASSERT_TRUE(found);
+      ASSERT_EQ(found->tag, past * 10);
+      ASSERT_EQ(found->epoch, is_like_none(past) ? past : run_of(past));
+      ASSERT_EQ(found->members.size(), 1 + found->epoch % 4);
+    }
   }
 }
 
