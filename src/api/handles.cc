@@ -149,7 +149,7 @@ HandleTable::Use HandleTable::Remove(HandleKind kind, uintptr_t handle) {
   return {this, Change(kind, handle, /*dies=*/true)};
 }
 
-void HandleTable::EndUse(Slot* slot) {
+[[gnu::hot]] void HandleTable::EndUse(Slot* slot) {
   const uint64_t word = slot->word.fetch_sub(1, std::memory_order_acq_rel) - 1;
   if (IsOver(word)) Free(slot);
 }
@@ -173,7 +173,7 @@ void HandleTable::LetRecur(uintptr_t slot_of) {
 
 // Of one who lets it rest, and one who ends the recurrence, one at least sees both: the one's word
 // is out before it looks at the other's.
-void HandleTable::FreeIfItRests(Slot* slot) {
+[[gnu::hot]] void HandleTable::FreeIfItRests(Slot* slot) {
   uint64_t word = slot->word.load();
   if ((word & kRests) != 0 && !slot->recurs.load() &&
       slot->word.compare_exchange_strong(word, word & ~kRests))
@@ -230,7 +230,7 @@ const ftarOutcome* HandleTable::FindAnswer(HandleKind kind, uintptr_t handle) co
   return (word & ~kUsesMask) == (WordOf(handle) | kAnswered) ? slot->answer : nullptr;
 }
 
-std::atomic<uintptr_t>* HandleTable::WordBeside(HandleKind kind, uintptr_t handle) {
+[[gnu::hot]] std::atomic<uintptr_t>* HandleTable::WordBeside(HandleKind kind, uintptr_t handle) {
   Slot* const slot = SlotOf(handle);
   if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
   const uint64_t word = slot->word.load(std::memory_order_acquire);

@@ -68,7 +68,7 @@ bool Ask(uintptr_t begin, uintptr_t end) {
 }
 
 // `is_small`: what is asked for is worth remembering, and worth looking up.
-bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
+[[gnu::hot]] bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
   static const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   if (begin == end) return true;
   if (is_small && t_memory.Holds(begin, end - 1)) return true;

@@ -209,7 +209,7 @@ Status ListParticipants(ftarOp_t op, ftarMemberInfo* members, size_t stride, siz
 
 }  // namespace
 
-ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
+[[gnu::hot]] ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
   if (api::StartAgain(group, desc, op)) return FTAR_OK;
   return Call("ftarOpStart", Where::kNotInCallback,
               [&] { return StartOne("desc", group, desc, op); });
@@ -225,7 +225,7 @@ ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome* outcome) {
   return Call("ftarOpTest", Where::kAnywhere, [&] { return WaitFor(op, 0, outcome); });
 }
 
-ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
+[[gnu::hot]] ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
   if (api::AwaitAgain(op, timeout_ns, outcome)) return FTAR_OK;
   return Call("ftarOpWait", Where::kNotInCallback,
               [&] { return WaitFor(op, timeout_ns, outcome); });
@@ -237,7 +237,7 @@ ftarResult_t ftarOpParticipants(ftarOp_t op, ftarMemberInfo* members, size_t str
               [&] { return ListParticipants(op, members, stride, capacity, n); });
 }
 
-ftarResult_t ftarOpRelease(ftarOp_t op) {
+[[gnu::hot]] ftarResult_t ftarOpRelease(ftarOp_t op) {
   if (op != nullptr && api::ReleaseForAgain(op)) return FTAR_OK;
   return Call("ftarOpRelease", Where::kAnywhere, [&] {
     if (op == nullptr || api::RemoveHandle(op) != nullptr) return Status::Ok();

@@ -80,7 +80,7 @@ bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
 
 // What was found out for the last call holds for one like it, if this machine has been told nothing
 // in between: then only the number is another, and whether its slot is let go.
-bool GroupMachine::IsRepeat(Seq seq, const FastCall& call, uint64_t step) const {
+[[gnu::hot]] bool GroupMachine::IsRepeat(Seq seq, const FastCall& call, uint64_t step) const {
   if (step != fast_.step || seq >= held_boundary_ || call.spec->weight != fast_.spec.weight ||
       fast_room_ == LaneRoom::kNone || !(call.like_last || Alike(*call.spec, fast_.spec)))
     return false;
@@ -111,7 +111,8 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
   return true;
 }
 
-bool GroupMachine::StartFast(const FastCall& call, uint64_t step, uint64_t news, LaneLine* line) {
+[[gnu::hot]] bool GroupMachine::StartFast(const FastCall& call, uint64_t step, uint64_t news,
+                                          LaneLine* line) {
   const Seq seq = next_seq_;
   repeats_ = news == fast_news_ && IsRepeat(seq, call, step);
   if (!repeats_) {
@@ -135,7 +136,7 @@ bool GroupMachine::StartFast(const FastCall& call, uint64_t step, uint64_t news,
 }
 
 // A line that says what the member's last one said, but for its number and what is complete there.
-bool GroupMachine::TakeFamiliar(size_t position) {
+[[gnu::hot]] bool GroupMachine::TakeFamiliar(size_t position) {
   LaneLine line;
   if (!config_.lane->Look(fast_.lane.segments[position], config_.key, fast_.seq, &line) ||
       line.attempt != fast_.view->epoch || line.view > current_->epoch ||
@@ -147,7 +148,7 @@ bool GroupMachine::TakeFamiliar(size_t position) {
 }
 
 // Its own line is out.
-bool GroupMachine::SeesAllFast() {
+[[gnu::hot]] bool GroupMachine::SeesAllFast() {
   size_t& seen = fast_.lane.seen;
   for (const auto me = static_cast<size_t>(fast_.me); seen < fast_.members.size(); ++seen) {
     if (seen == me || (repeats_ && TakeFamiliar(seen))) continue;
@@ -164,7 +165,7 @@ void GroupMachine::FillFastWork() {
   FillLaneWork(fast_, whole, &fast_work_);
 }
 
-FastLook GroupMachine::LookFast(TimeNs now) {
+[[gnu::hot]] FastLook GroupMachine::LookFast(TimeNs now) {
   if (!SeesAllFast()) {
     if (!mismatch_) return FastLook::kWait;
     StopFast(now);
@@ -184,7 +185,7 @@ FastLook GroupMachine::LookFast(TimeNs now) {
 }
 
 // One after the other ends with the same members and weights.
-const Outcome& GroupMachine::FastOutcome(TimeNs now) {
+[[gnu::hot]] const Outcome& GroupMachine::FastOutcome(TimeNs now) {
   if (!repeats_ && (fast_.weights != told_weights_ || fast_.plan != fast_outcome_.plan)) {
     const uint64_t last = fast_outcome_.alike;
     fast_outcome_ = OutcomeOf(fast_, now);
@@ -199,7 +200,7 @@ const Outcome& GroupMachine::FastOutcome(TimeNs now) {
 }
 
 // In one pass F4 (d), as in LaneWorkDone; what is shared is stable.
-const Outcome* GroupMachine::EndFast(TimeNs start, TimeNs now) {
+[[gnu::hot]] const Outcome* GroupMachine::EndFast(TimeNs start, TimeNs now) {
   fast_.start_ns = start;
   if (fast_room_ != LaneRoom::kShared && FlagIsUp(fast_)) {
     StopFast(now);

@@ -17,8 +17,8 @@ namespace {
 // Then whoever waits in the lane sends frames as well: somebody may have called something that does
 // not go through the lane (V5). Who only comes late finds the lines of the others.
 constexpr TimeNs kPatienceNs = 5 * kMillisecond;
-// Where only an owner would hear the frames of who does not see the lane or did not look, the others
-// do not hear that they are to send theirs.
+// Where only an owner would hear the frames of who does not see the lane or did not look, the
+// others do not hear that they are to send theirs.
 constexpr TimeNs kDirectPatienceNs = 500 * kMicrosecond;
 }  // namespace
 
@@ -82,7 +82,7 @@ void GroupMachine::TakeSlot(const Op& op) {
 }
 
 // The line of the member at `position`, if it counts.
-bool GroupMachine::TakeLine(Op& op, size_t position) {
+[[gnu::hot]] bool GroupMachine::TakeLine(Op& op, size_t position) {
   LaneLine line;
   if (!config_.lane->Look(op.lane.segments[position], config_.key, op.seq, &line)) return false;
   if (line.attempt != op.view->epoch && !FTAR_MUTANT(kLaneStaleLine)) return false;
@@ -198,7 +198,7 @@ bool GroupMachine::FromLane(Op& op, uint32_t index, const BufferRef& dst, bool c
   return true;
 }
 
-bool GroupMachine::FlagIsUp(const Op& op) const {
+[[gnu::hot]] bool GroupMachine::FlagIsUp(const Op& op) const {
   return config_.lane->FlagUp(op.lane.segments, era_) && !FTAR_MUTANT(kLaneFlagsIgnored);
 }
 

@@ -238,8 +238,8 @@ bool Supports(Dtype dtype, Redop redop) {
   return IsDtype(dtype) && IsRedop(redop) && (redop != Redop::kWavg || IsFloat(dtype));
 }
 
-void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, double divisor,
-                   double scale, void* dst, size_t count) {
+[[gnu::hot]] void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources,
+                                double divisor, double scale, void* dst, size_t count) {
   if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
   const bool divides = Divides(redop);
   if (divides && !(divisor > 0.0)) return;

@@ -55,7 +55,7 @@ std::byte* EngineDriver::Resolve(GroupKey group, const BufferRef& ref, bool writ
   return nullptr;
 }
 
-const std::byte* EngineDriver::InLane(GroupKey group, const BufferRef& ref) const {
+[[gnu::hot]] const std::byte* EngineDriver::InLane(GroupKey group, const BufferRef& ref) const {
   const int segment = collective::LaneSegment(ref.id);
   const transport::LaneMemory& memory = lane_->memory();
   if (collective::RoomOf(ref.id) == collective::LaneRoom::kShared) {

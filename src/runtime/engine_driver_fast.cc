@@ -15,7 +15,7 @@ constexpr int kTagLooks = 200;
 
 }  // namespace
 
-bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
+[[gnu::hot]] bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
   // What the engine has to say comes first, and who is to be silent publishes nothing.
   if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty() ||
       !HoldsFastResult(*op))
@@ -32,7 +32,7 @@ bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
 }
 
 // Where the result waits until it is known that nobody freezes. What is longer is shared.
-bool EngineDriver::HoldsFastResult(const Op& op) {
+[[gnu::hot]] bool EngineDriver::HoldsFastResult(const Op& op) {
   if (!op.request.spec.in_place || op.recv_bytes > wire::kLaneInputMax) return true;
   if (fast_result_.data == nullptr) fast_result_ = pool_.Take(wire::kLaneInputMax);
   return fast_result_.data != nullptr;
@@ -42,7 +42,7 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   return op.request.spec.in_place ? fast_result_.data : static_cast<std::byte*>(op.request.recv);
 }
 
-void EngineDriver::PublishFast(const Op& op) {
+[[gnu::hot]] void EngineDriver::PublishFast(const Op& op) {
   hook_group_ = op.group;
   if (shares_fast()) return PublishShares(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
@@ -50,23 +50,23 @@ void EngineDriver::PublishFast(const Op& op) {
   NoteLine(fast_line_, op.send_bytes);
 }
 
-bool EngineDriver::AwaitFast(const Op& op) const {
+[[gnu::hot]] bool EngineDriver::AwaitFast(const Op& op) const {
   return lane_->memory().Await(engine_->fast_lanes(), op.group, op.seq, kTagLooks);
 }
 
 // Who sleeps is woken. After a full fence: the look at the flags was one.
-void EngineDriver::AnnounceFast() {
+[[gnu::hot]] void EngineDriver::AnnounceFast() {
   if (!fast_fenced_) lane_->memory().FullFence();
   Nudge();
 }
 
-EngineDriver::FastState EngineDriver::LookFast(const Op& op) {
+[[gnu::hot]] EngineDriver::FastState EngineDriver::LookFast(const Op& op) {
   FastState found = FastState::kWaits;
   Guard([&] { found = MakeFastResult(op); });
   return found;
 }
 
-EngineDriver::FastState EngineDriver::MakeFastResult(const Op& op) {
+[[gnu::hot]] EngineDriver::FastState EngineDriver::MakeFastResult(const Op& op) {
   collective::FastLook found = engine_->LookFast(op.start_ns);
   if (found == collective::FastLook::kShare || found == collective::FastLook::kTell)
     return DoShares(op, found);
@@ -81,7 +81,7 @@ EngineDriver::FastState EngineDriver::MakeFastResult(const Op& op) {
   return FastState::kOver;
 }
 
-bool EngineDriver::GatherFast(const Op& op) {
+[[gnu::hot]] bool EngineDriver::GatherFast(const Op& op) {
   const collective::Work& work = engine_->fast_work();
   sources_.clear();
   for (const collective::SourceRef& source : work.sources) {
@@ -95,7 +95,7 @@ bool EngineDriver::GatherFast(const Op& op) {
   return true;
 }
 
-void EngineDriver::MakeFast(const Op& op, uint64_t count) {
+[[gnu::hot]] void EngineDriver::MakeFast(const Op& op, uint64_t count) {
   const collective::Work& work = engine_->fast_work();
   if (!GatherFast(op)) return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
   counters_.bytes_moved += (sources_.size() + 1) * count * op.request.spec.element_bytes;
@@ -104,7 +104,7 @@ void EngineDriver::MakeFast(const Op& op, uint64_t count) {
                         FastResult(op), count);
 }
 
-void EngineDriver::EndFast(TimeNs now, const Op& op) {
+[[gnu::hot]] void EngineDriver::EndFast(TimeNs now, const Op& op) {
   if (!engine_->in_fast()) return;
   Strike(FaultStage::kStability, op.seq, -1);
   Guard([&] {

@@ -41,7 +41,7 @@ void Pause() {
 #endif
 }
 
-Lock Job::Impl::TakeLock() {
+[[gnu::hot]] Lock Job::Impl::TakeLock() {
   Lock lock(mutex_, std::try_to_lock);
   if (lock.owns_lock()) return lock;
   lock_wanted_.fetch_add(1, std::memory_order_relaxed);

@@ -37,7 +37,7 @@ void Job::Impl::LookUp(TimeNs now) {
 
 // The operation has a place where it can be found before it is published, since there may be no
 // memory for that; but it stands there only if it does not end at once.
-bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
+[[gnu::hot]] bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
   // Whoever has the wheel would have to be told. Who still sleeps without it has been woken.
   if (wheel_ != Wheel::kNobody || waiters_ > 0 || now - last_user_drive_ns_ > pace_.look_ns / 2)
     return false;
@@ -70,14 +70,15 @@ bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
 }
 
 // From now on it is found.
-void Job::Impl::ListFast(const OpPtr& op) {
+[[gnu::hot]] void Job::Impl::ListFast(const OpPtr& op) {
   fast_state_->ops.back() = op;
   if (step_number_ > 0) step_ops_.back() = op;
 }
 
 // The same for an operation that is called once more, as it was but for its buffers, where nothing
 // else is under way that would have to be looked at.
-bool Job::Impl::StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers) {
+[[gnu::hot]] bool Job::Impl::StartAgain(const Group& group, const OpPtr& op,
+                                        const OpBuffers& buffers) {
   Lock lock = TakeLock();
   const bool like_last = last_fast_ == op.get();
   const TimeNs now = like_last ? fast_ns_ : Now();
@@ -109,7 +110,7 @@ bool Job::Impl::StartAgain(const Group& group, const OpPtr& op, const OpBuffers&
 }
 
 // True: it is on the fast path no more.
-bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
+[[gnu::hot]] bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
   const EngineDriver::FastState state = driver_->LookFast(*op);
   if (state == EngineDriver::FastState::kMoved) fast_moved_ns_ = Now();
   if (state != EngineDriver::FastState::kOver) return false;
@@ -129,12 +130,12 @@ bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
 }
 
 // Nothing else of its group is under way.
-void Job::Impl::NoteFast(const collective::Outcome& outcome) {
+[[gnu::hot]] void Job::Impl::NoteFast(const collective::Outcome& outcome) {
   (*looked_at_)->outcome.Become(outcome);
   fast_state_->history.Add(outcome);
 }
 
-void Job::Impl::OnDeliveredFast() {
+[[gnu::hot]] void Job::Impl::OnDeliveredFast() {
   ++ops_delivered_;
   if (step_number_ > 0) step_ops_.back() = *looked_at_;
   EndOp(*looked_at_);
@@ -142,7 +143,7 @@ void Job::Impl::OnDeliveredFast() {
 }
 
 // Without patience it looks once.
-void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
+[[gnu::hot]] void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
   const TimeNs patience = !patient ? 0
                                    : (pace_.crowded ? pace_.round_ns : kPatienceNs) +
                                          static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;
@@ -164,7 +165,7 @@ void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
   if (fast_ == op.get()) fast_ = nullptr;
 }
 
-bool Job::Impl::WaitAgain(const OpPtr& op) {
+[[gnu::hot]] bool Job::Impl::WaitAgain(const OpPtr& op) {
   Lock lock = TakeLock();
   if (fast_ == op.get()) WaitFast(lock, op, /*patient=*/true);
   return op->done.load(std::memory_order_relaxed);

@@ -318,7 +318,7 @@ void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
 }
 
 // With the outcome that it has.
-void Job::Impl::EndOp(const OpPtr& op) {
+[[gnu::hot]] void Job::Impl::EndOp(const OpPtr& op) {
   collective::Outcome& outcome = op->outcome;
   outcome.tag = op->request.spec.tag;
   outcome.start_ns = op->start_ns;

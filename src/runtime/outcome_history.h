@@ -19,7 +19,7 @@ class OutcomeHistory {
   static constexpr size_t kMax = 1024;
 
   // Without memory it throws and stays as it was.
-  void Add(const collective::Outcome& outcome) {
+  [[gnu::hot]] void Add(const collective::Outcome& outcome) {
     if (places_.empty()) places_.reserve(kMax);
     const size_t kind = KindOf(outcome);
     if (kinds_[kind].places++ == 0) free_ = kinds_[kind].next_free;

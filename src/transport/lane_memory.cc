@@ -16,8 +16,8 @@
 namespace ftar::transport {
 
 namespace {
-// Where FullFence, being a locked instruction, orders all that is stored before it, a tag's own store
-// needs no more.
+// Where FullFence, being a locked instruction, orders all that is stored before it, a tag's own
+// store needs no more.
 #if defined(__x86_64__)
 constexpr std::memory_order kTagOrder = std::memory_order_release;
 #else
@@ -67,7 +67,7 @@ int LaneMemory::SegmentOf(MemberId member) const {
   return -1;
 }
 
-int LaneMemory::FindPlace(const Segment& mapped, GroupKey group) {
+[[gnu::hot]] int LaneMemory::FindPlace(const Segment& mapped, GroupKey group) {
   if (mapped.header == nullptr) return -1;
   for (size_t place = 0; place < kGroupsMax; ++place) {
     if (mapped.header->groups[place].load(std::memory_order_acquire) != (kTaken | group)) continue;
@@ -101,7 +101,7 @@ bool LaneMemory::MakeArea(GroupKey group) {
   return area;
 }
 
-void LaneMemory::Fill(Line& out, const wire::LaneLine& line) {
+[[gnu::hot]] void LaneMemory::Fill(Line& out, const wire::LaneLine& line) {
   out.attempt.store(line.attempt, std::memory_order_release);
   out.view.store(line.view, std::memory_order_release);
   out.digest.store(line.digest, std::memory_order_release);
@@ -109,7 +109,7 @@ void LaneMemory::Fill(Line& out, const wire::LaneLine& line) {
   out.complete_end.store(line.complete_end, std::memory_order_release);
 }
 
-void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
+[[gnu::hot]] void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
   line->seq = seq;
   line->attempt = in.attempt.load(std::memory_order_acquire);
   line->view = in.view.load(std::memory_order_acquire);
@@ -118,8 +118,8 @@ void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
   line->complete_end = in.complete_end.load(std::memory_order_acquire);
 }
 
-void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
-                         std::span<const std::byte> input) {
+[[gnu::hot]] void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
+                                      std::span<const std::byte> input) {
   const int place = PlaceOf(0, group);
   if (place < 0 || input.size() > wire::kLaneInputMax) return;
   Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
@@ -148,7 +148,8 @@ void LaneMemory::Tell(GroupKey group, Seq seq, uint64_t made, bool done) {
 
 void LaneMemory::FullFence() const { fence_.fetch_add(1, std::memory_order_seq_cst); }
 
-bool LaneMemory::Await(std::span<const int> segments, GroupKey group, Seq seq, int looks) const {
+[[gnu::hot]] bool LaneMemory::Await(std::span<const int> segments, GroupKey group, Seq seq,
+                                    int looks) const {
   return std::ranges::all_of(segments, [&](int segment) {
     const Line* const line = LineOf(segment, group, seq);
     if (line == nullptr) return false;
@@ -159,7 +160,8 @@ bool LaneMemory::Await(std::span<const int> segments, GroupKey group, Seq seq, i
   });
 }
 
-bool LaneMemory::Look(int segment, GroupKey group, Seq seq, wire::LaneLine* line) const {
+[[gnu::hot]] bool LaneMemory::Look(int segment, GroupKey group, Seq seq,
+                                   wire::LaneLine* line) const {
   const Line* const in = LineOf(segment, group, seq);
   if (in == nullptr || in->tag.load(std::memory_order_seq_cst) != seq + 1) return false;
   Read(*in, seq, line);
@@ -185,8 +187,8 @@ bool LaneMemory::Done(int segment, GroupKey group, Seq seq) const {
   return words != nullptr && words->done.load(std::memory_order_acquire) == seq + 1;
 }
 
-const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq, uint64_t offset,
-                                   uint64_t bytes) const {
+[[gnu::hot]] const std::byte* LaneMemory::Input(int segment, GroupKey group, Seq seq,
+                                                uint64_t offset, uint64_t bytes) const {
   if (bytes > wire::kLaneInputMax || offset > wire::kLaneInputMax - bytes) return nullptr;
   const int place = PlaceOf(segment, group);
   if (place < 0) return nullptr;
@@ -221,7 +223,7 @@ void LaneMemory::SetAsleep(bool asleep) {
   own_->asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst);
 }
 
-bool LaneMemory::FlagUp(std::span<const int> segments, Epoch era) const {
+[[gnu::hot]] bool LaneMemory::FlagUp(std::span<const int> segments, Epoch era) const {
   FullFence();  // the inputs were read before
   return std::any_of(segments.begin(), segments.end(), [&](int segment) {
     const Header* const header = At(segment);
