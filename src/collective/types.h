@@ -114,17 +114,28 @@ struct Outcome {
   // Not 0: the group's outcomes with this number differ in seq, tag and times alone.
   uint64_t alike = 0;
 
+  // What outcomes that are alike differ in.
+  struct Moment {
+    Seq seq = 0;
+    uint64_t tag = 0;
+    TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0;
+  };
+  Moment moment() const { return {seq, tag, start_ns, complete_ns, delivered_ns}; }
+  void Set(const Moment& moment) {
+    seq = moment.seq;
+    tag = moment.tag;
+    start_ns = moment.start_ns;
+    complete_ns = moment.complete_ns;
+    delivered_ns = moment.delivered_ns;
+  }
+
   // A copy, which is cheap where little differs.
   void Become(const Outcome& other) {
     if (alike == 0 || alike != other.alike) {
       *this = other;
-      return;
+    } else {
+      Set(other.moment());
     }
-    seq = other.seq;
-    tag = other.tag;
-    start_ns = other.start_ns;
-    complete_ns = other.complete_ns;
-    delivered_ns = other.delivered_ns;
   }
 };
 

@@ -31,8 +31,7 @@ class OutcomeHistory {
       place = &places_[(outcome.seq - first_) % kMax];
       LetGo(place->kind);
     }
-    *place = {outcome.seq,         outcome.tag,          outcome.start_ns,
-              outcome.complete_ns, outcome.delivered_ns, kind};
+    *place = {outcome.moment(), kind};
     newest_ = kind;
     end_ = outcome.seq + 1;
   }
@@ -41,13 +40,9 @@ class OutcomeHistory {
   std::optional<collective::Outcome> Find(Seq seq) const {
     if (places_.empty() || seq < first_ || seq >= end_) return std::nullopt;
     const Place& place = places_[(seq - first_) % kMax];
-    if (place.seq != seq) return std::nullopt;
+    if (place.moment.seq != seq) return std::nullopt;
     collective::Outcome outcome = kinds_[place.kind].outcome;
-    outcome.seq = place.seq;
-    outcome.tag = place.tag;
-    outcome.start_ns = place.start_ns;
-    outcome.complete_ns = place.complete_ns;
-    outcome.delivered_ns = place.delivered_ns;
+    outcome.Set(place.moment);
     return outcome;
   }
 
@@ -57,11 +52,8 @@ class OutcomeHistory {
  private:
   static constexpr size_t kNone = ~size_t{0};
 
-  // What outcomes that are alike differ in.
   struct Place {
-    Seq seq = 0;
-    uint64_t tag = 0;
-    TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0;
+    collective::Outcome::Moment moment;
     size_t kind = 0;
   };
   struct Kind {
