@@ -3,8 +3,8 @@
 // mistake that nobody finds shows a hole in the simulator's checkers.
 //
 // FTAR_MUTANT(kName) stands at the place that enforces the rule. It is the constant false wherever
-// FTAR_MUTANTS is not defined, which is everywhere but in the simulators' own builds: the library
-// contains none of this.
+// FTAR_MUTANTS is not defined, which is everywhere but in the simulators' own builds and in builds
+// with a sanitizer: the library that is shipped contains none of this.
 #ifndef FTAR_BASE_MUTANT_H_
 #define FTAR_BASE_MUTANT_H_
 
