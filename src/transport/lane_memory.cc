@@ -67,7 +67,7 @@ int LaneMemory::SegmentOf(MemberId member) const {
   return -1;
 }
 
-[[gnu::hot]] int LaneMemory::FindPlace(const Segment& mapped, GroupKey group) {
+int LaneMemory::FindPlace(const Segment& mapped, GroupKey group) {
   if (mapped.header == nullptr) return -1;
   for (size_t place = 0; place < kGroupsMax; ++place) {
     if (mapped.header->groups[place].load(std::memory_order_acquire) != (kTaken | group)) continue;
