@@ -16,10 +16,6 @@
 namespace ftar::runtime {
 namespace {
 
-// Others that are later than this are not called to be waited for like that.
-constexpr TimeNs kPatienceNs = 50 * kMicrosecond;
-// And besides, for every byte of it.
-constexpr TimeNs kPatiencePerByteNs = 1;
 constexpr int kLooksAClock = 64;
 // Who comes at the same time is seen sooner without a break between two looks.
 constexpr int kEagerLooks = 16;
@@ -30,7 +26,7 @@ constexpr TimeNs kUnknownNs = -1;
 // What has come meanwhile is heard before the next call is taken.
 void Job::Impl::LookUp(TimeNs now) {
   const TimeNs unseen = now - last_user_drive_ns_;
-  if (wheel_ != Wheel::kNobody || unseen <= pace_.look_ns / 2 || unseen > pace_.look_ns) return;
+  if (wheel_ != Wheel::kNobody || unseen <= pace_.look_ns / 2) return;
   Pump(now);
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
@@ -144,12 +140,9 @@ void Job::Impl::LookUp(TimeNs now) {
 
 // Without patience it looks once.
 [[gnu::hot]] void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
-  const TimeNs patience = !patient ? 0
-                                   : (pace_.crowded ? pace_.round_ns : kPatienceNs) +
-                                         static_cast<TimeNs>(op->send_bytes) * kPatiencePerByteNs;
   for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
     if (LookFast(op, kUnknownNs)) break;
-    if (patience == 0 || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
+    if (!patient || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
     if (pace_.crowded) {
       // Not with the lock: the progress thread would be woken at the end of every operation.
       lock.unlock();
@@ -158,11 +151,15 @@ void Job::Impl::LookUp(TimeNs now) {
     } else if (looks > kEagerLooks) {
       Pause();
     }
-    if ((pace_.crowded || looks % kLooksAClock == 0) &&
-        Now() - std::max(op->start_ns, fast_moved_ns_) > patience)
-      break;
+    if (!pace_.crowded && looks % kLooksAClock != 0) continue;
+    const bool all_here = fast_moved_ns_ > op->start_ns;
+    const TimeNs since = all_here ? fast_moved_ns_ : op->start_ns;
+    if (Now() - since > FastPatience(pace_, op->send_bytes, all_here)) break;
   }
   if (fast_ == op.get()) fast_ = nullptr;
+  // After what took long: else the progress thread has the wheel when the next call comes, and
+  // that goes by frames, maybe here alone.
+  if (fast_moved_ns_ > op->start_ns) LookUp(Now());
 }
 
 [[gnu::hot]] bool Job::Impl::WaitAgain(const OpPtr& op) {

@@ -14,6 +14,8 @@ constexpr TimeNs kTurnNs = 100 * kMicrosecond;
 constexpr TimeNs kRoundMinNs = 300 * kMicrosecond, kRoundMaxNs = 4 * kMillisecond;
 constexpr TimeNs kLookMinNs = 1 * kMillisecond;
 constexpr int kRoundsALook = 5;
+constexpr TimeNs kFastNs = 50 * kMicrosecond;
+constexpr TimeNs kFastPerByteNs = 1;
 
 }  // namespace
 
@@ -32,6 +34,11 @@ WaitStep NextWaitStep(const WaitInputs& in) {
   }
   if (in.idle_polls < kCrowdedPolls) return WaitStep::kSpin;
   return in.idle_ns < in.pace.round_ns ? WaitStep::kYield : WaitStep::kSleep;
+}
+
+TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here) {
+  const TimeNs least = pace.crowded ? pace.round_ns : kFastNs;
+  return least + (all_here ? static_cast<TimeNs>(bytes) * kFastPerByteNs : 0);
 }
 
 TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection) {

@@ -83,6 +83,18 @@ TEST(NextWaitStep, NeverGoesBackWhileNothingComes) {
   }
 }
 
+// Who has gone by frames never writes a line: that is not waited for as long as a copy may take.
+TEST(FastPatience, GrowsWithTheBytesOnceAllAreHere) {
+  const Pace alone = PaceOf(2, 2), crowded = PaceOf(32, 2);
+  constexpr uint64_t kBytes = 4 << 20;
+  for (const Pace& pace : {alone, crowded}) {
+    EXPECT_EQ(FastPatience(pace, kBytes, false), FastPatience(pace, 8, false));
+    EXPECT_GE(FastPatience(pace, kBytes, true), FastPatience(pace, 8, true) + kMillisecond);
+  }
+  EXPECT_LE(FastPatience(alone, kBytes, false), 100 * kMicrosecond);
+  EXPECT_GE(FastPatience(crowded, 8, false), crowded.round_ns) << "all have had their turn";
+}
+
 TEST(SleepFor, IsTheFirstOfAllAndNeverNegative) {
   EXPECT_EQ(SleepFor(100, 150, 170, 160, 180), 50);
   EXPECT_EQ(SleepFor(100, 190, 120, 160, 180), 20);
