@@ -52,11 +52,23 @@ FTAR_INLINE F32s Plus(F32s a, F32s b, F32s one) {
   }
 }
 
+// Lanes in which no accumulator was NaN so far. A comparison under a mask is one instruction, where
+// to join what it gives to what others gave is another one, on the units that add; and of two masks
+// in turn neither is waited for.
+struct Ordered {
+  __mmask16 even = 0xffff, odd = 0xffff;
+
+  [[gnu::always_inline]] void Note(const Block<float>& acc) {
+    even = _mm512_mask_cmp_ps_mask(even, acc.v[0], acc.v[1], _CMP_ORD_Q);
+    odd = _mm512_mask_cmp_ps_mask(odd, acc.v[2], acc.v[3], _CMP_ORD_Q);
+  }
+  bool all() const { return (even & odd) == 0xffff; }
+};
+
 // Sums `blocks` blocks from element `i` on and copies what `out` held there to `kept` unless that
-// is null. `fixed` is the number of sources, or 0. Lanes of the answer are set where an accumulator
-// was NaN.
+// is null. `fixed` is the number of sources, or 0.
 template <typename Format, size_t fixed, bool scaled, size_t blocks>
-FTAR_INLINE __mmask16 SumAt(const Sum& sum, size_t i, F32s one, uint8_t* kept) {
+FTAR_INLINE void SumAt(const Sum& sum, size_t i, F32s one, uint8_t* kept, Ordered* ordered) {
   constexpr size_t kBlockBytes = Block<float>::kElements * Format::kBytes;
   const size_t at = i * Format::kBytes;
   const size_t count = fixed != 0 ? fixed : sum.count;
@@ -68,18 +80,14 @@ FTAR_INLINE __mmask16 SumAt(const Sum& sum, size_t i, F32s one, uint8_t* kept) {
       for (size_t k = 0; k < kUnroll; ++k) acc[b].v[k] = Plus<Format>(acc[b].v[k], next.v[k], one);
     }
   }
-  __mmask16 nan = 0;
   for (size_t b = 0; b < blocks; ++b) {
-    Native<float>* v = acc[b].v;
-    for (size_t k = 0; scaled && k < kUnroll; ++k) v[k] = v[k] * sum.scale;
-    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(v[0], v[1], _CMP_UNORD_Q));
-    nan = _kor_mask16(nan, _mm512_cmp_ps_mask(v[2], v[3], _CMP_UNORD_Q));
+    for (size_t k = 0; scaled && k < kUnroll; ++k) acc[b].v[k] = acc[b].v[k] * sum.scale;
+    ordered->Note(acc[b]);
   }
   for (size_t k = 0; kept != nullptr && k < blocks * kBlockBytes; k += kVectorBytes) {
     StoreAs(kept + k, LoadAs<I32s>(sum.out + at + k));
   }
   for (size_t b = 0; b < blocks; ++b) Format::StoreBlock(sum.out + at + b * kBlockBytes, acc[b]);
-  return nan;
 }
 
 // Sums elements [from, to), a whole number of blocks; true if an accumulator was NaN. Four lines of
@@ -96,15 +104,12 @@ template <typename Format, size_t fixed, bool scaled>
   const auto kept_at = [&](size_t i) {
     return kept == nullptr ? nullptr : kept + (i - from) * Format::kBytes;
   };
-  __mmask16 nan = 0;
+  Ordered ordered;
   size_t i = from;
-  for (; i + kBlocks * kStep <= to; i += kBlocks * kStep) {
-    nan = _kor_mask16(nan, SumAt<Format, fixed, scaled, kBlocks>(sum, i, one, kept_at(i)));
-  }
-  for (; i < to; i += kStep) {
-    nan = _kor_mask16(nan, SumAt<Format, fixed, scaled, 1>(sum, i, one, kept_at(i)));
-  }
-  return nan != 0;
+  for (; i + kBlocks * kStep <= to; i += kBlocks * kStep)
+    SumAt<Format, fixed, scaled, kBlocks>(sum, i, one, kept_at(i), &ordered);
+  for (; i < to; i += kStep) SumAt<Format, fixed, scaled, 1>(sum, i, one, kept_at(i), &ordered);
+  return !ordered.all();
 }
 
 template <typename Format>
