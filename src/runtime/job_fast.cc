@@ -2,7 +2,8 @@
 // path (engine.h). The thread waits with the lock, for less time than anything else could need it.
 //
 // While it lasts nobody looks at links and the coordinator, and the progress thread leaves them to
-// who drives. So whoever has not looked for some time does so before it begins.
+// who drives. So whoever has not looked for some time does so before it begins, and after what took
+// long.
 #include <sched.h>
 
 #include <algorithm>
@@ -23,10 +24,12 @@ constexpr TimeNs kUnknownNs = -1;
 
 }  // namespace
 
-// What has come meanwhile is heard before the next call is taken.
+// What has come meanwhile is heard before the next call is taken. By system calls, in which a thread
+// must not be cancelled that holds the lock.
 void Job::Impl::LookUp(TimeNs now) {
   const TimeNs unseen = now - last_user_drive_ns_;
   if (wheel_ != Wheel::kNobody || unseen <= pace_.look_ns / 2) return;
+  const NoCancel whole;
   Pump(now);
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
@@ -157,9 +160,11 @@ void Job::Impl::LookUp(TimeNs now) {
     if (Now() - since > FastPatience(pace_, op->send_bytes, all_here)) break;
   }
   if (fast_ == op.get()) fast_ = nullptr;
+  if (fast_moved_ns_ <= op->start_ns) return;
   // After what took long: else the progress thread has the wheel when the next call comes, and
-  // that goes by frames, maybe here alone.
-  if (fast_moved_ns_ > op->start_ns) LookUp(Now());
+  // that goes by frames, maybe here alone. What is heard now is older than that call.
+  fast_ns_ = Now();
+  LookUp(fast_ns_);
 }
 
 [[gnu::hot]] bool Job::Impl::WaitAgain(const OpPtr& op) {

@@ -273,7 +273,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   const Op* last_fast_ = nullptr;     // the same, also when it has ended, until another is started
   GroupState* fast_state_ = nullptr;  // its group's
   const OpPtr* looked_at_ = nullptr;  // during LookFast
-  TimeNs fast_ns_ = 0;                // about now, when it was called
+  TimeNs fast_ns_ = 0;                // about now, when it was called or had moved much
   TimeNs fast_moved_ns_ = 0;          // when something of it was done, if it is shared
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;

@@ -36,10 +36,10 @@ struct WaitInputs {
 
 WaitStep NextWaitStep(const WaitInputs& in);
 
-// How long a call on the fast path is waited for after anything has come of it; then it goes on like
-// any other, with links and coordinator looked at. Others that are later than that are not called to
-// be waited for like that. With every byte it is longer where all have come (`all_here`): somebody
-// whose line is missing may have gone by frames, which nobody looks at on the fast path.
+// How long a call on the fast path waits after anything of it has moved, before it goes on like any
+// other, with links and coordinator looked at. Who copies may take longer with every byte, but only
+// where all lines are there (`all_here`): somebody whose line is missing may have gone by frames,
+// which nobody looks at on the fast path.
 TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here);
 
 // How long a sleeping driver may sleep: until `deadline`, the engine's, the devices' and the
