@@ -63,6 +63,9 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
                 "--ideal=push: by one that writes into everybody's memory");
   app->add_option("--against", raw->against,
                   "like --ideal, but beside it runs libftar with this knob otherwise: NAME=VALUE");
+  app->add_option("--compute", options->compute_us,
+                  "with --fresh: microseconds that each rank computes, outside the library, before "
+                  "an iteration's operations (0)");
   app->add_option("--pairs", raw->pairs,
                   "of --ideal and --against: so many blocks of iterations of each (21)");
   app->add_option("-N,--run_cycles", options->cycles, "times to run all rows (1)");
@@ -316,6 +319,8 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
     return "--coordinator hosted needs -n, and goes with neither a command nor --against";
   }
   if (options.fresh && options.cpu_time) return "--fresh has no CPU time";
+  if (options.compute_us < 0 || (options.compute_us > 0 && !options.fresh))
+    return "--compute is at least 0, and goes with --fresh";
   if (options.churn < 0 || (options.churn > 0 && options.ranks < 3 && options.role.index < 0)) {
     return "--churn is at least 0 and needs -n 3 or more";
   }

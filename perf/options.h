@@ -53,6 +53,7 @@ struct Options {
   int warmup = 1;
   int aggregate = 1;   // 0: by size
   bool fresh = false;  // inputs are written and outputs read in every iteration
+  int compute_us = 0;  // before each iteration's operations, with fresh
   IdealKind ideal = IdealKind::kNone;
   std::vector<std::pair<std::string, std::string>> against;  // --against NAME=VALUE
   int pairs = 0;                  // of blocks of libftar's and the ideal's iterations

@@ -7,6 +7,15 @@
 #include "perf/types.h"
 
 namespace ftar::perf {
+namespace {
+
+// Keeps the core busy, as a training step does between its collectives.
+void Compute(int64_t span_ns) {
+  for (const int64_t end_ns = NowNs() + span_ns; NowNs() < end_ns;) {
+  }
+}
+
+}  // namespace
 
 PairPosition PositionOf(int iters, int pairs, int index) {
   PairPosition position;
@@ -21,7 +30,11 @@ PairPosition PositionOf(int iters, int pairs, int index) {
 }
 
 Sampler::Sampler(const Options& options, Arena* arena, Buffers* memory)
-    : arena_(arena), memory_(memory), on_device_(options.OnDevice()), rank_(options.role.index) {
+    : arena_(arena),
+      memory_(memory),
+      on_device_(options.OnDevice()),
+      rank_(options.role.index),
+      compute_ns_(int64_t{options.compute_us} * 1000) {
   if (options.ideal == IdealKind::kPull || options.ideal == IdealKind::kPush)
     ideal_.emplace(arena, rank_, options.ideal == IdealKind::kPush);
 }
@@ -78,6 +91,7 @@ ftarResult_t Sampler::Take(const std::vector<BufferPair>& buffers, const Work& w
     const auto fill = [&](char* send) { FillTiled(input_, 0, elements, send); };
     if (!memory_->Write(buffers[i].send, elements * width_, fill)) return FTAR_ERR_DEVICE;
   }
+  if (compute_ns_ > 0) Compute(compute_ns_);
   arena_->Meet(rank_);
   const int64_t begin_ns = NowNs();
   const ftarResult_t status = work();

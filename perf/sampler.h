@@ -63,6 +63,7 @@ class Sampler {
   Buffers* memory_;  // where libftar's buffers lie
   const bool on_device_;
   const int rank_;
+  const int64_t compute_ns_;
   std::optional<Ideal> ideal_;
   Work beside_;
   int iters_ = 0, pairs_ = 0;
