@@ -82,6 +82,12 @@ bool Engine::HasLaneNews() {
                      [](const auto& entry) { return entry.second->LaneHasNews(); });
 }
 
+bool Engine::HeedsLane() const {
+  if (!impl_->config_.group.lane) return false;
+  return std::any_of(impl_->groups_.begin(), impl_->groups_.end(),
+                     [](const auto& entry) { return entry.second->in_flight() > 0; });
+}
+
 std::optional<collective::BufferRef> Engine::LandingOf(MemberId from,
                                                        const wire::FrameHeader& header) const {
   const auto found = impl_->groups_.find(header.group);

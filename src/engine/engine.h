@@ -228,6 +228,9 @@ class Engine {
   // Whether TakeReady would find something in the lane (collective/lane.h), of which no event
   // tells. Cheap: to be asked in every poll, and before the caller sleeps.
   bool HasLaneNews();
+  // Whether some operation is under way: else nothing that others write to the lane concerns this
+  // member now.
+  bool HeedsLane() const;
   // Where the payload of an arriving frame may be written before all of it is here, and is known to
   // be what its sender sent: nothing that lies there is needed any more. Until kCancelSends of its
   // operation.

@@ -477,15 +477,28 @@ bool EngineDriver::PrepareSleep() {
     return false;
   }
   armed_ = true;
-  if (lane_ != nullptr) lane_->memory().SetAsleep(true);
-  if (dropping_ || !LaneHasNews()) return true;
+  if (KeepArmed()) return true;
   FinishSleep();  // what was published before the doorbells were armed
   return false;
 }
 
+// A member that has called nothing most likely computes, and is not woken by those who call before
+// it does.
+bool EngineDriver::KeepArmed() {
+  if (!armed_ || dropping_ || lane_ == nullptr || broken_ || !engine_->HeedsLane()) return true;
+  HeedLane(true);
+  return !LaneHasNews();
+}
+
+void EngineDriver::HeedLane(bool heeds) {
+  if (lane_ == nullptr || std::exchange(heeds_lane_, heeds) == heeds) return;
+  lane_->memory().SetAsleep(heeds);
+  if (heeds) lane_->memory().FullFence();
+}
+
 void EngineDriver::FinishSleep() {
   if (!std::exchange(armed_, false)) return;
-  if (lane_ != nullptr) lane_->memory().SetAsleep(false);
+  HeedLane(false);
   for (const auto& device : devices_) device->FinishSleep();
 }
 

@@ -141,6 +141,11 @@ class EngineDriver final : public transport::Placer {
   // Sleeping: arms all doorbells, or none if there is work already.
   bool PrepareSleep();
   void FinishSleep();
+  // While somebody sleeps: whether others ring when they write to the lane. Who turns it on looks
+  // there afterwards.
+  void HeedLane(bool heeds);
+  // After calls while somebody sleeps: others ring for those, too. False: there is news already.
+  bool KeepArmed();
   // Revokes every peer: after return nobody else reads or writes memory of this member.
   void ForgetAll(TimeNs now);
   void Close();
@@ -438,7 +443,7 @@ class EngineDriver final : public transport::Placer {
   TimeNs last_trim_ns_ = 0;
   bool dropping_ = false;  // test hook: say and hear nothing
   bool failed_ = false, broken_ = false;
-  bool armed_ = false;
+  bool armed_ = false, heeds_lane_ = false;
   bool stepped_ = true;  // since the engine was last asked what it wants
   bool sent_ = false;    // since the devices were last told to write
   bool gathering_ = false;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 
@@ -134,13 +135,19 @@ void Job::Impl::Wake() {
   if (wheel_ == Wheel::kProgress) Raise(progress_wake_fd_);
 }
 
+// Who has the wheel, if it sleeps.
+bool Job::Impl::DriverSleeps() const {
+  if (wheel_ == Wheel::kUser) return user_sleeping_;
+  return UnderGuard();
+}
+
 // After events fed by a thread that does not drive: the sleeper must look again if it has to be up
 // earlier, or if something waits for room in a link whose doorbell it armed before.
 void Job::Impl::WakeIfNeeded() {
-  if (sleepers_ == 0) return;
+  if (!DriverSleeps()) return;
   const TimeNs wanted =
       std::min({driver_->next_deadline(), driver_->devices_deadline(), look_at_streams_ns_});
-  if (wanted < sleep_until_ || driver_->sending() || closed_down_ ||
+  if (wanted < sleep_until_ || driver_->sending() || closed_down_ || !driver_->KeepArmed() ||
       (control_ && control_->wants_write())) {
     Wake();
   }
@@ -150,15 +157,13 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   look_at_control_ns_ = 0;
   const bool deaf = closed_down_ || driver_->dropping();
   if (!deaf && !driver_->PrepareSleep()) return;
-  const TimeNs now = Now();
   TimeNs control = control_ && !closed_down_ ? control_->next_deadline() : kNever;
   if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
-  sleep_until_ =
+  const TimeNs due =
       std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),
                 deaf ? kNever : driver_->devices_deadline(), control, look_at_streams_ns_});
-  const TimeNs span = SleepFor(now, sleep_until_, kNever, kNever, kNever);
-  pollfd fds[8];
-  nfds_t count = 0;
+  std::array<pollfd, 8> fds;
+  size_t count = 0;
   fds[count++] = {wake_fd, POLLIN, 0};
   if (!deaf) {
     for (const auto& device : driver_->devices()) fds[count++] = {device->wait_fd(), POLLIN, 0};
@@ -168,18 +173,44 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
     }
   }
   const Wheel mine = wheel_;
-  ++sleeps_;
-  ++sleepers_;
-  user_sleeping_ = mine == Wheel::kUser;
-  lock.unlock();
-  const timespec timeout{static_cast<time_t>(span / kSecond), static_cast<long>(span % kSecond)};
-  ppoll(fds, count, span == kNever ? nullptr : &timeout, nullptr);
-  lock.lock();
-  --sleepers_;
+  while (SleepWith(lock, {fds.data(), count}, due) && KeepsGuard(mine, due)) {
+  }
   if ((fds[0].revents & POLLIN) != 0) Lower(wake_fd);
-  if (mine == Wheel::kUser) user_sleeping_ = false;
   // Whoever has taken the wheel meanwhile has put the doorbells away.
   if (wheel_ == mine && !closed_down_) driver_->FinishSleep();
+}
+
+// Without the lock. True: nothing has come.
+bool Job::Impl::SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due) {
+  const Wheel mine = wheel_;
+  const TimeNs now = Now();
+  const bool guards = mine == Wheel::kProgress;
+  const TimeNs last_call = std::max(fast_ns_, last_user_drive_ns_);
+  sleep_until_ = guards ? std::min(due, GuardUntil(now, last_call)) : due;
+  const TimeNs span = SleepFor(now, sleep_until_, kNever, kNever, kNever);
+  ++sleeps_;
+  user_sleeping_ = mine == Wheel::kUser;
+  guards_.store(guards, std::memory_order_release);
+  lock.unlock();
+  const timespec timeout{static_cast<time_t>(span / kSecond), static_cast<long>(span % kSecond)};
+  const int came = ppoll(fds.data(), fds.size(), span == kNever ? nullptr : &timeout, nullptr);
+  if (guards) guards_.store(false, std::memory_order_release);
+  lock.lock();
+  if (mine == Wheel::kUser) user_sleeping_ = false;
+  return came == 0;
+}
+
+// Nothing has come. Whoever calls one operation after the other looks up by itself, and is not to be
+// disturbed. False: what is due, or was left behind, is looked at.
+bool Job::Impl::KeepsGuard(Wheel mine, TimeNs due) {
+  const TimeNs now = Now();
+  if (wheel_ != mine || mine != Wheel::kProgress || closed_down_ || stopping_ || now >= due)
+    return false;
+  if (now - fast_ns_ >= pace_.look_ns) return !driver_->in_fast();
+  driver_->FinishSleep();
+  wheel_ = Wheel::kNobody;
+  last_user_drive_ns_ = now;
+  return false;
 }
 
 // ---- the wheel

@@ -3,7 +3,9 @@
 //
 // While it lasts nobody looks at links and the coordinator, and the progress thread leaves them to
 // who drives. So whoever has not looked for some time does so before it begins, and after what took
-// long.
+// long. After a pause there is nothing to look at: the progress thread stands guard, that is it
+// sleeps with all doorbells armed, and would be up if anything had come. It is left asleep, since
+// waking it takes longer than the operation.
 #include <sched.h>
 
 #include <algorithm>
@@ -34,12 +36,16 @@ void Job::Impl::LookUp(TimeNs now) {
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
 
+[[gnu::hot]] bool Job::Impl::UnderGuard() const {
+  return wheel_ == Wheel::kProgress && guards_.load(std::memory_order_acquire);
+}
+
 // The operation has a place where it can be found before it is published, since there may be no
 // memory for that; but it stands there only if it does not end at once.
 [[gnu::hot]] bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
-  // Whoever has the wheel would have to be told. Who still sleeps without it has been woken.
-  if (wheel_ != Wheel::kNobody || waiters_ > 0 || now - last_user_drive_ns_ > pace_.look_ns / 2)
-    return false;
+  // Whoever else has the wheel would have to be told.
+  const bool looked = wheel_ == Wheel::kNobody && now - last_user_drive_ns_ <= pace_.look_ns / 2;
+  if (waiters_ > 0 || (!looked && !UnderGuard())) return false;
   // There may be no memory for the call back when its input in place is written over.
   if (op->request.on_done && op->request.spec.in_place) return false;
   GroupState& state = like_last ? *fast_state_ : groups_[op->group];
@@ -63,9 +69,19 @@ void Job::Impl::LookUp(TimeNs now) {
   fast_ns_ = op->start_ns = Now();
   if (is_short && !pace_.crowded) driver_->AwaitFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
-  if (LookFast(op, is_short ? fast_ns_ : kUnknownNs)) pending.Keep();
+  bool over = LookFast(op, is_short ? fast_ns_ : kUnknownNs);
   driver_->AnnounceFast();
+  if (!over && UnderGuard()) over = LeaveToGuard(op);
+  if (over) pending.Keep();
   return true;
+}
+
+// The caller may not wait: the guard is rung for when there is something to do, and looks by itself
+// before long. True: it is over.
+bool Job::Impl::LeaveToGuard(const OpPtr& op) {
+  driver_->HeedLane(true);
+  if (sleep_until_ > GuardUntil(fast_ns_, fast_ns_)) Wake();
+  return LookFast(op, kUnknownNs);
 }
 
 // From now on it is found.
@@ -80,7 +96,7 @@ void Job::Impl::LookUp(TimeNs now) {
                                         const OpBuffers& buffers) {
   Lock lock = TakeLock();
   const bool like_last = last_fast_ == op.get();
-  const TimeNs now = like_last ? fast_ns_ : Now();
+  const TimeNs now = like_last && wheel_ == Wheel::kNobody ? fast_ns_ : Now();
   const bool others =
       !like_last && std::any_of(groups_.begin(), groups_.end(), [](const auto& entry) {
         const GroupState& state = entry.second;
@@ -143,6 +159,7 @@ void Job::Impl::LookUp(TimeNs now) {
 
 // Without patience it looks once.
 [[gnu::hot]] void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
+  if (UnderGuard()) driver_->HeedLane(false);  // this thread looks
   for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
     if (LookFast(op, kUnknownNs)) break;
     if (!patient || lock_wanted_.load(std::memory_order_relaxed) > 0) break;

@@ -12,6 +12,8 @@
 #ifndef FTAR_RUNTIME_JOB_IMPL_H_
 #define FTAR_RUNTIME_JOB_IMPL_H_
 
+#include <poll.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -165,6 +167,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void NoteSuccessors(TimeNs now);
   void Settle(TimeNs now);  // after events: run the engine, act on a changed phase
   void Sleep(Lock& lock, TimeNs deadline, int wake_fd);
+  bool SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due);
+  bool KeepsGuard(Wheel mine, TimeNs due);
+  bool DriverSleeps() const;
   void TakeWheel(Wheel who);
   void LeaveWheel();
   void Wake();  // the sleeping driver, whoever it is
@@ -191,7 +196,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_fast.cc
   void LookUp(TimeNs now);
+  bool UnderGuard() const;
   bool StartFast(TimeNs now, const OpPtr& op, bool like_last);
+  bool LeaveToGuard(const OpPtr& op);
   void ListFast(const OpPtr& op);
   bool LookFast(const OpPtr& op, TimeNs now);
   void WaitFast(Lock& lock, const OpPtr& op, bool patient);
@@ -258,10 +265,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
   bool user_sleeping_ = false, progress_waits_ = false;
+  // The progress thread sleeps, and whatever comes wakes it. It alone takes that back, without the
+  // lock, as soon as it is up.
+  std::atomic<bool> guards_{false};
   bool delivered_ = false;  // since waiting threads were last told
   TimeNs last_user_drive_ns_ = 0;
   TimeNs sleep_until_ = kNever;
-  int sleepers_ = 0;
   int waiters_ = 0;
   Pace pace_ = PaceOf(1, 1);
   int user_wake_fd_ = -1, progress_wake_fd_ = -1;

@@ -16,6 +16,10 @@ constexpr TimeNs kLookMinNs = 1 * kMillisecond;
 constexpr int kRoundsALook = 5;
 constexpr TimeNs kFastNs = 50 * kMicrosecond;
 constexpr TimeNs kFastPerByteNs = 1;
+// Each time it looks for 30 us, from cold caches; that is to be little of a core. A step of a trainer
+// is shorter than kCallsNs.
+constexpr TimeNs kGuardNs = 20 * kMillisecond;
+constexpr TimeNs kCallsNs = 10 * kSecond;
 
 }  // namespace
 
@@ -39,6 +43,10 @@ WaitStep NextWaitStep(const WaitInputs& in) {
 TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here) {
   const TimeNs least = pace.crowded ? pace.round_ns : kFastNs;
   return least + (all_here ? static_cast<TimeNs>(bytes) * kFastPerByteNs : 0);
+}
+
+TimeNs GuardUntil(TimeNs now, TimeNs last_call) {
+  return now - last_call < kCallsNs ? now + kGuardNs : kNever;
 }
 
 TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection) {

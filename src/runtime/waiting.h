@@ -42,6 +42,11 @@ WaitStep NextWaitStep(const WaitInputs& in);
 // which nobody looks at on the fast path.
 TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here);
 
+// Until when the progress thread may stand guard (job_fast.cc), whatever else it waits for: what a
+// caller leaves behind on the fast path nobody looks at before. kNever where nobody has called for
+// long; who then does has the guard woken.
+TimeNs GuardUntil(TimeNs now, TimeNs last_call);
+
 // How long a sleeping driver may sleep: until `deadline`, the engine's, the devices' and the
 // connection's, whichever is first; never below 0. kNever stays kNever.
 TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection);

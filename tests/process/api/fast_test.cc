@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -42,6 +43,10 @@ class Fast : public testing::Test {
     }
     const std::vector<float>& ResultOf(const ftarOpDesc& desc) const {
       return desc.recv == desc.send ? send : recv;
+    }
+    bool HasOutcome(uint64_t seq) const {
+      ftarOutcome outcome = FTAR_OUTCOME_INIT;
+      return ftarGroupOutcome(group, seq, &outcome) == FTAR_OK;
     }
     uint64_t Counter(const char* name) const {
       uint64_t value = 0;
@@ -206,15 +211,46 @@ TEST_F(Fast, ADisagreementIsAMismatchForBothAndTheNextOneGoes) {
 
 TEST_F(Fast, WhoNeverWaitsIsServedAllTheSame) {
   BothRun([](Member& member) {
-    for (int i = 0; i < 30; ++i) {
+    for (uint64_t i = 0; i < 30; ++i) {
       const ftarOpDesc desc = member.Sum(8, true);
       ASSERT_EQ(ftarOpStart(member.group, &desc, nullptr), FTAR_OK) << LastError().text;
-      const auto delivered = [&] {
-        ftarOutcome outcome = FTAR_OUTCOME_INIT;
-        return ftarGroupOutcome(member.group, static_cast<uint64_t>(i), &outcome) == FTAR_OK;
-      };
-      for (int look = 0; look < 100'000 && !delivered(); ++look) std::this_thread::yield();
+      for (int look = 0; look < 100'000 && !member.HasOutcome(i); ++look)
+        std::this_thread::yield();
       ASSERT_EQ(member.send[0], 3) << "operation " << i;
+    }
+  });
+}
+
+// Long enough for the progress thread to look after all by itself.
+constexpr auto kPause = std::chrono::milliseconds(10);
+
+// A training step computes between its collectives: what comes then is as fast as in a loop.
+TEST_F(Fast, AfterAPauseToo) {
+  for (int round = 0; round < 20 && members_[0].Counter("fast") == 0; ++round) {
+    BothRun([](Member& member) {
+      for (size_t i = 0; i < 20; ++i) {
+        std::this_thread::sleep_for(kPause);
+        const ftarOpDesc desc = member.Sum(i % 4 == 3 ? 50'000 : 8, i % 2 == 0);
+        ASSERT_EQ(member.Call(desc), FTAR_OK) << LastError().text;
+        ASSERT_EQ(member.ResultOf(desc), std::vector<float>(desc.count, 3)) << "operation " << i;
+      }
+    });
+  }
+  EXPECT_GT(members_[0].Counter("fast") + members_[1].Counter("fast"), 0u);
+}
+
+// Called while its progress thread sleeps, and left to it: one has to hear that the other, who comes
+// later by more than it is waited for, has called. No call before the first one keeps anybody up.
+TEST_F(Fast, AfterAPauseWhoNeverWaitsIsServedAllTheSame) {
+  BothRun([](Member& member) {
+    for (uint64_t i = 0; i < 24; ++i) {
+      const bool late = i % 2 == static_cast<uint64_t>(member.number);
+      std::this_thread::sleep_for(late ? 4 * kPause : kPause);
+      const ftarOpDesc desc = member.Sum(i % 3 == 2 ? 50'000 : 8, i % 4 < 2);
+      ASSERT_EQ(ftarOpStart(member.group, &desc, nullptr), FTAR_OK) << LastError().text;
+      for (int look = 0; look < 10'000 && !member.HasOutcome(i); ++look)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ASSERT_EQ(member.ResultOf(desc), std::vector<float>(desc.count, 3)) << "operation " << i;
     }
   });
 }

@@ -83,6 +83,17 @@ TEST(NextWaitStep, NeverGoesBackWhileNothingComes) {
   }
 }
 
+TEST(GuardUntil, IsNearWhileThereAreCallsAndNeverOnceThereAreNone) {
+  const TimeNs now = 100 * kSecond;
+  for (const TimeNs ago : {TimeNs{0}, 20 * kMillisecond, 5 * kSecond}) {
+    EXPECT_GT(GuardUntil(now, now - ago), now) << ago;
+    // Members are called late after much longer, and an idle job takes next to nothing of a core.
+    EXPECT_LE(GuardUntil(now, now - ago), now + 50 * kMillisecond) << ago;
+    EXPECT_GE(GuardUntil(now, now - ago), now + 10 * kMillisecond) << ago;
+  }
+  EXPECT_EQ(GuardUntil(now, now - 60 * kSecond), kNever);
+}
+
 // Who has gone by frames never writes a line: that is not waited for as long as a copy may take.
 TEST(FastPatience, GrowsWithTheBytesOnceAllAreHere) {
   const Pace alone = PaceOf(2, 2), crowded = PaceOf(32, 2);
