@@ -90,6 +90,8 @@ class EngineDriver final : public transport::Placer {
   bool in_fast() const { return engine_->in_fast(); }
   // Whether the one that StartFast took is shared.
   bool shares_fast() const { return engine_->fast_room() == collective::LaneRoom::kShared; }
+  // Whether the last look at it left something that can be done at once.
+  bool fast_has_more() const { return fast_has_more_; }
   // Of what StartFast took: its line goes out, and its input with it.
   void PublishFast(const Op& op);
   // Looks whether the others' lines are there, as often as takes no longer than the own one needs
@@ -144,6 +146,7 @@ class EngineDriver final : public transport::Placer {
   // While somebody sleeps: whether others ring when they write to the lane. Who turns it on looks
   // there afterwards.
   void HeedLane(bool heeds);
+  bool heeds_lane() const { return heeds_lane_; }
   // After calls while somebody sleeps: others ring for those, too. False: there is news already.
   bool KeepArmed();
   // Revokes every peer: after return nobody else reads or writes memory of this member.
@@ -447,6 +450,7 @@ class EngineDriver final : public transport::Placer {
   bool stepped_ = true;  // since the engine was last asked what it wants
   bool sent_ = false;    // since the devices were last told to write
   bool gathering_ = false;
+  bool fast_has_more_ = false;
   Counters counters_;
 };
 

@@ -26,7 +26,7 @@ constexpr int kTagLooks = 200;
     taken = engine_->StartFast(op->group, call, &fast_line_);
   });
   if (!taken) return false;
-  fast_fenced_ = false;
+  fast_fenced_ = fast_has_more_ = false;
   op->seq = fast_line_.seq;
   return true;
 }

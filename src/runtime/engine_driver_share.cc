@@ -138,6 +138,7 @@ EngineDriver::FastState EngineDriver::DoShares(const Op& op, collective::FastLoo
     if (moved >= kBytesAtATime) break;
   }
   Announce();
+  fast_has_more_ = found == FastLook::kShare || found == FastLook::kTell;
   stepped_ = found == FastLook::kStopped;
   return found == FastLook::kEnd || stepped_ ? FastState::kOver : FastState::kMoved;
 }

@@ -135,10 +135,10 @@ void Job::Impl::Wake() {
   if (wheel_ == Wheel::kProgress) Raise(progress_wake_fd_);
 }
 
-// Who has the wheel, if it sleeps.
+// Who has the wheel, if it sleeps. A progress thread that is up and waits for the lock does not.
 bool Job::Impl::DriverSleeps() const {
   if (wheel_ == Wheel::kUser) return user_sleeping_;
-  return UnderGuard();
+  return wheel_ == Wheel::kProgress && guards_.load(std::memory_order_acquire);
 }
 
 // After events fed by a thread that does not drive: the sleeper must look again if it has to be up
@@ -173,11 +173,15 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
     }
   }
   const Wheel mine = wheel_;
-  while (SleepWith(lock, {fds.data(), count}, due) && KeepsGuard(mine, due)) {
-  }
+  const bool nothing_came = SleepWith(lock, {fds.data(), count}, due);
   if ((fds[0].revents & POLLIN) != 0) Lower(wake_fd);
   // Whoever has taken the wheel meanwhile has put the doorbells away.
-  if (wheel_ == mine && !closed_down_) driver_->FinishSleep();
+  if (wheel_ != mine || closed_down_) return;
+  driver_->FinishSleep();
+  const TimeNs end = Now();
+  if (mine != Wheel::kProgress || !nothing_came || end >= due || !Calls(end)) return;
+  wheel_ = Wheel::kNobody;
+  last_user_drive_ns_ = end;
 }
 
 // Without the lock. True: nothing has come.
@@ -200,17 +204,11 @@ bool Job::Impl::SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due) {
   return came == 0;
 }
 
-// Nothing has come. Whoever calls one operation after the other looks up by itself, and is not to be
-// disturbed. False: what is due, or was left behind, is looked at.
-bool Job::Impl::KeepsGuard(Wheel mine, TimeNs due) {
-  const TimeNs now = Now();
-  if (wheel_ != mine || mine != Wheel::kProgress || closed_down_ || stopping_ || now >= due)
-    return false;
-  if (now - fast_ns_ >= pace_.look_ns) return !driver_->in_fast();
-  driver_->FinishSleep();
-  wheel_ = Wheel::kNobody;
-  last_user_drive_ns_ = now;
-  return false;
+// A thread calls one operation after the other: it looks up by itself, and is not to be disturbed.
+// Nothing is left behind for which nobody would look meanwhile.
+bool Job::Impl::Calls(TimeNs now) const {
+  return now - fast_ns_ < pace_.look_ns && !driver_->in_fast() &&
+         !driver_->engine().HeedsLane() && !driver_->sending();
 }
 
 // ---- the wheel

@@ -23,6 +23,7 @@ constexpr int kLooksAClock = 64;
 // Who comes at the same time is seen sooner without a break between two looks.
 constexpr int kEagerLooks = 16;
 constexpr TimeNs kUnknownNs = -1;
+constexpr TimeNs kOverdueNs = 20 * kMillisecond;
 
 }  // namespace
 
@@ -36,8 +37,10 @@ void Job::Impl::LookUp(TimeNs now) {
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
 
-[[gnu::hot]] bool Job::Impl::UnderGuard() const {
-  return wheel_ == Wheel::kProgress && guards_.load(std::memory_order_acquire);
+// A guard that is rung for by the lane has other operations to see to; one that should be up long
+// since lacks a core.
+[[gnu::hot]] bool Job::Impl::UnderGuard(TimeNs now) const {
+  return DriverSleeps() && !driver_->heeds_lane() && now - sleep_until_ < kOverdueNs;
 }
 
 // The operation has a place where it can be found before it is published, since there may be no
@@ -45,7 +48,7 @@ void Job::Impl::LookUp(TimeNs now) {
 [[gnu::hot]] bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
   // Whoever else has the wheel would have to be told.
   const bool looked = wheel_ == Wheel::kNobody && now - last_user_drive_ns_ <= pace_.look_ns / 2;
-  if (waiters_ > 0 || (!looked && !UnderGuard())) return false;
+  if (waiters_ > 0 || (!looked && !UnderGuard(now))) return false;
   // There may be no memory for the call back when its input in place is written over.
   if (op->request.on_done && op->request.spec.in_place) return false;
   GroupState& state = like_last ? *fast_state_ : groups_[op->group];
@@ -71,7 +74,7 @@ void Job::Impl::LookUp(TimeNs now) {
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
   bool over = LookFast(op, is_short ? fast_ns_ : kUnknownNs);
   driver_->AnnounceFast();
-  if (!over && UnderGuard()) over = LeaveToGuard(op);
+  if (!over && DriverSleeps()) over = LeaveToGuard(op);
   if (over) pending.Keep();
   return true;
 }
@@ -80,8 +83,15 @@ void Job::Impl::LookUp(TimeNs now) {
 // before long. True: it is over.
 bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   driver_->HeedLane(true);
-  if (sleep_until_ > GuardUntil(fast_ns_, fast_ns_)) Wake();
-  return LookFast(op, kUnknownNs);
+  const bool over = LookFast(op, kUnknownNs);
+  const bool too_long = sleep_until_ > GuardUntil(fast_ns_, fast_ns_);
+  if (op->done.load(std::memory_order_relaxed)) {
+    driver_->HeedLane(false);
+  } else if (driver_->fast_has_more() || too_long) {
+    const NoCancel whole;
+    Wake();
+  }
+  return over;
 }
 
 // From now on it is found.
@@ -138,6 +148,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
     const NoCancel whole;
     if (!op->done.load(std::memory_order_relaxed)) ListFast(op);
     Settle(now);
+    WakeIfNeeded();
   } else if (std::exchange(delivered_, false) && waiters_ > 1) {
     changed_.notify_all();
   }
@@ -159,7 +170,8 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 
 // Without patience it looks once.
 [[gnu::hot]] void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
-  if (UnderGuard()) driver_->HeedLane(false);  // this thread looks
+  // For this operation this thread looks; where there are others it is on the fast path no more.
+  if (DriverSleeps() && driver_->in_fast()) driver_->HeedLane(false);
   for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
     if (LookFast(op, kUnknownNs)) break;
     if (!patient || lock_wanted_.load(std::memory_order_relaxed) > 0) break;

@@ -168,7 +168,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Settle(TimeNs now);  // after events: run the engine, act on a changed phase
   void Sleep(Lock& lock, TimeNs deadline, int wake_fd);
   bool SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due);
-  bool KeepsGuard(Wheel mine, TimeNs due);
+  bool Calls(TimeNs now) const;
   bool DriverSleeps() const;
   void TakeWheel(Wheel who);
   void LeaveWheel();
@@ -196,7 +196,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_fast.cc
   void LookUp(TimeNs now);
-  bool UnderGuard() const;
+  bool UnderGuard(TimeNs now) const;
   bool StartFast(TimeNs now, const OpPtr& op, bool like_last);
   bool LeaveToGuard(const OpPtr& op);
   void ListFast(const OpPtr& op);
@@ -265,8 +265,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
   bool user_sleeping_ = false, progress_waits_ = false;
-  // The progress thread sleeps, and whatever comes wakes it. It alone takes that back, without the
-  // lock, as soon as it is up.
+  // The progress thread sleeps, and whatever comes wakes it. It takes that back without the lock, as
+  // soon as it is up: then it looks at everything, whoever has the lock meanwhile.
   std::atomic<bool> guards_{false};
   bool delivered_ = false;  // since waiting threads were last told
   TimeNs last_user_drive_ns_ = 0;
