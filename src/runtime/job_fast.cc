@@ -23,7 +23,7 @@ constexpr int kLooksAClock = 64;
 // Who comes at the same time is seen sooner without a break between two looks.
 constexpr int kEagerLooks = 16;
 constexpr TimeNs kUnknownNs = -1;
-constexpr TimeNs kOverdueNs = 20 * kMillisecond;
+constexpr TimeNs kOverdueNs = 20 * kMillisecond;  // ranks that share a core take turns
 
 }  // namespace
 
