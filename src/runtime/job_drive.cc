@@ -179,7 +179,8 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   if (wheel_ != mine || closed_down_) return;
   driver_->FinishSleep();
   const TimeNs end = Now();
-  if (mine != Wheel::kProgress || !nothing_came || end >= due || !Calls(end)) return;
+  if (mine != Wheel::kProgress || !nothing_came || end >= due) return;
+  if (!GuardStepsBack(pace_, end - fast_ns_, Owes())) return;
   wheel_ = Wheel::kNobody;
   last_user_drive_ns_ = end;
 }
@@ -204,11 +205,9 @@ bool Job::Impl::SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due) {
   return came == 0;
 }
 
-// A thread calls one operation after the other: it looks up by itself, and is not to be disturbed.
-// Nothing is left behind for which nobody would look meanwhile.
-bool Job::Impl::Calls(TimeNs now) const {
-  return now - fast_ns_ < pace_.look_ns && !driver_->in_fast() &&
-         !driver_->engine().HeedsLane() && !driver_->sending();
+// Something is under way, or to be sent, that whoever calls on the fast path does not look at.
+bool Job::Impl::Owes() const {
+  return driver_->in_fast() || driver_->engine().HeedsLane() || driver_->sending();
 }
 
 // ---- the wheel

@@ -23,7 +23,6 @@ constexpr int kLooksAClock = 64;
 // Who comes at the same time is seen sooner without a break between two looks.
 constexpr int kEagerLooks = 16;
 constexpr TimeNs kUnknownNs = -1;
-constexpr TimeNs kOverdueNs = 20 * kMillisecond;  // ranks that share a core take turns
 
 }  // namespace
 
@@ -37,10 +36,9 @@ void Job::Impl::LookUp(TimeNs now) {
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
 
-// A guard that is rung for by the lane has other operations to see to; one that should be up long
-// since lacks a core.
+// A guard that is rung for by the lane has other operations to see to.
 [[gnu::hot]] bool Job::Impl::UnderGuard(TimeNs now) const {
-  return DriverSleeps() && !driver_->heeds_lane() && now - sleep_until_ < kOverdueNs;
+  return DriverSleeps() && !driver_->heeds_lane() && !GuardIsLate(now, sleep_until_);
 }
 
 // The operation has a place where it can be found before it is published, since there may be no

@@ -168,7 +168,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Settle(TimeNs now);  // after events: run the engine, act on a changed phase
   void Sleep(Lock& lock, TimeNs deadline, int wake_fd);
   bool SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due);
-  bool Calls(TimeNs now) const;
+  bool Owes() const;
   bool DriverSleeps() const;
   void TakeWheel(Wheel who);
   void LeaveWheel();

@@ -20,6 +20,7 @@ constexpr TimeNs kFastPerByteNs = 1;
 // is shorter than kCallsNs.
 constexpr TimeNs kGuardNs = 20 * kMillisecond;
 constexpr TimeNs kCallsNs = 10 * kSecond;
+constexpr TimeNs kLateNs = 20 * kMillisecond;
 
 }  // namespace
 
@@ -47,6 +48,12 @@ TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here) {
 
 TimeNs GuardUntil(TimeNs now, TimeNs last_call) {
   return now - last_call < kCallsNs ? now + kGuardNs : kNever;
+}
+
+bool GuardIsLate(TimeNs now, TimeNs until) { return now - until >= kLateNs; }
+
+bool GuardStepsBack(const Pace& pace, TimeNs since_call_ns, bool owes) {
+  return !owes && since_call_ns < pace.look_ns;
 }
 
 TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection) {

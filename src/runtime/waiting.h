@@ -47,6 +47,15 @@ TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here);
 // long; who then does has the guard woken.
 TimeNs GuardUntil(TimeNs now, TimeNs last_call);
 
+// A guard that should have been up at `until`, and still sleeps, lacks a core: nobody is to count on
+// it. Ranks that share a core take turns, so it may be somewhat late.
+bool GuardIsLate(TimeNs now, TimeNs until);
+
+// Whether a guard to whom nothing has come leaves the wheel alone: while a thread calls one
+// operation after the other, it looks up by itself, and is not to be disturbed. `owes`: something
+// is left behind for which nobody else would look meanwhile.
+bool GuardStepsBack(const Pace& pace, TimeNs since_call_ns, bool owes);
+
 // How long a sleeping driver may sleep: until `deadline`, the engine's, the devices' and the
 // connection's, whichever is first; never below 0. kNever stays kNever.
 TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection);

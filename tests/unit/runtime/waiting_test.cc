@@ -94,6 +94,25 @@ TEST(GuardUntil, IsNearWhileThereAreCallsAndNeverOnceThereAreNone) {
   EXPECT_EQ(GuardUntil(now, now - 60 * kSecond), kNever);
 }
 
+TEST(GuardIsLate, OnlyOnceItsTurnHasLongCome) {
+  const TimeNs until = 100 * kSecond;
+  EXPECT_FALSE(GuardIsLate(until - kSecond, until));
+  EXPECT_FALSE(GuardIsLate(until, until));
+  EXPECT_FALSE(GuardIsLate(until + PaceOf(8, 2).round_ns, until));  // others had the core
+  EXPECT_TRUE(GuardIsLate(until + kSecond, until));
+  EXPECT_FALSE(GuardIsLate(until, kNever));
+}
+
+TEST(GuardStepsBack, ForACallerWhoLeavesNothingBehindAndComesBackSoon) {
+  for (const int ranks : {2, 32}) {
+    const Pace pace = PaceOf(ranks, 2);
+    EXPECT_TRUE(GuardStepsBack(pace, 0, false)) << ranks;
+    EXPECT_FALSE(GuardStepsBack(pace, 0, true)) << ranks;
+    EXPECT_FALSE(GuardStepsBack(pace, pace.look_ns, false)) << ranks;
+    EXPECT_FALSE(GuardStepsBack(pace, kSecond, false)) << ranks;
+  }
+}
+
 // Who has gone by frames never writes a line: that is not waited for as long as a copy may take.
 TEST(FastPatience, GrowsWithTheBytesOnceAllAreHere) {
   const Pace alone = PaceOf(2, 2), crowded = PaceOf(32, 2);
