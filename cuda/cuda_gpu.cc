@@ -226,6 +226,9 @@ PointerFacts CudaGpu::Identify(const void* address) const {
 
 // One allocation after the other: expandable segments are several, side by side.
 bool CudaGpu::Holds(const void* address, size_t bytes) const {
+  // Drivers need not know the range of the host's memory.
+  if (bytes > 0 && Identify(address).kind == PointerKind::kPinned)
+    return Identify(static_cast<const char*>(address) + bytes - 1).kind == PointerKind::kPinned;
   const CurrentContext current(driver_, context_);
   if (!current.status().ok()) return false;
   CUdeviceptr at = ToDevice(address);
@@ -422,7 +425,9 @@ Status CudaGpu::FreePinned(void* address) {
 // comes behind the wait sees what the host saw before it opened the gate. A remote writer, a
 // network card, is the business of who told the host of its data.
 //
-// In batches: one call, and in a graph one node, for what belongs together.
+// In batches: one call, and in a graph one node, for what belongs together. The outcome is copied
+// by a kernel: the driver's copy between two places in the host's memory may wait, in this thread,
+// until the gate is open.
 Status CudaGpu::EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) {
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
@@ -433,10 +438,10 @@ Status CudaGpu::EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) {
   };
   FTAR_RETURN_IF_ERROR(put({StreamWrites(&gate->ready, 1), StreamAwaits(&gate->done, 1)}));
   if (outcome != nullptr) {
-    FTAR_RETURN_IF_ERROR(
-        driver_.ToStatus(driver_.cuMemcpyAsync(ToDevice(outcome), ToDevice(&gate->outcome),
-                                               sizeof(gate->outcome), users),
-                         "cuMemcpyAsync"));
+    void* const to[] = {outcome};
+    const auto copy = kernels::PlanCopy(&gate->outcome, to, sizeof(gate->outcome));
+    if (!copy.ok()) return copy.status();
+    FTAR_RETURN_IF_ERROR(kernels::Launch(*copy, users));
   }
   return put({StreamWrites(&gate->done, 0), StreamWrites(&gate->passed, 1)});
 }

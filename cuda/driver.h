@@ -35,7 +35,6 @@ namespace ftar::device {
   X(cuInit, 2000)                          \
   X(cuMemAddressFree, 10020)               \
   X(cuMemAddressReserve, 10020)            \
-  X(cuMemcpyAsync, 4000)                   \
   X(cuMemCreate, 10020)                    \
   X(cuMemExportToShareableHandle, 10020)   \
   X(cuMemFreeHost, 2000)                   \
