@@ -415,19 +415,33 @@ FTAR_HD T ClampedTo(double x) {
 struct Finish {
   double divisor = 1.0;
   double scale = 1.0;
+  // The same once more, rounded: a device converts few doubles at a time.
+  float divisor_f32 = 1.0f;
+  float scale_f32 = 1.0f;
   bool divides = false;
   bool scales = false;
 };
+
+// One of the two, in the type that is calculated with.
+template <typename Lane>
+FTAR_HD Lane FactorOf(double exact, float rounded) {
+  if constexpr (std::is_same_v<Lane, float>) {
+    return rounded;
+  } else {
+    return static_cast<Lane>(exact);
+  }
+}
 
 // Stored bits of an accumulated lane, divided and scaled.
 template <typename F, typename Op>
 FTAR_HD typename F::Storage FinishLane(const Finish& finish, typename F::Lane lane) {
   using Lane = typename F::Lane;
   if constexpr (Op::kAverages) {
-    if (finish.divides) lane = Divide(lane, static_cast<Lane>(finish.divisor));
+    if (finish.divides)
+      lane = Divide(lane, FactorOf<Lane>(finish.divisor, finish.divisor_f32));
   }
   if constexpr (F::kFloat) {
-    if (finish.scales) lane = Multiply(lane, static_cast<Lane>(finish.scale));
+    if (finish.scales) lane = Multiply(lane, FactorOf<Lane>(finish.scale, finish.scale_f32));
     return F::Code::Narrow(Canonical(lane));
   } else {
     typename F::Storage bits = F::Code::Narrow(lane);

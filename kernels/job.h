@@ -33,6 +33,7 @@ struct Job {
   bool by_bytes = false;
   uint32_t head = 0;
   uint32_t tail = 0;
+  uint32_t epoch = 0;  // see abort_word; here, where there is room
   uint64_t units = 0;  // Packs, or elements where there are no packs.
   uint64_t chunk = 0;  // Units that a block works on between two looks at the abort word.
   uint64_t chunks = 0;
@@ -44,7 +45,6 @@ struct Job {
   // Null: never aborted. A value other than `epoch` stops each block before its next chunk; one
   // that has stopped so writes 1 to `stopped`.
   const uint32_t* abort_word = nullptr;
-  uint32_t epoch = 0;
   uint32_t* stopped = nullptr;
 };
 

@@ -77,6 +77,8 @@ Finish FinishOf(const Reduction& r) {
     finish.divisor = divisor;
     finish.scale = r.scale;
   }
+  finish.divisor_f32 = static_cast<float>(finish.divisor);
+  finish.scale_f32 = static_cast<float>(finish.scale);
   finish.divides = finish.divisor != 1.0;
   finish.scales = finish.scale != 1.0;
   return finish;
