@@ -31,9 +31,10 @@ class HostOps {
   T LoadRelaxed(const T* word) const {
     return std::atomic_ref<T>(*const_cast<T*>(word)).load(std::memory_order_relaxed);
   }
-  Pack LoadPack(const Pack* from) const {
+  Pack LoadPack(const Pack* from) const { return LoadFour(from->word); }
+  Pack LoadFour(const uint32_t* words) const {
     Pack pack;
-    for (int i = 0; i < 4; ++i) pack.word[i] = LoadRelaxed(&from->word[i]);
+    for (int i = 0; i < 4; ++i) pack.word[i] = LoadRelaxed(&words[i]);
     return pack;
   }
   template <typename T>

@@ -40,13 +40,17 @@ static_assert(sizeof(ResidentPart) % sizeof(Pack) == 0);
 
 // Each line is written by one side only.
 struct alignas(128) ResidentHostLine {
-  uint32_t generation = 0;   // of the kernel that is launched; set before it is
-  uint32_t stop = 0;         // kernels of this generation leave
-  uint32_t abort_epoch = 0;  // parts of older epochs are dropped
-  uint32_t alive = 0;        // changes while there is work; odd: nobody leaves for silence
-  uint64_t silence_ns = 0;   // blocks leave if it has not, nor a part come, for so long; 0: never
+  // The first four are read at once by whoever waits.
+  uint32_t generation = 0;  // of the kernel that is launched; set before it is
+  uint32_t stop = 0;        // kernels of this generation leave
+  uint32_t alive = 0;       // changes while there is work; odd: nobody leaves for silence
+  uint32_t unused = 0;
+  // Set before the launch, like each block's first part. Blocks leave if `alive` has not changed,
+  // nor a part come, for so long; 0: never.
+  uint64_t silence_ns = 0;
   uint64_t patience_ns = 0;  // instead, until the first part
-  uint64_t first[kResidentBlocksMax] = {};  // each block's first part; set before the launch
+  uint64_t first[kResidentBlocksMax] = {};
+  uint32_t abort_epoch = 0;  // parts of older epochs are dropped
 };
 struct alignas(128) ResidentDeviceLine {
   uint64_t done = 0;     // all parts up to this number are done or dropped
@@ -65,6 +69,7 @@ struct ResidentControl {
   ResidentDeviceLine device[kResidentBlocksMax];
   ResidentSlot slot[kResidentBlocksMax][kResidentSlots];
 };
+static_assert(offsetof(ResidentHostLine, stop) == 4 && offsetof(ResidentHostLine, alive) == 8);
 static_assert(sizeof(ResidentHostLine) == 128 && sizeof(ResidentDeviceLine) == 128);
 
 // Epochs and generations go round.
@@ -77,7 +82,8 @@ enum class Meeting : uint32_t { kOrder, kRead, kChunk, kDone };
 struct ResidentWatch {
   uint32_t generation = 0;
   uint32_t alive = 0;
-  uint64_t silence_ns = 0;  // how long it waits
+  uint64_t patience_ns = 0;  // how long it waits
+  uint64_t silence_ns = 0;   // and from the first part on
   uint64_t looked_ns = 0;   // when it looked for the host's words
   uint64_t heard_ns = 0;    // when they had changed
 };
@@ -89,19 +95,25 @@ struct ResidentShared {
   ResidentWatch watch;  // of the thread that waits
 };
 
-// True if the block has to leave. Memory is asked every 10 us, not each time.
+// True if the block has to leave. Memory is asked every 10 us, not each time; and all of it at
+// once, since every answer takes a microsecond in which nobody looks for parts.
 template <typename Ops>
 FTAR_HD bool HasToLeave(Ops& ops, ResidentControl* control, ResidentWatch* watch) {
   const uint64_t now = ops.NowNs();
   if (now - watch->looked_ns < kResidentLookNs) return false;
   watch->looked_ns = now;
-  const ResidentHostLine& host = control->host;
-  if (ops.LoadRelaxed(&host.stop) == watch->generation) return true;
-  // A kernel has ended when all of its blocks have: one that leaves takes the others along.
-  FTAR_NO_UNROLL for (int b = 0; b < kResidentBlocksMax; ++b) {
-    if (ops.LoadRelaxed(&control->device[b].left) == watch->generation) return true;
+  const Pack host = ops.LoadFour(&control->host.generation);
+  uint32_t left[kResidentBlocksMax];
+  FTAR_UNROLL for (int b = 0; b < kResidentBlocksMax; ++b) {
+    left[b] = ops.LoadRelaxed(&control->device[b].left);
   }
-  const uint32_t alive = ops.LoadRelaxed(&host.alive);
+  // A kernel has ended when all of its blocks have: one that leaves takes the others along.
+  bool leaves = host.word[1] == watch->generation;
+  FTAR_UNROLL for (int b = 0; b < kResidentBlocksMax; ++b) {
+    leaves = leaves || left[b] == watch->generation;
+  }
+  if (leaves) return true;
+  const uint32_t alive = host.word[2];
   if (alive != watch->alive) {
     watch->alive = alive;
     watch->heard_ns = now;
@@ -109,7 +121,7 @@ FTAR_HD bool HasToLeave(Ops& ops, ResidentControl* control, ResidentWatch* watch
     ops.StoreRelease(&control->device[ops.Block()].heard, alive);
   }
   if ((alive & 1) != 0 && !FTAR_MUTANT(kHeldLeaves)) return false;
-  return watch->silence_ns != 0 && now - watch->heard_ns > watch->silence_ns;
+  return watch->patience_ns != 0 && now - watch->heard_ns > watch->patience_ns;
 }
 
 // One thread waits for the next part; true if it has to leave instead.
@@ -126,7 +138,7 @@ FTAR_HD bool AwaitPart(Ops& ops, ResidentControl* control) {
     ops.Pause();
   }
   shared->number = number;
-  shared->watch.silence_ns = ops.LoadRelaxed(&control->host.silence_ns);
+  shared->watch.patience_ns = shared->watch.silence_ns;
   return false;
 }
 
@@ -169,7 +181,8 @@ FTAR_HD void ComeUp(Ops& ops, ResidentControl* control) {
   shared->number = FTAR_MUTANT(kCountsFromOne) ? 0 : ops.LoadRelaxed(&host.first[ops.Block()]) - 1;
   ResidentWatch* watch = &shared->watch;
   watch->generation = ops.LoadRelaxed(&host.generation);
-  watch->silence_ns = ops.LoadRelaxed(&host.patience_ns);
+  watch->patience_ns = ops.LoadRelaxed(&host.patience_ns);
+  watch->silence_ns = ops.LoadRelaxed(&host.silence_ns);
   watch->alive = ops.LoadRelaxed(&host.alive);
   watch->looked_ns = watch->heard_ns = ops.NowNs();
   ops.StoreRelease(&line->heard, watch->alive);

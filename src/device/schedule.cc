@@ -229,8 +229,9 @@ void Schedule::Withdraw() {
 
 // ---- the resident kernel
 
-bool Schedule::BlocksAreWanted() const {
-  if (generation_ == 0 || held_) return true;
+bool Schedule::BlocksAreWanted() const { return generation_ == 0 || held_ || blocks_lack(); }
+
+bool Schedule::blocks_lack() const {
   return std::any_of(window_.begin(), window_.end(), [](const Entry& entry) {
     return entry.resident && entry.state == State::kWaiting;
   });

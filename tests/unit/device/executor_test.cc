@@ -241,6 +241,33 @@ TEST(ResidentExecutorTest, LeavesWhenThereIsNothingToDoAndComesAgain) {
   EXPECT_EQ(gpu.resident_launches(), 2);
 }
 
+// A user's synchronisation waits for it: for some silence, not for a first part that never comes.
+TEST(ResidentExecutorTest, WhoWasHeldForNothingLeavesSoon) {
+  HostGpu gpu;
+  auto opened = OpenExecutor(
+      &gpu, {.kind = ExecutorKind::kResident, .blocks = 2, .silence_ns = 20 * kMillisecond});
+  ASSERT_TRUE(opened.ok());
+  Executor* const executor = opened->get();
+  const auto poll_for = [executor](TimeNs time) {
+    for (const TimeNs until = Now() + time; Now() < until; std::this_thread::yield())
+      executor->Poll(Now());
+  };
+  const auto hold = [executor] {
+    executor->Hold(true);
+    const TimeNs deadline = Now() + 20 * kSecond;
+    while (!executor->Stays() && Now() < deadline) std::this_thread::yield();
+  };
+  poll_for(300 * kMillisecond);
+  hold();
+  EXPECT_EQ(gpu.resident_launches(), 2);  // the one that was opened with had gone
+  poll_for(100 * kMillisecond);
+  executor->Hold(false);
+  poll_for(300 * kMillisecond);
+  hold();
+  EXPECT_EQ(gpu.resident_launches(), 3);
+  executor->Hold(false);
+}
+
 TEST(ResidentExecutorTest, WorksWithTheBlocksThatCome) {
   HostGpu gpu;
   gpu.MissBlocks(2);
