@@ -56,8 +56,9 @@ class Memory {
   uint64_t since_ = 0;
 };
 
-// Asked for in every call; the model spares a function's.
-[[gnu::tls_model("initial-exec")]] thread_local Memory t_memory;
+// Asked for in every call. Not of the initial-exec model, which would spare a function: the room for
+// that is small, and shared by all libraries that a process loads later.
+thread_local Memory t_memory;
 
 bool Ask(uintptr_t begin, uintptr_t end) {
   // MS_ASYNC writes nothing back on Linux; it walks the mappings and says ENOMEM where one is

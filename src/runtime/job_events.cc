@@ -6,8 +6,7 @@
 namespace ftar::runtime {
 namespace {
 
-// Asked for in every call; the model spares a function's.
-[[gnu::tls_model("initial-exec")]] thread_local int t_callback_depth = 0;
+thread_local int t_callback_depth = 0;
 
 }  // namespace
 

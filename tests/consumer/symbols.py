@@ -2,7 +2,8 @@
 """symbols.py LIBRARY HEADER: what the library exports is exactly what the header declares, all in symbol version FTAR_1.0.
 
 Also checks the SONAME, that nothing but libc, the C++ runtime and libcrypto (and the optional libraries) is needed to load it, and
-that no variable of a thread has a destructor: its first use asks for memory, and the C library ends the process where there is none.
+that no variable of a thread has a destructor: its first use asks for memory, and the C library ends the process where there is none;
+and that none lies in the static block of all libraries, which is small: whoever loads this one and then another that needs it would fail.
 """
 import re
 import subprocess
@@ -35,6 +36,8 @@ def main():
     if "__cxa_thread_atexit" in run("nm", "-D", "--undefined-only", library):
         problems.append("a thread_local variable has a destructor")
     dynamic = run("readelf", "-d", library)
+    if "STATIC_TLS" in dynamic:
+        problems.append("a thread_local variable is in the static block")
     if "[libftar.so.1]" not in dynamic:
         problems.append("the SONAME is not libftar.so.1")
     problems += [f"needs {name}" for name in re.findall(r"NEEDED.*\[(.*)\]", dynamic) if not NEEDED.match(name)]
