@@ -1,5 +1,6 @@
 #include "device/aside.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,8 +89,8 @@ class AsideGpu final : public Gpu {
   }
   Expected<void*> Import(int descriptor, size_t bytes) override {
     // The caller's may be closed before the call is made.
-    const int own = dup(descriptor);
-    if (own < 0) return Status::System("dup", errno);
+    const int own = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) return Status::System("fcntl", errno);
     const std::shared_ptr<void> closed(nullptr, [own](void*) { close(own); });
     const auto import = [own, bytes, closed](Gpu& gpu) { return gpu.Import(own, bytes); };
     return Ask<void*>(import, [](Gpu& gpu, void* address) { return gpu.Unmap(address); });

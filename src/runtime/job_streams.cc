@@ -3,7 +3,7 @@
 //
 // Nothing is put onto a stream under the job's lock: that may wait until the stream gets on, which
 // may wait for an operation of ours.
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <utility>
@@ -128,8 +128,9 @@ Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
   const std::shared_ptr<void> memory(
       made->address, [owner](void* address) { static_cast<void>(owner->FreeShared(address)); });
   const bool shares = owner->facts().shares_memory;
-  exports_->Add(static_cast<std::byte*>(made->address), made->bytes,
-                transport::UniqueFd(shares ? dup(made->descriptor) : -1), memory);
+  const int shown = shares ? ::fcntl(made->descriptor, F_DUPFD_CLOEXEC, 0) : -1;
+  exports_->Add(static_cast<std::byte*>(made->address), made->bytes, transport::UniqueFd(shown),
+                memory);
   return made->address;
 }
 
