@@ -437,8 +437,7 @@ template <typename F, typename Op>
 FTAR_HD typename F::Storage FinishLane(const Finish& finish, typename F::Lane lane) {
   using Lane = typename F::Lane;
   if constexpr (Op::kAverages) {
-    if (finish.divides)
-      lane = Divide(lane, FactorOf<Lane>(finish.divisor, finish.divisor_f32));
+    if (finish.divides) lane = Divide(lane, FactorOf<Lane>(finish.divisor, finish.divisor_f32));
   }
   if constexpr (F::kFloat) {
     if (finish.scales) lane = Multiply(lane, FactorOf<Lane>(finish.scale, finish.scale_f32));

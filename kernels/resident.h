@@ -84,8 +84,8 @@ struct ResidentWatch {
   uint32_t alive = 0;
   uint64_t patience_ns = 0;  // how long it waits
   uint64_t silence_ns = 0;   // and from the first part on
-  uint64_t looked_ns = 0;   // when it looked for the host's words
-  uint64_t heard_ns = 0;    // when they had changed
+  uint64_t looked_ns = 0;    // when it looked for the host's words
+  uint64_t heard_ns = 0;     // when they had changed
 };
 
 // What a block keeps in memory that its threads share: registers are for the data.
