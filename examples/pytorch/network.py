@@ -2,8 +2,14 @@
 
 Gradients are averaged while the backward pass goes on: a bucket is started when its last gradient is there, on a stream of its own, and
 the optimizer waits for that stream, not the host.
+
+While a stream waits for the others, nothing that the host asks of CUDA may wait for that stream inside of the driver: there it keeps others'
+launches waiting, the library's among them. So kernels are loaded before, and the host synchronises with a stream before it copies from it.
 """
 import hashlib
+import os
+
+os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")  # read when CUDA starts
 
 import torch
 
@@ -57,6 +63,19 @@ class Model:
             at += p.numel()
             ends.append(at)
         self.cut(ends)
+        if cuda:
+            self.warm_up()
+
+    def warm_up(self):
+        """Libraries that PyTorch opens at the first use of each kind of layer are opened before the first operation."""
+        self.missing, self.sent = [len(self.parameters) + 1] * len(self.buckets), 0  # no bucket is ever there
+        self.loss_of(torch.zeros(ROWS, 16)).backward()
+        self.digest()
+        torch.cuda.synchronize()
+
+    def loss_of(self, rows):
+        rows = rows.to(self.device)
+        return torch.nn.functional.mse_loss(self.net(rows), torch.sin(rows @ self.teacher))
 
     def cut(self, ends):
         """Buckets of whole parameters; the last one takes what belongs to all."""
@@ -91,7 +110,7 @@ class Model:
 
     def updates(self):
         if self.comm:
-            torch.cuda.current_stream().wait_stream(self.comm)
+            self.comm.synchronize()
         return int(self.state[-1].item())
 
     def backward(self, step, replica, finish, ready):
@@ -100,8 +119,7 @@ class Model:
         self.missing = [self.bucket_of.count(b) for b in range(len(self.buckets))]
         self.gradient.zero_()
         share = torch.Generator().manual_seed(step * 1000 + replica)
-        rows = torch.randn(ROWS, 16, generator=share).to(self.device)
-        loss = torch.nn.functional.mse_loss(self.net(rows), torch.sin(rows @ self.teacher))
+        loss = self.loss_of(torch.randn(ROWS, 16, generator=share))
         loss.backward()
         self.gradient[self.count] = loss.detach()
         self.gradient[self.count + 1] = float(finish)
@@ -116,6 +134,8 @@ class Model:
             momenta.mul_(MOMENTUM).add_(self.gradient[:self.count])
             parameters.add_(momenta, alpha=-RATE)
             self.state[-1] += 1
+        if self.comm:
+            torch.cuda.current_stream().synchronize()
         loss, asked = self.gradient[self.count:].tolist()
         return loss, asked > 0
 

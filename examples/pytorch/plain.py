@@ -31,6 +31,9 @@ class OnGpu:
         self.values = (ctypes.c_float * memory.count)()
 
     def copy(self, to, source, bytes_):
+        # First: a copy of memory that is not pinned keeps the driver until its turn has come, and with it the launches of others.
+        if self.cuda.cudaStreamSynchronize(self.stream):
+            raise RuntimeError("the stream has failed")
         if self.cuda.cudaMemcpyAsync(ctypes.c_void_p(to), ctypes.c_void_p(source), ctypes.c_size_t(bytes_), ANY_WAY, self.stream):
             raise RuntimeError("cudaMemcpyAsync failed")
         if self.cuda.cudaStreamSynchronize(self.stream):

@@ -46,6 +46,10 @@ void* Anywhere(const void* address) {
 
 using Locked = std::lock_guard<std::mutex>;
 
+bool IsPageable(const void* address) {
+  return FakeMemory::Get().Identify(address).kind == ftar::device::PointerKind::kHost;
+}
+
 int Done(bool good) { return good ? kSuccess : kIllegalAddress; }
 
 }  // namespace
@@ -76,8 +80,15 @@ EXPORT int cudaFreeHost(void* address) {
   return FakeMemory::Get().FreePinned(address).ok() ? kSuccess : kInvalidValue;
 }
 
+// From or to memory that is not pinned the real one may keep the driver until the copy has had its
+// turn.
 EXPORT int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int /*kind*/, void* stream) {
-  return Done(Of(stream)->Put([=] { std::memcpy(Anywhere(to), Anywhere(from), bytes); }));
+  const auto put = [=] {
+    return Of(stream)->Put([=] { std::memcpy(Anywhere(to), Anywhere(from), bytes); });
+  };
+  if (!IsPageable(to) && !IsPageable(from)) return Done(put());
+  const Locked lock(DriverLock());
+  return Done(put() && Of(stream)->Wait());
 }
 EXPORT int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
   const int put = cudaMemcpyAsync(to, from, bytes, kind, nullptr);

@@ -39,7 +39,8 @@ void fakeGpuHang(void);
 void fakeGpuHeal(void);
 void fakeGpuHealIfHung(void);
 /* The first launch of a lazily loaded kernel: it holds the driver's lock until the GPU is idle, and
- * so do cudaFree and cudaFreeHost here. */
+ * so do cudaFree and cudaFreeHost here. A copy from or to pageable memory holds it until its stream
+ * is through with it. */
 void fakeGpuLoadModule(void);
 /* How much is allocated, and how much of other processes has been mapped so far. */
 size_t fakeGpuAllocations(void);
