@@ -19,6 +19,7 @@ namespace ftar::device {
 extern int failures;
 void Expect(bool good, const std::string& what);
 void ExpectOk(const Status& status, const std::string& what);
+void ExpectCuda(int error, const std::string& what);  // a cudaError_t
 
 TimeNs Now();
 // 0.5: the median.
@@ -57,6 +58,8 @@ void TestHandshake(Gpu* gpu);
 void TestLaunches(Gpu* gpu);
 void TestAborts(Gpu* gpu, uint64_t seed, int times);
 void TestGates(Gpu* gpu, int times);
+// What a launch of ours waits for while a user's stream waits for us.
+void TestBesideClosedGate(Gpu* gpu);
 
 // Processes that share memory, and are killed. A controller without CUDA, and its children.
 int RunKills(int times);

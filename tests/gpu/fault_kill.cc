@@ -32,7 +32,7 @@ constexpr int kSocket = 3;  // in a child
 constexpr int kSkipped = 77;
 constexpr double kLeakBytesMax = 64e6;
 
-enum class Kind : uint32_t { kReady, kFailed, kWork, kBusy, kDone, kMeasure };
+enum class Kind : uint32_t { kReady, kNoDevice, kFailed, kWork, kBusy, kDone, kMeasure };
 
 struct Message {
   Kind kind = Kind::kFailed;
@@ -221,10 +221,12 @@ class Controller {
     for (const char* role : kRoles) survivors_.push_back(Spawn(role));
     for (Child& child : survivors_) {
       if (!Receive(child.socket, &child.ready)) return Wrong("a survivor says nothing");
-      if (child.ready.kind != Kind::kReady) {
+      if (child.ready.kind == Kind::kNoDevice) {
         std::printf("SKIPPED: %s\n", child.ready.text);
         return kSkipped;
       }
+      if (child.ready.kind != Kind::kReady)
+        return Wrong(std::string("a survivor does not come: ") + child.ready.text);
     }
     free_before_ = Measure();
     for (int i = 0; i < kVictimsReady; ++i) victims_.push_back(Spawn("victim"));
@@ -306,6 +308,14 @@ int RunKills(int times) {
 }
 
 int RunChild(const std::string& role) {
+  int devices = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&devices);
+  if (counted != cudaSuccess || devices == 0) {
+    Message none = Failed(cudaGetErrorString(counted != cudaSuccess ? counted : cudaErrorNoDevice));
+    none.kind = Kind::kNoDevice;
+    Send(kSocket, none);
+    return 1;
+  }
   auto gpu = OpenThisGpu();
   if (!gpu.ok()) {
     Send(kSocket, Failed(gpu.status().text()));
