@@ -31,10 +31,9 @@ class HostOps {
   T LoadRelaxed(const T* word) const {
     return std::atomic_ref<T>(*const_cast<T*>(word)).load(std::memory_order_relaxed);
   }
-  Pack LoadPack(const Pack* from) const { return LoadFour(from->word); }
-  Pack LoadFour(const uint32_t* words) const {
+  Pack LoadPack(const Pack* from) const {
     Pack pack;
-    for (int i = 0; i < 4; ++i) pack.word[i] = LoadRelaxed(&words[i]);
+    for (int i = 0; i < 4; ++i) pack.word[i] = LoadRelaxed(&from->word[i]);
     return pack;
   }
   template <typename T>

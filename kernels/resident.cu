@@ -35,10 +35,6 @@ struct DeviceOps {
                  : "memory");
     return pack;
   }
-  // Words that lie together, at a multiple of 16 bytes.
-  __device__ Pack LoadFour(const uint32_t* words) const {
-    return LoadPack(reinterpret_cast<const Pack*>(words));
-  }
   __device__ void StoreRelaxed(uint64_t* word, uint64_t value) const {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }

@@ -40,17 +40,15 @@ static_assert(sizeof(ResidentPart) % sizeof(Pack) == 0);
 
 // Each line is written by one side only.
 struct alignas(128) ResidentHostLine {
-  // The first four are read at once by whoever waits.
-  uint32_t generation = 0;  // of the kernel that is launched; set before it is
-  uint32_t stop = 0;        // kernels of this generation leave
-  uint32_t alive = 0;       // changes while there is work; odd: nobody leaves for silence
-  uint32_t unused = 0;
+  uint32_t generation = 0;   // of the kernel that is launched; set before it is
+  uint32_t stop = 0;         // kernels of this generation leave
+  uint32_t abort_epoch = 0;  // parts of older epochs are dropped
+  uint32_t alive = 0;        // changes while there is work; odd: nobody leaves for silence
   // Set before the launch, like each block's first part. Blocks leave if `alive` has not changed,
   // nor a part come, for so long; 0: never.
   uint64_t silence_ns = 0;
   uint64_t patience_ns = 0;  // instead, until the first part
   uint64_t first[kResidentBlocksMax] = {};
-  uint32_t abort_epoch = 0;  // parts of older epochs are dropped
 };
 struct alignas(128) ResidentDeviceLine {
   uint64_t done = 0;     // all parts up to this number are done or dropped
@@ -69,7 +67,6 @@ struct ResidentControl {
   ResidentDeviceLine device[kResidentBlocksMax];
   ResidentSlot slot[kResidentBlocksMax][kResidentSlots];
 };
-static_assert(offsetof(ResidentHostLine, stop) == 4 && offsetof(ResidentHostLine, alive) == 8);
 static_assert(sizeof(ResidentHostLine) == 128 && sizeof(ResidentDeviceLine) == 128);
 
 // Epochs and generations go round.
@@ -102,18 +99,18 @@ FTAR_HD bool HasToLeave(Ops& ops, ResidentControl* control, ResidentWatch* watch
   const uint64_t now = ops.NowNs();
   if (now - watch->looked_ns < kResidentLookNs) return false;
   watch->looked_ns = now;
-  const Pack host = ops.LoadFour(&control->host.generation);
+  const uint32_t stop = ops.LoadRelaxed(&control->host.stop);
+  const uint32_t alive = ops.LoadRelaxed(&control->host.alive);
   uint32_t left[kResidentBlocksMax];
   FTAR_UNROLL for (int b = 0; b < kResidentBlocksMax; ++b) {
     left[b] = ops.LoadRelaxed(&control->device[b].left);
   }
   // A kernel has ended when all of its blocks have: one that leaves takes the others along.
-  bool leaves = host.word[1] == watch->generation;
+  bool leaves = stop == watch->generation;
   FTAR_UNROLL for (int b = 0; b < kResidentBlocksMax; ++b) {
     leaves = leaves || left[b] == watch->generation;
   }
   if (leaves) return true;
-  const uint32_t alive = host.word[2];
   if (alive != watch->alive) {
     watch->alive = alive;
     watch->heard_ns = now;

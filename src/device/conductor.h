@@ -141,7 +141,7 @@ class Conductor {
         continue;
       }
       // Patience is for a first part. One that is held is not to stay for long once it is let go.
-      const TimeNs patience = schedule_.blocks_lack() ? options_.patience_ns : options_.silence_ns;
+      const TimeNs patience = schedule_.LacksBlocks() ? options_.patience_ns : options_.silence_ns;
       boxes_->Prepare(schedule_.generation(), options_.blocks,
                       static_cast<uint64_t>(options_.silence_ns), static_cast<uint64_t>(patience),
                       [this](int block) { return schedule_.NextNumber(block); });

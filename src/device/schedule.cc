@@ -229,9 +229,9 @@ void Schedule::Withdraw() {
 
 // ---- the resident kernel
 
-bool Schedule::BlocksAreWanted() const { return generation_ == 0 || held_ || blocks_lack(); }
+bool Schedule::BlocksAreWanted() const { return generation_ == 0 || held_ || LacksBlocks(); }
 
-bool Schedule::blocks_lack() const {
+bool Schedule::LacksBlocks() const {
   return std::any_of(window_.begin(), window_.end(), [](const Entry& entry) {
     return entry.resident && entry.state == State::kWaiting;
   });

@@ -78,7 +78,7 @@ class Schedule {
   uint32_t generation() const { return generation_; }
   bool stuck() const { return stuck_; }
   // Plans wait for the resident kernel.
-  bool blocks_lack() const;
+  bool LacksBlocks() const;
   bool crew_is_out() const { return crew_ == Crew::kOut; }
   bool block_left(int block) const { return lanes_[static_cast<size_t>(block)].left; }
   bool block_up(int block) const { return lanes_[static_cast<size_t>(block)].up; }

@@ -51,11 +51,6 @@ class SimOps {
     if (world_->Draw(8)) world_->Step();
     return std::bit_cast<Pack>(world_->Load(reinterpret_cast<uintptr_t>(from), false));
   }
-  Pack LoadFour(const uint32_t* words) const {
-    Pack pack;
-    for (int i = 0; i < 4; ++i) pack.word[i] = LoadRelaxed(&words[i]);
-    return pack;
-  }
   template <typename T>
   void StoreRelaxed(T* word, T value) const {
     world_->Step();
