@@ -11,7 +11,6 @@
 namespace ftar::perf {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kHugePage = 2 << 20;
 constexpr int kSpinsWithCore = 20'000;  // some hundred microseconds
 constexpr int kSpinsWithout = 20;

@@ -12,6 +12,8 @@
 
 namespace ftar::perf {
 
+constexpr uint64_t kPage = 4096;
+
 // Two lines: processors fetch them in pairs, and neighbours must not share what they fetch.
 struct alignas(128) ArenaFlag {
   std::atomic<uint64_t> value{0};

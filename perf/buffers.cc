@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "perf/arena.h"
 #include "perf/case.h"
 #include "perf/types.h"
 
 namespace ftar::perf {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kWindowBytes = 32 << 20;
 constexpr uint64_t kWindowMax = 8;
 

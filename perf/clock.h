@@ -8,18 +8,20 @@
 
 namespace ftar::perf {
 
+constexpr int64_t kSecondNs = 1'000'000'000;
+
 inline int64_t ClockNs(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return int64_t{now.tv_sec} * kSecondNs + now.tv_nsec;
 }
 
 inline int64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
 inline void SleepNs(int64_t ns) {
   timespec pause{};
-  pause.tv_sec = ns / 1'000'000'000;
-  pause.tv_nsec = ns % 1'000'000'000;
+  pause.tv_sec = ns / kSecondNs;
+  pause.tv_nsec = ns % kSecondNs;
   nanosleep(&pause, nullptr);
 }
 

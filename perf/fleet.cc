@@ -16,7 +16,6 @@
 namespace ftar::perf {
 namespace {
 
-constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kDumpNs = kSecondNs;  // for the ranks to write their recorders
 constexpr int kCoordinatorTimeoutS = 20;
 constexpr const char* kQueues = "CUDA_DEVICE_MAX_CONNECTIONS";

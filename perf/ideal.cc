@@ -17,7 +17,6 @@ constexpr uint64_t kFloatsPerCacheLine = 16;
 constexpr uint64_t kBlockBytes = 128 << 10;  // a block of each source and the sum fit into level 2
 // Progress is counted within an operation, far from the next one's.
 constexpr uint64_t kStepsPerOp = uint64_t{1} << 24;
-constexpr uint64_t kPage = 4096;
 
 using LineWords = std::array<uint64_t, kWordsPerLine>;
 

@@ -6,11 +6,6 @@
 #include "perf/clock.h"
 
 namespace ftar::perf {
-namespace {
-
-constexpr int64_t kSecondNs = 1'000'000'000;
-
-}  // namespace
 
 Session::Session(const Options& options, Reporter* reporter)
     : options_(options), reporter_(reporter) {}
