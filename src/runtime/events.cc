@@ -7,20 +7,16 @@
 #include <chrono>
 
 namespace ftar::runtime {
-namespace {
 
-// An eventfd's counter never blocks us: a full one is readable already, an empty one is what we
-// want.
-void Raise(int fd) {
+void Raise(int event_fd) {
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
-}
-void Lower(int fd) {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(fd, &count, sizeof count);
+  [[maybe_unused]] const ssize_t written = write(event_fd, &one, sizeof one);
 }
 
-}  // namespace
+void Lower(int event_fd) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(event_fd, &count, sizeof count);
+}
 
 EventQueue::~EventQueue() {
   if (fd_ >= 0) close(fd_);

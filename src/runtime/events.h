@@ -16,6 +16,11 @@
 
 namespace ftar::runtime {
 
+// Make an eventfd readable, and no longer readable. Its counter never blocks us: a full one is
+// readable already, an empty one is what Lower wants.
+void Raise(int event_fd);
+void Lower(int event_fd);
+
 class EventQueue {
  public:
   EventQueue() : queue_(kCapacity) {}

@@ -1,7 +1,6 @@
 // Pumping and waiting: who drives, when it sleeps, and the progress thread.
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,16 +17,6 @@ namespace {
 // Looking at the coordinator's connection is a system call, and nothing of an operation comes from
 // there: who spins does it every so often, and at once after a sleep.
 constexpr TimeNs kControlNs = 100 * kMicrosecond;
-
-void Raise(int fd) {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t done = write(fd, &one, sizeof one);
-}
-
-void Lower(int fd) {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t done = read(fd, &count, sizeof count);
-}
 
 std::chrono::steady_clock::time_point ToTimePoint(TimeNs time) {
   // steady_clock is CLOCK_MONOTONIC here.
