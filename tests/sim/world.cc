@@ -13,8 +13,6 @@
 namespace ftar::sim {
 
 namespace {
-constexpr uint64_t kEventsMax = 400'000;
-constexpr TimeNs kTimeMax = 20 * kSecond;
 constexpr int kRoundsMax = 1000;
 constexpr TimeNs kSlowMax = 6 * kMillisecond;  // of a link in skewed weather
 constexpr TimeNs kStallMax = 30 * kMillisecond;

@@ -55,6 +55,9 @@ class World {
   friend class Explorer;
   // Wires to and from the coordinator go by connection, above all members' numbers.
   static constexpr uint64_t kConnectionBase = 1000;
+  // What a run may take before it is called endless.
+  static constexpr uint64_t kEventsMax = 400'000;
+  static constexpr TimeNs kTimeMax = 20 * kSecond;
   struct Node;
   struct Use;
   // When something happens; and in which lane, if it comes over a wire or is a process's own: what

@@ -8,8 +8,6 @@
 namespace ftar::sim {
 namespace {
 
-constexpr uint64_t kEventsMax = 400'000;
-constexpr TimeNs kTimeMax = 20 * kSecond;
 constexpr TimeNs kTail = 300 * kMillisecond;       // after all are through: three timeouts
 constexpr TimeNs kPatience = 1500 * kMillisecond;  // for scenes that have not come
 
@@ -264,7 +262,7 @@ std::string Director::Play() {
     if (world_.ended_ && AllFired() && deeds_ahead_ == 0) break;
     done_since = Done() ? std::min(done_since, now) : kNever;
     const bool played = AllFired() && deeds_ahead_ == 0;
-    if (world_.events_done_ > kEventsMax || now > kTimeMax) break;
+    if (world_.events_done_ > World::kEventsMax || now > World::kTimeMax) break;
     if (done_since == kNever) continue;
     const bool explored = world_.explorer_ && !world_.explorer_->exploring();
     if (explored && Judge().empty()) break;  // there are many to come
