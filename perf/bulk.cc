@@ -4,7 +4,7 @@ namespace ftar::perf {
 namespace {
 
 constexpr int kInFlight = 4;
-constexpr int64_t kWaitNs = 100'000'000;
+constexpr int64_t kBulkWaitNs = 100'000'000;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ ftarResult_t Bulk::Post(Flight* flight) {
 
 ftarResult_t Bulk::Await(const Flight& flight) {
   ftarResult_t status = FTAR_TIMEOUT;
-  while (status == FTAR_TIMEOUT && !given_up_) status = ftarOpWait(flight.op, kWaitNs, nullptr);
+  while (status == FTAR_TIMEOUT && !given_up_) status = ftarOpWait(flight.op, kBulkWaitNs, nullptr);
   ftarOpRelease(flight.op);
   if (status == FTAR_OK) bytes_.fetch_add(options_.beside_bytes, std::memory_order_relaxed);
   return status;

@@ -15,13 +15,13 @@ using Clock = std::chrono::steady_clock;
 using reduce::Dtype;
 using reduce::Redop;
 
-struct NamedType {
+struct HostType {
   const char* name;
   Dtype dtype;
 };
-constexpr NamedType kTypes[] = {{"f32", Dtype::kF32},       {"f64", Dtype::kF64},
-                                {"bf16", Dtype::kBF16},     {"f16", Dtype::kF16},
-                                {"f8e4m3", Dtype::kF8E4M3}, {"i32", Dtype::kI32}};
+constexpr HostType kHostTypes[] = {{"f32", Dtype::kF32},       {"f64", Dtype::kF64},
+                                   {"bf16", Dtype::kBF16},     {"f16", Dtype::kF16},
+                                   {"f8e4m3", Dtype::kF8E4M3}, {"i32", Dtype::kI32}};
 
 // Microseconds of each of the repeats of `run`, which is called often enough to last.
 std::vector<double> Time(const Plan& plan, const std::function<void()>& run) {
@@ -100,7 +100,7 @@ void HostRows(const Plan& plan, const Report& report) {
     SetRates(2 * bytes, &copy);
     copy.of_copy = 1;
     report(copy);
-    for (const NamedType& type : kTypes) {
+    for (const HostType& type : kHostTypes) {
       for (int sources : {2, 4, 8, 16}) {
         if (Clock::now() > end) return;
         auto in = RandomVectors(type.dtype, static_cast<size_t>(sources) + 1, bytes);

@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kHealthPeriod(20);
 
-struct Command {
+}  // namespace
+
+struct Launcher::Command {
   kernels::Plan plan;
   uint64_t number = 0;
   uint64_t run = 0;         // 0: no plan
@@ -22,7 +24,7 @@ struct Command {
 };
 
 // One thread pushes, one pops.
-class Ring {
+class Launcher::Ring {
  public:
   // To be filled, and then pushed.
   Command* Back() {
@@ -46,12 +48,10 @@ class Ring {
 
  private:
   // Plans, and the resident kernel, which is called at most once at a time.
-  std::array<Command, Launcher::kOutstandingMax + 2> commands_;
+  std::array<Command, kOutstandingMax + 2> commands_;
   std::atomic<uint64_t> head_{0};
   std::atomic<uint64_t> tail_{0};
 };
-
-}  // namespace
 
 // What the thread uses. It lives as long as the thread does, though its owner be gone.
 struct Launcher::Core {

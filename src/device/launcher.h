@@ -61,6 +61,8 @@ class Launcher {
   bool End();
 
  private:
+  struct Command;
+  class Ring;
   struct Core;
   void Wake();
 

@@ -8,7 +8,7 @@
 namespace ftar::reduce {
 namespace {
 
-constexpr size_t kAlignment = 256;
+constexpr size_t kFakeAlignment = 256;
 // Between two allocations, so that one byte too far is nobody's.
 constexpr size_t kGap = 256;
 
@@ -27,11 +27,11 @@ FakeDevice::~FakeDevice() {
 Expected<void*> FakeDevice::Allocate(size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const size_t left = start_ == 0 ? 0 : capacity_ - used_;
-  if (left < kGap + kAlignment || bytes > left - kGap - kAlignment) {
+  if (left < kGap + kFakeAlignment || bytes > left - kGap - kFakeAlignment) {
     return Status(Code::kMemory, "the fake device has no " + std::to_string(bytes) + " bytes left");
   }
   const uintptr_t address = start_ + used_;
-  used_ += (bytes + kGap + kAlignment - 1) / kAlignment * kAlignment;
+  used_ += (bytes + kGap + kFakeAlignment - 1) / kFakeAlignment * kFakeAlignment;
   memory_.emplace(address, std::vector<unsigned char>(bytes, kPoison));
   return reinterpret_cast<void*>(address);
 }

@@ -15,8 +15,8 @@ namespace ftar::runtime {
 namespace {
 
 // How often somebody looks whether a stream has arrived: more rarely the longer none has.
-constexpr TimeNs kLookMinNs = 10 * kMicrosecond;
-constexpr TimeNs kLookMaxNs = 500 * kMicrosecond;
+constexpr TimeNs kStreamLookMinNs = 10 * kMicrosecond;
+constexpr TimeNs kStreamLookMaxNs = 500 * kMicrosecond;
 // So long a call waits for the resident kernel to stay; it goes on without.
 constexpr TimeNs kStayNs = 20 * kMillisecond;
 
@@ -276,7 +276,8 @@ bool Job::Impl::PumpStreams(TimeNs now) {
   }
   for (auto& [key, state] : groups_) any |= StartHeld(now, state);
   if (any) streams_ns_ = now;
-  look_at_streams_ns_ = now + std::clamp((now - streams_ns_) / 16, kLookMinNs, kLookMaxNs);
+  look_at_streams_ns_ =
+      now + std::clamp((now - streams_ns_) / 16, kStreamLookMinNs, kStreamLookMaxNs);
   return any;
 }
 

@@ -14,9 +14,9 @@ struct Target {
   void* user = nullptr;
 };
 
-std::mutex& Lock() {
-  static std::mutex lock;
-  return lock;
+std::mutex& TargetMutex() {
+  static std::mutex mutex;
+  return mutex;
 }
 Target& Current() {
   static Target target;
@@ -26,12 +26,12 @@ Target& Current() {
 }  // namespace
 
 void SetLogHandler(LogHandler handler, void* user) {
-  std::lock_guard<std::mutex> guard(Lock());
+  std::lock_guard<std::mutex> guard(TargetMutex());
   Current() = Target{handler, user};
 }
 
 bool HasLogHandler() {
-  std::lock_guard<std::mutex> guard(Lock());
+  std::lock_guard<std::mutex> guard(TargetMutex());
   return Current().handler != nullptr;
 }
 
@@ -40,7 +40,7 @@ void WriteLogLine(LogLevel level, const std::string& line) {
   {
     // The handler is called without the lock, so that a slow one does not hold up other threads,
     // nor itself when it logs.
-    std::lock_guard<std::mutex> guard(Lock());
+    std::lock_guard<std::mutex> guard(TargetMutex());
     target = Current();
   }
   if (target.handler != nullptr) {

@@ -19,7 +19,7 @@ namespace ftar::transport {
 namespace {
 
 constexpr uint32_t kWords = 511;
-constexpr uint64_t kMagic = 0x3168637461776674;  // "tfwatch1"
+constexpr uint64_t kWatchMagic = 0x3168637461776674;  // "tfwatch1"
 // The kernel waits on at most 128 words, one of which is the thread's own.
 constexpr size_t kSleepMax = FUTEX_WAITV_MAX - 1;
 // A rescan now and then covers a wake-up that went to an evicted peer which still sleeps on the
@@ -75,7 +75,7 @@ Status ProcessWatch::Start() {
   segment_fd_ = std::move(sealed->fd);
   own_ = std::make_shared<Mapping>();
   own_->memory = std::move(sealed->memory);
-  own_->segment()->magic = kMagic;
+  own_->segment()->magic = kWatchMagic;
   own_->segment()->words = kWords;
   event_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!event_.valid()) return Status::System("eventfd", errno);
@@ -123,7 +123,7 @@ Status ProcessWatch::Add(MemberId peer, UniqueFd segment, uint32_t index) {
   if (!memory.ok()) return memory.status();
   auto mapping = std::make_shared<Mapping>();
   mapping->memory = std::move(*memory);
-  if (mapping->segment()->magic != kMagic || mapping->segment()->words != kWords) {
+  if (mapping->segment()->magic != kWatchMagic || mapping->segment()->words != kWords) {
     return {Code::kPeer, "the peer's process watch has an unknown layout"};
   }
   peers_[peer] = Watched{std::move(mapping), index};

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Completion::Kind;
 
-constexpr uint32_t kGroup = 7;  // of MakeFrame
+constexpr uint32_t kMadeGroup = 7;  // of MakeFrame
 constexpr size_t kBytes = 8u << 20;
 
 class OnePlace : public transport::Placer {
@@ -87,8 +87,8 @@ TEST_P(PlacingTest, NothingArrivesThereAfterCancelOp) {
   OnePlace place(kBytes);
   const TestFrame frame = MakeFrame(0, kBytes);
   ASSERT_TRUE(Begin(&a, &b, &place, frame));
-  b.device->Find(a.card.id)->CancelOp(kGroup, frame.header.seq + 1);  // another one's
-  b.device->Find(a.card.id)->CancelOp(kGroup, frame.header.seq);
+  b.device->Find(a.card.id)->CancelOp(kMadeGroup, frame.header.seq + 1);  // another one's
+  b.device->Find(a.card.id)->CancelOp(kMadeGroup, frame.header.seq);
   std::fill(place.memory.begin(), place.memory.end(), std::byte{0xee});
   b.device->SetPlacer(nullptr);
   const TestFrame next = MakeFrame(1, 100'000);

@@ -16,8 +16,8 @@ using ftar::fakegpu::Stream;
 
 namespace {
 
-constexpr int kSuccess = 0, kNotInitialized = 1, kInvalidValue = 7, kNotSupported = 15;
-constexpr int kExecutionFailed = 13;
+constexpr int kBlasSuccess = 0, kBlasNotInitialized = 1, kBlasInvalidValue = 7;
+constexpr int kBlasExecutionFailed = 13, kBlasNotSupported = 15;
 constexpr int kNotTransposed = 0, kBf16 = 14, kSumsOfF32 = 68;
 
 struct Handle {
@@ -50,12 +50,14 @@ uint16_t* Reach(const void* matrix) {
 
 // FAKEGPU_BLAS=off: as on a machine whose cuBLAS does not go with its driver.
 EXPORT int cublasCreate_v2(void** out) {
-  if (std::getenv("FAKEGPU_BLAS") != nullptr) return kNotInitialized;
-  return *out = new Handle, kSuccess;
+  if (std::getenv("FAKEGPU_BLAS") != nullptr) return kBlasNotInitialized;
+  return *out = new Handle, kBlasSuccess;
 }
-EXPORT int cublasDestroy_v2(void* handle) { return delete static_cast<Handle*>(handle), kSuccess; }
+EXPORT int cublasDestroy_v2(void* handle) {
+  return delete static_cast<Handle*>(handle), kBlasSuccess;
+}
 EXPORT int cublasSetStream_v2(void* handle, void* stream) {
-  return static_cast<Handle*>(handle)->stream = static_cast<Stream*>(stream), kSuccess;
+  return static_cast<Handle*>(handle)->stream = static_cast<Stream*>(stream), kBlasSuccess;
 }
 
 // Squares, one times a times b, and nothing added.
@@ -64,16 +66,16 @@ EXPORT int cublasGemmEx(void* handle, int a_op, int b_op, int m, int n, int k, c
                         int b_lead, const void* beta, void* c, int c_type, int c_lead, int sums,
                         int /*algorithm*/) {
   Stream* const stream = static_cast<Handle*>(handle)->stream;
-  if (stream == nullptr) return kNotInitialized;
+  if (stream == nullptr) return kBlasNotInitialized;
   const bool squares = m == n && n == k && n > 0 && a_lead == n && b_lead == n && c_lead == n;
   const bool plain = a_op == kNotTransposed && b_op == kNotTransposed &&
                      *static_cast<const float*>(alpha) == 1 &&
                      *static_cast<const float*>(beta) == 0;
   const bool types = a_type == kBf16 && b_type == kBf16 && c_type == kBf16 && sums == kSumsOfF32;
-  if (!squares || !plain || !types) return kNotSupported;
-  if (Reach(a) == nullptr || Reach(b) == nullptr || Reach(c) == nullptr) return kInvalidValue;
+  if (!squares || !plain || !types) return kBlasNotSupported;
+  if (Reach(a) == nullptr || Reach(b) == nullptr || Reach(c) == nullptr) return kBlasInvalidValue;
   // A launch, like any other.
   const std::lock_guard<std::mutex> lock(DriverLock());
   const bool put = stream->Put([=] { Multiply(n, Reach(a), Reach(b), Reach(c)); });
-  return put ? kSuccess : kExecutionFailed;
+  return put ? kBlasSuccess : kBlasExecutionFailed;
 }

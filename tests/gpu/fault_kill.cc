@@ -25,7 +25,7 @@
 namespace ftar::device {
 namespace {
 
-constexpr size_t kBytes = size_t{8} << 20;
+constexpr size_t kVictimBytes = size_t{8} << 20;
 constexpr int kSurvivors = 3;
 constexpr int kVictimsReady = 4;
 constexpr int kSocket = 3;  // in a child
@@ -90,15 +90,15 @@ Message Failed(const std::string& text) {
 // ---- the children
 
 int PlayVictim(Gpu* gpu) {
-  const auto block = gpu->AllocateShared(kBytes);
+  const auto block = gpu->AllocateShared(kVictimBytes);
   if (!block.ok()) {
     Send(kSocket, Failed(block.status().ToString()));
     return 1;
   }
   const auto seed = static_cast<uint64_t>(getpid());
-  const std::vector<unsigned char> bytes = RandomBytes(kBytes, seed);
+  const std::vector<unsigned char> bytes = RandomBytes(kVictimBytes, seed);
   kernels::DeviceSpace space(reduce::MemoryKind::kDevice);
-  ExpectOk(space.CopyIn(block->address, bytes.data(), kBytes), "fill");
+  ExpectOk(space.CopyIn(block->address, bytes.data(), kVictimBytes), "fill");
   Send(kSocket, {.kind = Kind::kReady, .bytes = block->bytes, .number = seed}, block->descriptor);
   // Until it is killed, or the controller is gone.
   for (Message message; Receive(kSocket, &message);) {
@@ -112,7 +112,7 @@ kernels::Plan SumOf(const void* a, const void* b, void* to) {
   return kernels::PlanReduction({.dtype = reduce::Dtype::kF32,
                                  .sources = sources,
                                  .destinations = {&to, 1},
-                                 .count = kBytes / 4})
+                                 .count = kVictimBytes / 4})
       .value();
 }
 
@@ -131,8 +131,8 @@ class Survivor {
     Send(kSocket, {.kind = Kind::kBusy});
     if (!Drain(executor_)) return "plans do not end: " + executor_->status().ToString();
     const std::vector<unsigned char> got = sum_.Read();
-    const std::vector<unsigned char> input = RandomBytes(kBytes, work.number);
-    std::vector<unsigned char> right(kBytes);
+    const std::vector<unsigned char> input = RandomBytes(kVictimBytes, work.number);
+    std::vector<unsigned char> right(kVictimBytes);
     const kernels::Plan plan = SumOf(input.data(), mine_bytes_.data(), right.data());
     if (!kernels::RunOnHost(plan).ok()) return "the host cannot";
     if (got != right) return "a wrong result";
@@ -146,8 +146,8 @@ class Survivor {
   Gpu* gpu_;
   Executor* executor_;
   const std::vector<unsigned char> mine_bytes_ =
-      RandomBytes(kBytes, static_cast<uint64_t>(getpid()));
-  Memory mine_{kBytes}, sum_{kBytes};
+      RandomBytes(kVictimBytes, static_cast<uint64_t>(getpid()));
+  Memory mine_{kVictimBytes}, sum_{kVictimBytes};
 };
 
 uint64_t FreeMemory() {

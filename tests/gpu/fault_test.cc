@@ -92,11 +92,11 @@ bool Drain(Executor* executor) {
 
 namespace {
 
-struct Kind {
+struct NamedOptions {
   const char* name;
   ExecutorOptions options;
 };
-constexpr Kind kKinds[] = {
+constexpr NamedOptions kKinds[] = {
     {"bounded", {.kind = ExecutorKind::kBounded}},
     {"resident, 1 block", {.kind = ExecutorKind::kResident, .blocks = 1}},
     {"resident, 2 blocks", {.kind = ExecutorKind::kResident, .blocks = 2}},
@@ -128,7 +128,7 @@ kernels::Plan DrawPlan(std::mt19937_64* random, unsigned char* base) {
       .value();
 }
 
-std::unique_ptr<Executor> Open(Gpu* gpu, const Kind& kind) {
+std::unique_ptr<Executor> Open(Gpu* gpu, const NamedOptions& kind) {
   auto executor = OpenExecutor(gpu, kind.options);
   ExpectOk(executor.status(), kind.name);
   return executor.ok() ? std::move(*executor) : nullptr;
@@ -144,7 +144,7 @@ void TestBits(Gpu* gpu, uint64_t seed) {
   for (int i = 0; i < kPlans; ++i) {
     ExpectOk(kernels::RunOnHost(DrawPlan(&same, model.data())), "host");
   }
-  for (const Kind& kind : kKinds) {
+  for (const NamedOptions& kind : kKinds) {
     Memory arena(kArenaBytes);
     arena.Write(before);
     const auto executor = Open(gpu, kind);
@@ -160,7 +160,7 @@ void TestBits(Gpu* gpu, uint64_t seed) {
 }
 
 void TestHandshake(Gpu* gpu) {
-  for (const Kind& kind : kKinds) {
+  for (const NamedOptions& kind : kKinds) {
     const auto executor = Open(gpu, kind);
     if (executor == nullptr) continue;
     Memory memory(4096);
@@ -215,7 +215,7 @@ void TestAborts(Gpu* gpu, uint64_t seed, int times) {
   constexpr size_t kBytes = size_t{16} << 20;
   Memory from(kBytes), to(kBytes);
   std::mt19937_64 random(seed);
-  for (const Kind& kind : {kKinds[0], kKinds[2]}) {
+  for (const NamedOptions& kind : {kKinds[0], kKinds[2]}) {
     const auto executor = Open(gpu, kind);
     if (executor == nullptr) continue;
     std::vector<double> ms;
@@ -321,7 +321,7 @@ void TestGates(Gpu* gpu, int times) {
   ExpectOk(memory.status(), "gate");
   if (!memory.ok()) return;
   auto* gate = static_cast<Gate*>(*memory);
-  for (const Kind& kind : {kKinds[0], kKinds[2]}) {
+  for (const NamedOptions& kind : {kKinds[0], kKinds[2]}) {
     const auto executor = Open(gpu, kind);
     if (executor == nullptr) continue;
     GateSetting setting(kind.options.kind == ExecutorKind::kBounded);

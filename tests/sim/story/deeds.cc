@@ -7,7 +7,7 @@
 namespace ftar::sim {
 
 namespace {
-constexpr TimeNs kTimeout = 100 * kMillisecond;
+constexpr TimeNs kSilence = 100 * kMillisecond;
 constexpr uint64_t kExitLane = uint64_t{1} << 60;  // an exit is seen beside what is on the wire
 }  // namespace
 
@@ -177,7 +177,7 @@ void Director::CutOff(const Deed& deed) {
     if (!from || !deed.one_way) blocked_.insert({nullptr, node});
     if (node->connection == 0 || (deed.one_way && from)) continue;
     World& world = world_;
-    const TimeNs later = deed.one_way ? kTimeout : story_.notice;
+    const TimeNs later = deed.one_way ? kSilence : story_.notice;
     world_.After(later, [&world, node, connection = node->connection] {
       if (node->connection != connection) return;
       node->connection = 0;

@@ -14,7 +14,7 @@ namespace {
 
 using reduce::Dtype;
 
-constexpr uint64_t kSeed = 20261124;
+constexpr uint64_t kBatchSeed = 20261124;
 
 // Cases with their memory, and the launch that takes them all.
 class Together {
@@ -60,7 +60,7 @@ TEST(BatchTest, EveryKernelTakesSeveral) {
     for (size_t count : {4321, 1, 0, 700}) {
       o.count = count;
       o.placement = static_cast<Placement>(count % 4);
-      ASSERT_TRUE(together.Add(o, kSeed + count)) << NameOf(o);
+      ASSERT_TRUE(together.Add(o, kBatchSeed + count)) << NameOf(o);
     }
     ASSERT_EQ(together.batch().id, id);
     ASSERT_EQ(together.batch().jobs.count, 3u);  // one had nothing to do
@@ -69,7 +69,7 @@ TEST(BatchTest, EveryKernelTakesSeveral) {
 }
 
 TEST(BatchTest, RandomCases) {
-  std::mt19937_64 random(kSeed);
+  std::mt19937_64 random(kBatchSeed);
   uint32_t jobs = 0, most = 0;
   for (int i = 0; i < 500; ++i) {
     Together together;
@@ -127,7 +127,7 @@ TEST(BatchTest, RefusesOtherKernelsTooManyAndTooMuch) {
   EXPECT_EQ(batch.jobs.count, kMaxJobs);
 }
 
-uint32_t abort_word = 0;
+uint32_t batch_abort_word = 0;
 size_t chunks_left = 0;
 
 // Chunks are dealt out as if they were all of one job, and each block stops before its next one.
@@ -136,16 +136,16 @@ TEST(BatchTest, StopsBeforeTheNextChunkOfWhicheverJob) {
   for (size_t after = 0; after < 30; ++after) {
     std::vector<unsigned char> from(kJobs * kBytes, 1), to(kJobs * kBytes, 0), expected = to;
     uint32_t stopped = 0;
-    const Control control{.abort_word = &abort_word, .epoch = 7, .stopped = &stopped};
+    const Control control{.abort_word = &batch_abort_word, .epoch = 7, .stopped = &stopped};
     Batch batch;
     for (size_t at = 0; at < to.size(); at += kBytes) {
       ASSERT_TRUE(batch.Add(CopyPlan(from.data() + at, to.data() + at, kBytes, control)));
     }
     ASSERT_EQ(batch.jobs.job[0].chunks, kChunks);
-    abort_word = 7;
+    batch_abort_word = 7;
     chunks_left = after;
     ASSERT_TRUE(RunOnHost(batch, [](uint64_t) {
-                  if (chunks_left-- == 0) abort_word = 8;
+                  if (chunks_left-- == 0) batch_abort_word = 8;
                 }).ok());
     EXPECT_EQ(stopped, 1u);
     // The host's blocks run one after the other.
