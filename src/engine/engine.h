@@ -101,10 +101,19 @@ struct EvictPeer {
   std::string text;
 };
 struct Tick {};
-using Event =
+using AnyEvent =
     std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, FromPeer, FrameArrived, LinkIsUp,
                  LinkIsDown, PeerExited, WorkDone, WorkSpoiled, OpenGroup, StartOp, BeginStep,
                  RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
+struct Event : AnyEvent {  // see wire::Message
+  using AnyEvent::AnyEvent;
+  Event();
+  Event(const Event& other);
+  Event(Event&& other) noexcept;
+  Event& operator=(const Event& other);
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+};
 
 // ---- results
 using collective::GroupTodo;

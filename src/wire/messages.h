@@ -356,12 +356,23 @@ struct Redirect {
   bool leaves = false;  // the speaker coordinates no longer, and `host` is the next
 };
 
-using Message =
+using AnyMessage =
     std::variant<Hello, LinksUp, Refuse, Decided, Installed, Reserved, Confirmed, Announced,
                  Heartbeat, Evidence, AskPrepare, LeaveRequest, Goodbye, Welcome, Rejected, Connect,
                  Prepare, Install, Propose, Confirm, Announce, VoidPlan, Evicted, CoordinatorBeat,
                  LateNotice, NoQuorum, ColumnStatus, ColumnVerdicts, AskVerdicts, Credit, StepMark,
                  Want, CallNotice, Release, LeaveReady, Roster, Behind, Redirect>;
+// Every file that copied a variant of so many would compile all their copies, for seconds: these
+// are in messages.cc.
+struct Message : AnyMessage {
+  using AnyMessage::AnyMessage;
+  Message();
+  Message(const Message& other);
+  Message(Message&& other) noexcept;
+  Message& operator=(const Message& other);
+  Message& operator=(Message&& other) noexcept;
+  ~Message();
+};
 
 }  // namespace ftar::wire
 

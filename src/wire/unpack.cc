@@ -381,7 +381,7 @@ class Reader {
 // True if message T stands at the same place in the variant and in the union.
 template <typename T, fb::Body kBody>
 constexpr bool kInOrder =
-    std::is_same_v<std::variant_alternative_t<static_cast<size_t>(kBody) - 1, Message>, T>;
+    std::is_same_v<std::variant_alternative_t<static_cast<size_t>(kBody) - 1, AnyMessage>, T>;
 
 }  // namespace
 
@@ -398,7 +398,7 @@ Expected<Message> UnpackEnvelope(const fb::Envelope& envelope, size_t bytes_max)
 #undef FTAR_UNPACK
     default: return Status(Code::kPeer, "message of an unknown kind");
   }
-  static_assert(static_cast<size_t>(fb::Body::MAX) == std::variant_size_v<Message>);
+  static_assert(static_cast<size_t>(fb::Body::MAX) == std::variant_size_v<AnyMessage>);
   if (reader.error() != nullptr) return Status(Code::kPeer, reader.error());
   return message;
 }

@@ -200,7 +200,7 @@ inline std::vector<Message> AllMessages(bool filled) {
     }
     return all;
   }
-  (std::make_index_sequence<std::variant_size_v<Message>>());
+  (std::make_index_sequence<std::variant_size_v<AnyMessage>>());
 }
 
 }  // namespace ftar::wire::test
