@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "tests/unit/reduce/support.h"
+#include "tests/unit/sample.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -99,16 +100,9 @@ Values Interesting(Dtype dtype) {
   return values;
 }
 
-// ThreadSanitizer has nothing to find in a kernel, and takes half a minute for all patterns.
-#if defined(__SANITIZE_THREAD__)
-constexpr reference::Bits kPatternStep = 29;
-#else
-constexpr reference::Bits kPatternStep = 1;
-#endif
-
 TEST(SumsTest, EveryPatternPlusInterestingOnes) {
   Values all;
-  for (reference::Bits i = 0; i < 65536; i += kPatternStep) all.push_back(i);
+  for (reference::Bits i = 0; i < 65536; i += kSampleStep) all.push_back(i);
   for (Dtype dtype : {Dtype::kF16, Dtype::kBF16}) {
     for (reference::Bits value : Interesting(dtype)) {
       ASSERT_NO_FATAL_FAILURE(

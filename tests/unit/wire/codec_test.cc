@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "tests/unit/sample.h"
 #include "tests/unit/wire/fields.h"
 #include "wire/messages_generated.h"
 
@@ -79,7 +80,7 @@ TEST(Codec, TruncatedMessagesAreRefused) {
 TEST(Codec, FlippedBitsNeverCrash) {
   for (const Message& message : AllMessages(true)) {
     std::vector<std::byte> bytes = Encode(message);
-    for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    for (size_t bit = 0; bit < bytes.size() * 8; bit += kSampleStep) {
       const std::byte mask{static_cast<unsigned char>(1u << bit % 8)};
       bytes[bit / 8] ^= mask;
       Expected<Message> back = DecodeExact(bytes.data(), bytes.size());
