@@ -24,9 +24,9 @@
 namespace ftar::collective {
 namespace {
 
-// Of all members together, where they outnumber cores: of what takes longer, most waits for somebody
-// who does not run.
-constexpr uint64_t kCrowdedInputsMax = 4 << 20;
+// Of all members together, where they outnumber cores: what takes longer is mostly waiting for
+// somebody who does not run, and frames lie ready for whoever does.
+constexpr uint64_t kCrowdedInputsMax = 32 << 20;
 
 }  // namespace
 
