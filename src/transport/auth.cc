@@ -126,7 +126,8 @@ void Authenticator::OnGreeting() {
 }
 
 void Authenticator::OnProof() {
-  const Digest expected = Mac(role_ == Role::kAcceptor ? "ftar dialler" : "ftar acceptor", {});
+  Digest expected;
+  if (!Mac(role_ == Role::kAcceptor ? "ftar dialler" : "ftar acceptor", {}, &expected)) return;
   if (CRYPTO_memcmp(expected.data(), input_.data(), kDigestBytes) != 0) {
     return Fail(Code::kAuth, "the peer does not know the job's token");
   }
@@ -140,8 +141,9 @@ void Authenticator::OnProof() {
 void Authenticator::OnName() {
   const size_t body_bytes = input_.size() - kDigestBytes;
   const std::span<const std::byte> body(input_.data(), body_bytes);
-  const Digest expected =
-      Mac(role_ == Role::kAcceptor ? "ftar dialler name" : "ftar acceptor name", body);
+  Digest expected;
+  if (!Mac(role_ == Role::kAcceptor ? "ftar dialler name" : "ftar acceptor name", body, &expected))
+    return;
   if (CRYPTO_memcmp(expected.data(), input_.data() + body_bytes, kDigestBytes) != 0) {
     return Fail(Code::kAuth, "the peer's name is not signed with the job's token");
   }
@@ -151,6 +153,7 @@ void Authenticator::OnName() {
                    body_bytes - kNameFixedBytes);
   // The dialler names itself even to a peer of another job: both sides then know why they part.
   if (role_ == Role::kDialler) SendName();
+  if (state_ == State::kFailed) return;
   if (peer_.job != self_.job) {
     return Fail(Code::kAuth, "the peer belongs to job '" + Printable(peer_.job) +
                                  "', this process to '" + Printable(self_.job) + "'");
@@ -165,7 +168,8 @@ void Authenticator::Fail(Code code, std::string text) {
 }
 
 void Authenticator::SendProof() {
-  const Digest proof = Mac(role_ == Role::kDialler ? "ftar dialler" : "ftar acceptor", {});
+  Digest proof;
+  if (!Mac(role_ == Role::kDialler ? "ftar dialler" : "ftar acceptor", {}, &proof)) return;
   output_.insert(output_.end(), proof.begin(), proof.end());
   proof_sent_ = true;
 }
@@ -178,14 +182,14 @@ void Authenticator::SendName() {
   std::memcpy(body.data() + 10, &self_.member.lo, 8);
   std::copy_n(reinterpret_cast<const std::byte*>(self_.job.data()), self_.job.size(),
               body.begin() + kNameFixedBytes);
-  const Digest tag =
-      Mac(role_ == Role::kDialler ? "ftar dialler name" : "ftar acceptor name", body);
+  Digest tag;
+  if (!Mac(role_ == Role::kDialler ? "ftar dialler name" : "ftar acceptor name", body, &tag))
+    return;
   output_.insert(output_.end(), body.begin(), body.end());
   output_.insert(output_.end(), tag.begin(), tag.end());
 }
 
-Authenticator::Digest Authenticator::Mac(const char* label,
-                                         std::span<const std::byte> bytes) const {
+bool Authenticator::Mac(const char* label, std::span<const std::byte> bytes, Digest* digest) {
   // Always in the order dialler, acceptor, so that both sides hash the same transcript.
   const auto& first = role_ == Role::kDialler ? own_greeting_ : peer_greeting_;
   const auto& second = role_ == Role::kDialler ? peer_greeting_ : own_greeting_;
@@ -197,11 +201,13 @@ Authenticator::Digest Authenticator::Mac(const char* label,
   append(first);
   append(second);
   append(bytes);
-  Digest digest;
   unsigned int digest_bytes = kDigestBytes;
-  HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), text.data(), text.size(),
-       reinterpret_cast<unsigned char*>(digest.data()), &digest_bytes);
-  return digest;
+  // A digest that is none would pass for another token's.
+  if (HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), text.data(), text.size(),
+           reinterpret_cast<unsigned char*>(digest->data()), &digest_bytes) != nullptr)
+    return true;
+  Fail(Code::kMemory, "there is no memory to prove who this is");
+  return false;
 }
 
 }  // namespace ftar::transport

@@ -80,7 +80,8 @@ class Authenticator {
   void Fail(Code code, std::string text);
   void SendProof();
   void SendName();
-  Digest Mac(const char* label, std::span<const std::byte> bytes) const;
+  // False, and failed: there is no memory.
+  bool Mac(const char* label, std::span<const std::byte> bytes, Digest* digest);
 
   Role role_;
   AuthIdentity self_;

@@ -32,11 +32,16 @@ struct BufferPool::Store {
     }
   }
 
-  void Put(std::byte* memory, int size_class) {
+  // Called by destructors: what cannot be kept is freed.
+  void Put(std::byte* memory, int size_class) noexcept {
     const size_t bytes = size_t{1} << size_class;
     if (kept_bytes + bytes > kept_bytes_max) return Free(memory);
+    try {
+      free[size_class].push_back(memory);
+    } catch (const std::bad_alloc&) {
+      return Free(memory);
+    }
     kept_bytes += bytes;
-    free[size_class].push_back(memory);
   }
 
   std::byte* Take(int size_class) {

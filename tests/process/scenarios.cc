@@ -182,7 +182,12 @@ int NoMemoryAtJoin(const Arguments& arguments) {
                        (static_cast<rlim_t>(arguments.Number("megabytes", 0)) << 20);
   const rlimit limit{bytes, bytes};
   setrlimit(RLIMIT_AS, &limit);
-  return JoinOnly(arguments);
+  try {
+    return JoinOnly(arguments);
+  } catch (const std::bad_alloc&) {  // this program's own words
+    constexpr std::string_view kEnd = "end join status=FTAR_ERR_MEMORY\n";
+    return write(STDOUT_FILENO, kEnd.data(), kEnd.size()) < 0 ? 1 : 0;
+  }
 }
 
 // Operations until something ends them; `ops=` of them at most.
