@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/copy.h"
+#include "plan/grid.h"
 #include "reduce/reduce.h"
 #include "runtime/clock.h"
 #include "wire/codec.h"
@@ -19,6 +20,9 @@ using collective::Work;
 
 // Below this a copy is cheaper than remembering who still reads the bytes.
 constexpr size_t kCopyBytesMax = 1024;
+// A ring takes frames of half its size: of a member with many groups the Status of a view change may
+// be larger.
+constexpr size_t kControlPieceMin = 1024, kControlPieceMax = 256 * 1024;
 constexpr size_t kStagingCachedMax = 256u << 20;
 constexpr TimeNs kDevicePollNs = 20 * kMicrosecond;
 constexpr TimeNs kRetryNs = 10 * kMillisecond;  // giving up without memory
@@ -37,7 +41,9 @@ uint64_t LargestCacheBytes() {
 EngineDriver::EngineDriver(engine::Config config, Devices devices,
                            std::shared_ptr<const transport::ExportedMemory> exports, HostLane* lane,
                            DriverHost* host, const Logger* log)
-    : engine_(std::make_unique<engine::Engine>(std::move(config))),
+    : control_piece_bytes_(std::clamp<size_t>(plan::PieceBytesMax(config.group.chunk_bytes),
+                                              kControlPieceMin, kControlPieceMax)),
+      engine_(std::make_unique<engine::Engine>(std::move(config))),
       devices_(std::move(devices)),
       exports_(std::move(exports)),
       lane_(lane),
@@ -192,16 +198,27 @@ void EngineDriver::SendControl(const engine::PeerMessage& message) {
     return;
   }
   const std::vector<std::byte> bytes = wire::Encode(message.message);
+  for (size_t at = 0; at < bytes.size(); at += control_piece_bytes_) {
+    const size_t rest = bytes.size() - at;
+    SendControlPiece(&found->second, at, rest > control_piece_bytes_,
+                     std::span(bytes).subspan(at, std::min(rest, control_piece_bytes_)));
+  }
+}
+
+void EngineDriver::SendControlPiece(Peer* peer, uint64_t offset, bool more,
+                                    std::span<const std::byte> bytes) {
   wire::FrameHeader header;
   header.kind = wire::FrameKind::kControl;
+  header.flags = more ? wire::kFrameMore : 0;
+  header.offset = offset;
   header.payload_bytes = static_cast<uint32_t>(bytes.size());
-  if (!found->second.waiting.empty()) {
-    Peer::Waiting& behind = found->second.waiting.emplace_back();
+  if (!peer->waiting.empty()) {
+    Peer::Waiting& behind = peer->waiting.emplace_back();
     behind.frame.header = header;
-    behind.control = bytes;
+    behind.control.assign(bytes.begin(), bytes.end());
     return;
   }
-  found->second.link->Send(header, {}, bytes, true, 0);
+  peer->link->Send(header, {}, bytes, true, 0);
   sent_ = true;
 }
 

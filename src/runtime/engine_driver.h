@@ -196,6 +196,7 @@ class EngineDriver final : public transport::Placer {
       std::vector<std::byte> control;  // a control frame's payload
     };
     std::deque<Waiting> waiting;
+    std::vector<std::byte> control;  // a message's pieces, until the last one comes
   };
   struct Inbound {
     MemberId from;
@@ -277,7 +278,7 @@ class EngineDriver final : public transport::Placer {
   // engine_driver_events.cc: what devices say
   void OnCompletion(TimeNs now, transport::Device& device, transport::Completion& completion);
   void OnReceived(TimeNs now, const transport::Completion& completion);
-  void OnControlFrame(TimeNs now, const transport::Completion& completion);
+  void OnControlFrame(TimeNs now, Peer* sender, const transport::Completion& completion);
   void OnLinkUp(TimeNs now, transport::Device& device, const transport::Completion& completion);
   void OnLinkDown(TimeNs now, transport::Device& device, const transport::Completion& completion);
   void LinkFault(TimeNs now, MemberId peer, Code code, const std::string& text);
@@ -295,6 +296,7 @@ class EngineDriver final : public transport::Placer {
   void CountKeptLinks();
   void DisturbLinks(transport::Device::Disturbance what, MemberId peer);
   void SendControl(const engine::PeerMessage& message);
+  void SendControlPiece(Peer* peer, uint64_t offset, bool more, std::span<const std::byte> bytes);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void Publish(TimeNs now, GroupKey group, const collective::Todo& todo);
   void TellWords(GroupKey group, const collective::LaneWords& words);
@@ -378,6 +380,7 @@ class EngineDriver final : public transport::Placer {
   bool WaitsBehind(GroupKey group, std::deque<Deferred>::iterator end);
   void DeliverFinished(TimeNs now);
 
+  const size_t control_piece_bytes_;  // any link takes a frame of so many
   std::unique_ptr<engine::Engine> engine_;
   Devices devices_;
   const std::shared_ptr<const transport::ExportedMemory> exports_;

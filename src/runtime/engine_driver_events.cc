@@ -82,6 +82,7 @@ void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& comple
   peer.device = &device;
   host_mates_ = host_mates_ || completion.link->shares_memory();
   peer.link = completion.link;
+  peer.control.clear();
   peer.faulted = peer.late = false;
   if (!was_up) Feed(now, engine::LinkIsUp{completion.peer, completion.link->wire_costs()});
 }
@@ -104,7 +105,7 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
   const bool lent = completion.lent != nullptr;  // and takes no room in the link
   sender.received_bytes += kFrameOverhead + header.ext_bytes + (lent ? 0 : header.payload_bytes);
   KeepLinkMoving(sender);
-  if (header.kind == wire::FrameKind::kControl) return OnControlFrame(now, completion);
+  if (header.kind == wire::FrameKind::kControl) return OnControlFrame(now, &sender, completion);
   collective::InboundFrame frame;
   frame.from = completion.peer;
   frame.header = header;
@@ -128,8 +129,20 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
   Feed(now, engine::FrameArrived{std::move(frame)});
 }
 
-void EngineDriver::OnControlFrame(TimeNs now, const Completion& completion) {
-  Expected<wire::Message> message = wire::Decode(completion.payload);
+void EngineDriver::OnControlFrame(TimeNs now, Peer* sender, const Completion& completion) {
+  const wire::FrameHeader& header = completion.header;
+  std::vector<std::byte>& begun = sender->control;
+  if (header.offset != begun.size() ||
+      completion.payload.size() > wire::kMessageBytesMax - begun.size()) {
+    completion.link->Release(completion.token);
+    return LinkFault(now, completion.peer, Code::kCorrupt, "a message's pieces do not fit");
+  }
+  const bool more = (header.flags & wire::kFrameMore) != 0;
+  if (more || !begun.empty())
+    begun.insert(begun.end(), completion.payload.begin(), completion.payload.end());
+  if (more) return completion.link->Release(completion.token);
+  const std::vector<std::byte> joined = std::exchange(begun, {});
+  Expected<wire::Message> message = wire::Decode(joined.empty() ? completion.payload : joined);
   completion.link->Release(completion.token);
   if (!message.ok()) {
     return LinkFault(now, completion.peer, Code::kCorrupt, message.status().text());
@@ -161,6 +174,7 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   ++links_changed_;
   peer.link = nullptr;
   peer.waiting.clear();
+  peer.control.clear();
   // A way that never worked is no evidence against the peer while there is another one to try.
   if (!was_up && peer.card.id.valid()) {
     bool after = false;

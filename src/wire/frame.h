@@ -21,7 +21,7 @@ inline constexpr uint32_t kExtBytesMax = 64 * 1024;
 inline constexpr uint64_t kPayloadBytesMax = 64ull << 20;
 
 enum class FrameKind : uint8_t {
-  kControl = 1,  // payload: an encoded wire::Message
+  kControl = 1,  // payload: an encoded wire::Message, or its piece from `offset` on
   kAck = 2,      // nothing but the header: complete_end
   kRaw = 3,      // one chunk of the sender's input
   kPartial = 4,  // one chunk of a partial sum, in the accumulator's type (ring)
@@ -58,6 +58,8 @@ inline constexpr uint8_t kFrameHasCrc = 1;
 inline constexpr uint8_t kFrameAbsent =
     2;  // kFinal: the weights sum to 0, there is no result (rule V5)
 inline constexpr uint8_t kFrameWeightless = 4;  // kRaw: weight 0, no payload follows (rule V7)
+
+inline constexpr uint8_t kFrameMore = 16;  // kControl: the message goes on in the next one
 
 inline constexpr uint8_t kFrameStreamed =
     8;  // on one host: the payload was written past its writer's caches

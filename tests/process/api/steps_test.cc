@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <ftar/ftar.hpp>
 #include <string>
 #include <vector>
@@ -102,6 +103,42 @@ TEST_F(Steps, ARootIsARankOfTheEpochThatIsNamed) {
   const ftar::Outcome never = groups_[1].Broadcast(out, 0, 12345).Wait(0);
   EXPECT_EQ(never.status, FTAR_ERR_ARG);
   EXPECT_NE(never.Text().find("epoch"), std::string::npos) << never.Text();
+}
+
+// What a member tells of its groups in a view change is more than the ring to its mate takes at a
+// time.
+class ManyGroups : public Steps {
+ protected:
+  void SetUp() override {
+    setenv("FTAR_SHM_RING", "256K", 1);
+    setenv("FTAR_CHUNK", "1K", 1);
+    Steps::SetUp();
+  }
+  void TearDown() override {
+    others_.clear();
+    Steps::TearDown();
+    unsetenv("FTAR_SHM_RING");
+    unsetenv("FTAR_CHUNK");
+  }
+
+  std::vector<ftar::Group> others_;
+};
+
+TEST_F(ManyGroups, OneLossIsNotTheLossOfAll) {
+  for (int i = 0; i < 3; ++i) {
+    for (int group = 0; group < 1000; ++group)
+      others_.push_back(jobs_[i].OpenGroup(std::to_string(group).c_str()).value());
+  }
+  for (int step = 0; step < 24; ++step) BeginStep();
+  LoseTheSource();
+  const ftar::Op one = groups_[1].AllReduce(data_[1]);
+  const ftar::Op two = groups_[2].AllReduce(data_[2]);
+  for (const ftar::Op* op : {&one, &two}) {
+    const ftar::Outcome outcome = op->Wait(kLongNs);
+    EXPECT_TRUE(outcome.ok()) << outcome.Text();
+    EXPECT_EQ(outcome.participants, 2);
+  }
+  EXPECT_EQ(data_[1][7], 3);
 }
 
 }  // namespace
