@@ -148,7 +148,7 @@ Expected<Devices> Job::Impl::OpenDevices() {
   device.token = token_;
   device.host_key = HostKey();
   device.interface_name = config_.text(KnobId::kInterface);
-  device.route_to = ShownAddress(place_.meeting.front());
+  for (const auto& address : place_.meeting) device.routes_to.push_back(ShownAddress(address));
   device.ports = PortsText(config_);
   device.tcp_streams = std::max(static_cast<int>(config_.integer(KnobId::kTcpStreams)), 0);
   device.wire = WireCostsOf(config_);

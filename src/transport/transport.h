@@ -168,8 +168,8 @@ struct DeviceConfig {
   uint16_t wire_version =
       wire::kWireVersion;      // tests only: peers of another version are told so and refused
   std::string interface_name;  // interface name, address or CIDR; empty: the address from which
-                               // `route_to` is reached
-  std::string route_to;        // the coordinator's "host:port"; empty as well: loopback
+                               // the first of `routes_to` that can be is reached
+  std::vector<std::string> routes_to;  // "host:port" of who may coordinate; empty: loopback
   std::string ports;           // "a-b" or empty
   std::string host_key;        // as in the own MemberCard; shm reaches members with the same one
   int tcp_streams = 0;         // 0: by the network card's speed

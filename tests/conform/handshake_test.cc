@@ -287,7 +287,7 @@ TEST(TcpConfig, RefusesWhatItCannotListenOn) {
 
 TEST(TcpConfig, KeepsToItsPorts) {
   DeviceConfig config = BaseConfig({"", "tcp", 1, "127.0.0.1"}, 1);
-  auto any = transport::tcp::Listen(*transport::tcp::ResolveInterface("127.0.0.1", "", false), "");
+  auto any = transport::tcp::Listen(*transport::tcp::ResolveInterface("127.0.0.1", {}, false), "");
   ASSERT_TRUE(any.ok());
   const int port = any->address.port();
   config.ports = std::to_string(port);

@@ -53,7 +53,7 @@ Expected<std::unique_ptr<Device>> TcpDevice::Open(const DeviceConfig& config) {
 
 Status TcpDevice::Start() {
   FTAR_RETURN_IF_ERROR(CheckCongestion(config_.tcp_congestion));
-  auto local = ResolveInterface(config_.interface_name, config_.route_to, config_.allow_wildcard);
+  auto local = ResolveInterface(config_.interface_name, config_.routes_to, config_.allow_wildcard);
   if (!local.ok()) return local.status();
   auto listener = Listen(*local, config_.ports);
   if (!listener.ok()) return listener.status();
@@ -61,7 +61,7 @@ Status TcpDevice::Start() {
   SocketAddress advertised = listener_.address;
   if (advertised.wildcard()) {
     // Peers need an address that they can dial: the one from which the coordinator is reached.
-    auto reachable = ResolveInterface("", config_.route_to, false);
+    auto reachable = ResolveInterface("", config_.routes_to, false);
     if (!reachable.ok()) return reachable.status();
     advertised = *reachable;
     advertised.set_port(listener_.address.port());

@@ -128,6 +128,16 @@ Expected<SocketAddress> LocalByRoute(const std::string& route_to) {
   return BadInterface("", "no route to the coordinator's host '" + host + "'");
 }
 
+// Of several the first may have gone for good, its name with it.
+Expected<SocketAddress> LocalByRoutes(const std::vector<std::string>& routes_to) {
+  Expected<SocketAddress> first = LocalByRoute(routes_to.front());
+  for (size_t i = 1; i < routes_to.size() && !first.ok(); ++i) {
+    Expected<SocketAddress> other = LocalByRoute(routes_to[i]);
+    if (other.ok()) return other;
+  }
+  return first;
+}
+
 }  // namespace
 
 uint16_t SocketAddress::port() const {
@@ -179,11 +189,12 @@ Expected<SocketAddress> ParseAddress(const std::string& text, bool any_port) {
   return address;
 }
 
-Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to,
+Expected<SocketAddress> ResolveInterface(const std::string& name,
+                                         const std::vector<std::string>& routes_to,
                                          bool allow_wildcard) {
   SocketAddress address;
   if (name.empty()) {
-    if (!route_to.empty()) return LocalByRoute(route_to);
+    if (!routes_to.empty()) return LocalByRoutes(routes_to);
     ParseHost("127.0.0.1", &address);
     return address;
   }

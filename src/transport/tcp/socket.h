@@ -33,8 +33,8 @@ struct SocketAddress {
 Expected<SocketAddress> ParseAddress(const std::string& text, bool any_port = false);
 
 // The local address that knob `interface` names (see DeviceConfig::interface_name); the port is 0.
-// `route_to` is "host:port".
-Expected<SocketAddress> ResolveInterface(const std::string& name, const std::string& route_to,
+Expected<SocketAddress> ResolveInterface(const std::string& name,
+                                         const std::vector<std::string>& routes_to,
                                          bool allow_wildcard);
 
 // The name of the interface that has this address; empty: none has.
