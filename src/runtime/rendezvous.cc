@@ -67,6 +67,15 @@ constexpr Names kLaunchers[] = {
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "", "SLURM_JOB_ID"},
 };
 
+// What srun's PMI plugins set: mpiexec inside an allocation says how many are on its host.
+bool IsSlurmsOwn(const Environment& env, const Names& names) {
+  return std::string_view(names.rank) == "PMI_RANK" &&
+         FindVariable(env, names.local_world).empty() &&
+         !FindVariable(env, "SLURM_PROCID").empty() &&
+         FindVariable(env, "SLURM_PROCID") == FindVariable(env, names.rank) &&
+         FindVariable(env, "SLURM_NTASKS") == FindVariable(env, names.world);
+}
+
 Status FillSlurm(const Environment& env, Launcher* out) {
   std::string list = FindVariable(env, "SLURM_STEP_NODELIST");
   if (list.empty()) list = FindVariable(env, "SLURM_JOB_NODELIST");
@@ -102,6 +111,7 @@ Status FillMaster(const Environment& env, int64_t parent_pid, Launcher* out) {
 
 Expected<Launcher> FindLauncher(const Environment& env, int64_t parent_pid) {
   for (const Names& names : kLaunchers) {
+    if (IsSlurmsOwn(env, names)) continue;
     Launcher out;
     const Expected<int64_t> rank = Number(env, names.rank);
     if (!rank.ok()) return rank.status();

@@ -159,6 +159,14 @@ TEST(FindPlace, Slurm) {
   EXPECT_NE(Found(step).meeting.front().port, first.meeting.front().port) << "two steps of one job";
 }
 
+// What srun's own PMI plugin says beside it is no mpiexec's.
+TEST(FindPlace, SlurmWithItsPmi) {
+  const Environment pmi{"PMI_RANK=2", "PMI_SIZE=6", "PMI_JOBID=77.3"};
+  EXPECT_EQ(Found(Slurm(2, 6, 6) + pmi).launcher, "Slurm");
+  const Environment mpiexec{"PMI_RANK=1", "PMI_SIZE=4", "MPI_LOCALNRANKS=4"};
+  EXPECT_EQ(Found(Slurm(0, 1, 1) + mpiexec).launcher, "MPICH");
+}
+
 TEST(FindPlace, TheConfigurationWinsOverTheLauncher) {
   const Place named = Found(Torchrun(0, 8, 4) + Environment{"FTAR_COORDINATOR=10.1.2.3:900"});
   EXPECT_EQ(named.meeting.front().host, "10.1.2.3");
