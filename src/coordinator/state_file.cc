@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "base/signals_os.h"
 #include "transport/fd.h"
 
 namespace ftar::coordinator {
@@ -68,6 +70,7 @@ Expected<membership::CoordinatorRecord> ReadState(const std::string& path, const
 
 Status WriteState(const std::string& path, const membership::CoordinatorRecord& record) {
   const std::string fresh = path + ".tmp";
+  const SignalWithheld too_large(SIGXFSZ);
   {
     const transport::UniqueFd fd(
         open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR));

@@ -44,7 +44,8 @@ std::optional<JobEvent> EventQueue::Pop() {
 std::optional<JobEvent> EventQueue::Wait(int64_t timeout_ns) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ready = [&] { return !queue_.empty() || closed_; };
-  if (timeout_ns < 0) {
+  constexpr int64_t kLong = int64_t{365} * 86'400 * 1'000'000'000;  // and the clock has an end
+  if (timeout_ns < 0 || timeout_ns > kLong) {
     changed_.wait(lock, ready);
   } else if (timeout_ns > 0) {
     changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), ready);

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
+#include "base/signals_os.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
@@ -62,6 +64,8 @@ Status Job::GetCounter(const std::string& name, uint64_t* value) const {
 Status Job::Dump(const std::string& path) const {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
   const std::string text = impl_->DumpJson();
+  // A pipe may be broken, a file too large: both are errors here, and no end of the process.
+  const SignalWithheld broken(SIGPIPE), too_large(SIGXFSZ);
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0)
     return Status(Code::kSystem, "path", Status::System("cannot write " + path, errno).text());

@@ -304,6 +304,7 @@ void Job::Impl::ResolveCoordinator(Lock& lock) {
 }
 
 void Job::Impl::ProgressTurn(Lock& lock) {
+  if (!callbacks_.empty()) RunCallbacks(lock);
   const TimeNs now = Now();
   if (control_ && !closed_down_ && control_->wants_addresses(now)) return ResolveCoordinator(lock);
   if (wheel_ == Wheel::kUser) {

@@ -36,6 +36,13 @@ void Job::Impl::RunCallbacks(Lock& lock) {
   running_callbacks_ = false;
 }
 
+// To the progress thread, or whoever waits: the caller may hold a lock that a callback takes.
+void Job::Impl::LeaveCallbacks() {
+  if (callbacks_.empty()) return;
+  Wake();
+  progress_.notify_one();
+}
+
 const wire::ViewEntry* Job::Impl::EntryOf(MemberId id, int32_t* rank) const {
   for (const ViewPtr& view : {view_, previous_view_}) {
     if (!view) continue;

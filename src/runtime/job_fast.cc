@@ -105,11 +105,8 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   Lock lock = TakeLock();
   const bool like_last = last_fast_ == op.get();
   const TimeNs now = like_last && wheel_ == Wheel::kNobody ? fast_ns_ : Now();
-  const bool others =
-      !like_last && std::any_of(groups_.begin(), groups_.end(), [](const auto& entry) {
-        const GroupState& state = entry.second;
-        return !state.ops.empty() || !state.unnumbered.empty() || !state.held.empty();
-      });
+  // The last one was alone, and nothing has been started since.
+  const bool others = !like_last && !NothingUnderWay();
   // Whoever else knows the operation lets go of it under this lock.
   if (others || destroyed_ || leave_requested_ || !ended_.ok() || group.closed ||
       !callbacks_.empty() || op.use_count() != 1)

@@ -136,6 +136,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   };
   static Layout LayoutOf(const wire::View& view);
   struct GroupState {
+    std::string name;
     std::deque<Held> held;
     std::deque<OpPtr> ops;         // called and not delivered, in order of seq
     std::deque<OpPtr> unnumbered;  // called before this member knew its first seq
@@ -175,6 +176,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Wake();  // the sleeping driver, whoever it is
   void WakeIfNeeded();
   void RunCallbacks(Lock& lock);
+  void LeaveCallbacks();
   void ProgressMain();
   void ProgressTurn(Lock& lock);
   void ResolveCoordinator(Lock& lock);
@@ -212,6 +214,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void RememberColumn();
   const Layout* FindLayout(GroupState& state, GroupKey group, Epoch epoch);
   Status CheckOverlap(std::span<const OpPtr> fresh) const;
+  bool NothingUnderWay() const;
   void NumberOps(GroupState& state, Seq end);
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
   void FinishOp(const OpPtr& op, collective::Outcome&& outcome);

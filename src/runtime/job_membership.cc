@@ -215,8 +215,9 @@ Status Job::Impl::Destroy() {
       const uint64_t one = 1;
       if (fd >= 0 && write(fd, &one, sizeof one) < 0) continue;
     }
-    // Threads inside a wait see `destroyed_` and go; nobody waits longer than one look.
-    for (int i = 0; i < 100 && (waiters_ > 0 || running_callbacks_); ++i) {
+    // Threads inside a wait see `destroyed_` and go; nobody waits longer than one look. A callback
+    // ends when it ends: what it uses is free to go when this call returns.
+    for (int i = 0; running_callbacks_ || (i < 100 && waiters_ > 0); ++i) {
       changed_.wait_for(lock, std::chrono::milliseconds(50));
     }
     RunCallbacks(lock);

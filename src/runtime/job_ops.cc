@@ -6,6 +6,7 @@
 #include "base/copy.h"
 #include "membership/bounds.h"
 #include "runtime/job_impl.h"
+#include "runtime/overlap.h"
 
 namespace ftar::runtime {
 namespace {
@@ -14,24 +15,13 @@ constexpr size_t kLayoutsMax = 64;
 constexpr uint64_t kGatheredBytesMax = 16 * 1024;
 constexpr size_t kGatheredOpsMax = 8;
 
-struct Range {
-  uintptr_t begin = 0, end = 0;
-};
-
-Range RangeOf(const void* data, uint64_t bytes) {
+ByteRange RangeOf(const void* data, uint64_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   return {begin, begin + bytes};
 }
 
-bool Overlap(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
-
-// Two operations in flight may share memory that both only read (rule F8).
-bool Collide(const Op& a, const Op& b) {
-  const Range a_send = RangeOf(a.request.send, a.send_bytes),
-              a_recv = RangeOf(a.request.recv, a.recv_bytes);
-  const Range b_send = RangeOf(b.request.send, b.send_bytes),
-              b_recv = RangeOf(b.request.recv, b.recv_bytes);
-  return Overlap(a_recv, b_recv) || Overlap(a_recv, b_send) || Overlap(a_send, b_recv);
+OpRanges RangesOf(const OpPtr& op) {
+  return {RangeOf(op->request.send, op->send_bytes), RangeOf(op->request.recv, op->recv_bytes)};
 }
 
 }  // namespace
@@ -49,7 +39,13 @@ Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window,
   auto group = std::make_shared<Group>();
   group->name = name;
   group->key = engine::KeyOf(name);
-  groups_[group->key];
+  GroupState& state = groups_[group->key];
+  if (state.name.empty()) state.name = name;
+  if (state.name != name) {
+    return Status(Code::kArg, "config.name",
+                  "on wires '" + name + "' and '" + state.name +
+                      "' are one group, as their hashes are equal: one needs another name");
+  }
   const TimeNs now = Now();
   priorities_->Set(group->key, priority);
   const Seq known_window = static_cast<Seq>(std::max(window, 0));
@@ -171,21 +167,26 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
 }
 
 Status Job::Impl::CheckOverlap(std::span<const OpPtr> fresh) const {
-  const auto any_collides = [](const Op& one, const auto& others) {
-    return std::any_of(others.begin(), others.end(),
-                       [&one](const OpPtr& other) { return Collide(one, *other); });
-  };
-  for (size_t i = 0; i < fresh.size(); ++i) {
-    bool bad = any_collides(*fresh[i], fresh.first(i));
-    for (const auto& [key, state] : groups_) {
-      if (state.ops.empty() && state.unnumbered.empty()) continue;
-      bad = bad || any_collides(*fresh[i], state.ops) || any_collides(*fresh[i], state.unnumbered);
-    }
-    if (!bad) continue;
-    return Status(Code::kArg, "recv",
-                  "the buffers overlap those of an operation in flight, and one of the two writes");
-  }
-  return Status::Ok();
+  if (fresh.size() == 1 && NothingUnderWay()) return Status::Ok();
+  std::vector<OpRanges> ranges;
+  for (const OpPtr& op : fresh) ranges.push_back(RangesOf(op));
+  const OverlapIndex index(ranges);
+  const auto collides = [&index](const OpPtr& op) { return index.CollidesWith(RangesOf(op)); };
+  const bool bad = index.collide() || std::ranges::any_of(groups_, [&](const auto& entry) {
+    const GroupState& state = entry.second;
+    return std::ranges::any_of(state.ops, collides) ||
+           std::ranges::any_of(state.unnumbered, collides);
+  });
+  if (!bad) return Status::Ok();
+  return Status(Code::kArg, "recv",
+                "the buffers overlap those of an operation in flight, and one of the two writes");
+}
+
+bool Job::Impl::NothingUnderWay() const {
+  return std::ranges::all_of(groups_, [](const auto& entry) {
+    const GroupState& state = entry.second;
+    return state.ops.empty() && state.unnumbered.empty() && state.held.empty();
+  });
 }
 
 Status Job::Impl::CheckStart(const GroupPtr& group) const {
@@ -237,14 +238,18 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
     Hold(now, state, ops);
   } else {
     FTAR_RETURN_IF_ERROR(CheckOverlap(ops));
-    if (ops.size() == 1 && StartFast(now, ops[0], /*like_last=*/false)) {
-      if (!callbacks_.empty()) RunCallbacks(lock);
+    // Where others are under way the next call has to be held against them, whatever it is like.
+    const bool alone = NothingUnderWay();
+    const bool fast = ops.size() == 1 && StartFast(now, ops[0], /*like_last=*/false);
+    if (!alone) last_fast_ = nullptr;
+    if (fast) {
+      LeaveCallbacks();
       return Status::Ok();
     }
     LaunchAll(now, ops);
   }
   WakeIfNeeded();
-  RunCallbacks(lock);
+  LeaveCallbacks();
   return Status::Ok();
 }
 

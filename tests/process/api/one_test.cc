@@ -140,6 +140,36 @@ TEST_F(OneMember, StartWaitAndDestroyInACallbackAreRefused) {
   EXPECT_EQ(seen.view, FTAR_OK);
 }
 
+// Whoever starts may hold a lock that its callback takes.
+TEST_F(OneMember, AStartRunsNoCallback) {
+  struct Seen {
+    std::atomic<bool> starting{false}, inside{false};
+    std::atomic<int> done{0};
+    std::thread::id starter = std::this_thread::get_id();
+  } seen;
+  std::vector<float> data(100, 1);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = desc.recv = data.data();
+  desc.count = data.size();
+  desc.user = &seen;
+  desc.on_done = [](const ftarOutcome*, void* user) {
+    auto& known = *static_cast<Seen*>(user);
+    if (known.starting && std::this_thread::get_id() == known.starter) known.inside = true;
+    ++known.done;
+  };
+  constexpr int kOps = 20;
+  for (int i = 0; i < kOps; ++i) {
+    ftarOp_t op = nullptr;
+    seen.starting = true;
+    ASSERT_EQ(ftarOpStart(group_, &desc, &op), FTAR_OK) << LastError().text;
+    seen.starting = false;
+    // Nobody waits for it, and it comes all the same.
+    while (seen.done <= i) std::this_thread::yield();
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+  EXPECT_FALSE(seen.inside);
+}
+
 TEST_F(OneMember, WaitAfterLeaveStillAnswersAndStartsDoNot) {
   ftarOp_t op = nullptr;
   ASSERT_EQ(ftarBarrier(group_, &op), FTAR_OK);

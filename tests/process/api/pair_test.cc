@@ -210,6 +210,82 @@ TEST_F(Pair, OverlapWithAnOperationInFlightIsRefused) {
   }
 }
 
+TEST_F(Pair, WhatIsEmptyOverlapsNothing) {
+  std::vector<float> data(100);
+  std::array<ftarOp_t, 4> ops{};
+  for (size_t i = 0; i < 2; ++i) {
+    float* const begin = data.data() + 50 * i;
+    ASSERT_EQ(ftarAllReduce(begin, begin, 50, FTAR_F32, FTAR_SUM, groups_[i], &ops[i]), FTAR_OK);
+    ASSERT_EQ(ftarAllReduce(begin + 9, begin + 9, 0, FTAR_F32, FTAR_SUM, groups_[i], &ops[2 + i]),
+              FTAR_OK)
+        << LastError().text;
+  }
+  for (ftarOp_t op : ops) {
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+}
+
+// Whatever way a call takes: one like the group's last is taken by a shorter one.
+TEST_F(Pair, OverlapWithAnotherGroupsOperationIsRefusedInACallLikeTheLast) {
+  ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+  config.name = "other";
+  std::array<ftarGroup_t, 2> others{};
+  for (size_t i = 0; i < 2; ++i) ASSERT_EQ(ftarGroupOpen(jobs_[i], &config, &others[i]), FTAR_OK);
+  std::vector<float> large(1000);
+  ftarOp_t waiting = nullptr;
+  ASSERT_EQ(
+      ftarAllReduce(large.data(), large.data(), 1000, FTAR_F32, FTAR_SUM, others[0], &waiting),
+      FTAR_OK);
+  ExpectWorking();
+  std::array<ftarOp_t, 2> ops{};
+  EXPECT_EQ(
+      ftarAllReduce(large.data(), large.data(), 1000, FTAR_F32, FTAR_SUM, groups_[0], &ops[0]),
+      FTAR_ERR_ARG);
+  std::vector<float> mine(1000);
+  ASSERT_EQ(ftarAllReduce(mine.data(), mine.data(), 1000, FTAR_F32, FTAR_SUM, others[1], &ops[1]),
+            FTAR_OK);
+  for (ftarOp_t op : {waiting, ops[1]}) {
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+  for (ftarGroup_t group : others) EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+}
+
+// Members tell groups apart by a hash of 32 bits, which these two share.
+TEST_F(Pair, NamesThatCannotBeToldApartAreRefused) {
+  ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+  config.name = "layer32561";
+  ftarGroup_t first = nullptr, second = nullptr;
+  ASSERT_EQ(ftarGroupOpen(jobs_[0], &config, &first), FTAR_OK);
+  config.name = "grad39408.weight";
+  EXPECT_EQ(ftarGroupOpen(jobs_[0], &config, &second), FTAR_ERR_ARG);
+  EXPECT_STREQ(LastError().argument, "config.name");
+  EXPECT_EQ(ftarGroupClose(first), FTAR_OK);
+}
+
+TEST_F(Pair, ATimeOfForEverEvictsNobody) {
+  std::vector<float> data(8, 1.0f), others(8, 2.0f);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_ALLREDUCE;
+  desc.dtype = FTAR_F32;
+  desc.redop = FTAR_SUM;
+  desc.send = desc.recv = data.data();
+  desc.count = data.size();
+  desc.timeout_ns = INT64_MAX;
+  std::array<ftarOp_t, 2> ops{};
+  ASSERT_EQ(ftarOpStart(groups_[0], &desc, &ops[0]), FTAR_OK) << LastError().text;
+  // Several heartbeats, with which members accuse whoever is late.
+  EXPECT_EQ(ftarOpWait(ops[0], kSecondNs, nullptr), FTAR_TIMEOUT);
+  desc.send = desc.recv = others.data();
+  ASSERT_EQ(ftarOpStart(groups_[1], &desc, &ops[1]), FTAR_OK) << LastError().text;
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(ftarOpWait(ops[i], kLongNs, &outcomes_[i]), FTAR_OK) << LastError().text;
+    EXPECT_EQ(outcomes_[i].participants, 2);
+    EXPECT_EQ(ftarOpRelease(ops[i]), FTAR_OK);
+  }
+}
+
 // Each group counts its staging from 1, and here both have some at a time.
 TEST_F(Pair, GroupsDoNotShareStaging) {
   constexpr uint64_t kCounts[2] = {1500, 30};

@@ -76,5 +76,20 @@ TEST(EventQueue, AWaitEndsByItsTimeByAnEventOrByTheEnd) {
   EXPECT_FALSE(queue.Wait(-1).has_value()) << "and nobody waits any more";
 }
 
+TEST(EventQueue, ATimeBeyondTheClocksEndIsForEver) {
+  EventQueue queue;
+  std::atomic<bool> begun{false}, ended{false};
+  std::thread waiter([&] {
+    begun = true;
+    EXPECT_TRUE(queue.Wait(INT64_MAX).has_value());
+    ended = true;
+  });
+  while (!begun) std::this_thread::yield();
+  for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(ended);
+  queue.Push(Event(1));
+  waiter.join();
+}
+
 }  // namespace
 }  // namespace ftar::runtime
