@@ -90,7 +90,8 @@ constexpr Knob kKnobs[] = {
     {K::kIsa, "isa", E, "auto", "auto|scalar|avx2|avx512|avx512bf16", 0, 0, kOwn, kShown,
      "Instruction set of the reduction; the result's bits are the same with each."},
     {K::kShmRing, "shm_ring", B, "auto", "auto", 4096, 16 * kGiB, kOwn, kShown,
-     "Bytes of the shared-memory ring towards one peer; auto follows the number of members."},
+     "Bytes of the shared-memory ring towards one peer; auto is 4 MiB, or eight pieces where the "
+     "knob chunk makes these larger than 512 KiB."},
     {K::kWireRound, "wire_round", D, "auto", "auto", 100, kSecond, kOwn, kShown,
      "Time until a short message between hosts has been read, by which plans are chosen; auto is "
      "measured when links come up. The median of all members counts."},
