@@ -343,7 +343,8 @@ FTAR_API ftarResult_t ftarJobDump(ftarJob_t job, const char* path);
 
 /* Ends the job here, at once; without ftarJobLeave the others see a failure. Operations in flight
  * end in FTAR_ERR_ABORTED; handles of operations and views stay valid until they are released,
- * those of groups are good for ftarGroupClose only. Returns after the last callback.
+ * those of groups are good for ftarGroupClose only. Returns after the last callback, however long
+ * that takes: hold no lock here that a callback waits for.
  * ftarMemAlloc'ed memory of this job is freed. FTAR_ERR_STATE in a callback. */
 FTAR_API ftarResult_t ftarJobDestroy(ftarJob_t job);
 

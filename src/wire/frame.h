@@ -59,10 +59,9 @@ inline constexpr uint8_t kFrameAbsent =
     2;  // kFinal: the weights sum to 0, there is no result (rule V5)
 inline constexpr uint8_t kFrameWeightless = 4;  // kRaw: weight 0, no payload follows (rule V7)
 
-inline constexpr uint8_t kFrameMore = 16;  // kControl: the message goes on in the next one
-
 inline constexpr uint8_t kFrameStreamed =
     8;  // on one host: the payload was written past its writer's caches
+inline constexpr uint8_t kFrameMore = 16;  // kControl: the message goes on in the next one
 
 // Checks everything that can be checked without knowing the receiver's state: magic, version, kind,
 // lengths.
