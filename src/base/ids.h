@@ -17,6 +17,11 @@ inline constexpr TimeNs kMicrosecond = 1'000;
 inline constexpr TimeNs kMillisecond = 1'000'000;
 inline constexpr TimeNs kSecond = 1'000'000'000;
 
+// When `span` (0 at least) is over; a span for ever may be any large number.
+constexpr TimeNs After(TimeNs now, TimeNs span) {
+  return span > kNever - now ? kNever : now + span;
+}
+
 // A member's incarnation: random, new at every start, never reused.
 struct MemberId {
   uint64_t hi = 0;

@@ -377,16 +377,11 @@ wire::GroupProgress GroupMachine::Progress() const {
   return progress;
 }
 
-// "For ever" may be any large number.
-TimeNs GroupMachine::DeadlineOf(const Op& op) {
-  return op.spec.timeout_ns > kNever - op.start_ns ? kNever : op.start_ns + op.spec.timeout_ns;
-}
-
 std::optional<TimeNs> GroupMachine::NextOpDeadline() const {
   std::optional<TimeNs> next;
   for (const Op& op : ops_) {
     if (op.spec.timeout_ns <= 0 || op.overdue_reported) continue;
-    const TimeNs deadline = DeadlineOf(op);
+    const TimeNs deadline = After(op.start_ns, op.spec.timeout_ns);
     next = next ? std::min(*next, deadline) : deadline;
   }
   return next;
@@ -395,7 +390,9 @@ std::optional<TimeNs> GroupMachine::NextOpDeadline() const {
 std::vector<MemberId> GroupMachine::OverdueMembers(TimeNs now) {
   std::vector<MemberId> late;
   for (Op& op : ops_) {
-    if (op.spec.timeout_ns <= 0 || op.overdue_reported || now < DeadlineOf(op)) continue;
+    if (op.spec.timeout_ns <= 0 || op.overdue_reported ||
+        now < After(op.start_ns, op.spec.timeout_ns))
+      continue;
     op.overdue_reported = true;
     if (&op == &ops_.front()) late = Progress().waits_for;
   }

@@ -362,8 +362,6 @@ class GroupMachine {
   }
   // Nothing but the lane is needed any more.
   bool IsByLane(Op& op);
-  // group_call.cc
-  static TimeNs DeadlineOf(const Op& op);
   // group_share.cc
   bool IsShared(const OpSpec& spec, plan::PlanKind plan, const ViewPtr& view, size_t members);
   static uint64_t MadeBytes(const Op& op);

@@ -12,8 +12,7 @@ namespace {
 constexpr TimeNs kHandOverMax = 2 * kSecond;
 
 TimeNs DeadlineOf(int64_t timeout_ns) {
-  const TimeNs now = Now();
-  return timeout_ns < 0 || timeout_ns > kNever - now ? kNever : now + timeout_ns;
+  return timeout_ns < 0 ? kNever : After(Now(), timeout_ns);
 }
 
 }  // namespace
