@@ -167,7 +167,6 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
 }
 
 Status Job::Impl::CheckOverlap(std::span<const OpPtr> fresh) const {
-  if (fresh.size() == 1 && NothingUnderWay()) return Status::Ok();
   std::vector<OpRanges> ranges;
   for (const OpPtr& op : fresh) ranges.push_back(RangesOf(op));
   const OverlapIndex index(ranges);
@@ -237,9 +236,9 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   } else if (!state.held.empty()) {
     Hold(now, state, ops);
   } else {
-    FTAR_RETURN_IF_ERROR(CheckOverlap(ops));
     // Where others are under way the next call has to be held against them, whatever it is like.
     const bool alone = NothingUnderWay();
+    if (!alone || ops.size() > 1) FTAR_RETURN_IF_ERROR(CheckOverlap(ops));
     const bool fast = ops.size() == 1 && StartFast(now, ops[0], /*like_last=*/false);
     if (!alone) last_fast_ = nullptr;
     if (fast) {
@@ -390,8 +389,7 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs begun = Now();
-  const TimeNs deadline =
-      timeout_ns < 0 || timeout_ns > kNever - begun ? kNever : begun + timeout_ns;
+  const TimeNs deadline = timeout_ns < 0 ? kNever : After(begun, timeout_ns);
   Lock lock = TakeLock();
   Status early;
   if (fast_ == op.get()) {
