@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -304,6 +305,18 @@ TEST_F(OneMember, OutcomesConfigurationCountersAndDump) {
   EXPECT_EQ(dump["events"].at(0)["type"], "view") << "the flight recorder";
   EXPECT_GT(dump["counters"]["ops_delivered"], 0);
   EXPECT_EQ(dump["groups"][0]["delivered"], dump["groups"][0]["called"]);
+  EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
+TEST_F(OneMember, ADumpThatIsTooLargeIsAnErrorAndNoEnd) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{100, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string path = testing::TempDir() + "/ftar_large_" + std::to_string(getpid());
+  const ftarResult_t result = ftarJobDump(job_, path.c_str());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(result, FTAR_ERR_SYSTEM);
   EXPECT_EQ(unlink(path.c_str()), 0);
 }
 

@@ -12,6 +12,7 @@
 #include "transport/buffer_pool.h"
 #include "transport/out_frame.h"
 #include "transport/sealed_memory.h"
+#include "transport/tcp/socket.h"
 #include "wire/addresses.h"
 
 namespace ftar::transport {
@@ -25,6 +26,15 @@ TEST(Addresses, FindsByName) {
   EXPECT_EQ(wire::FindAddress(addresses, "tc"), "");
   EXPECT_EQ(wire::FindAddress("", "tcp"), "");
   EXPECT_EQ(wire::FindAddress(";;tcp=", "tcp"), "");
+}
+
+// A name that no resolver asks for, as it is too long to be one.
+TEST(Interface, TheFirstWayThatThereIsSaysWhereToListen) {
+  const std::string nowhere = std::string(300, 'a') + ":1";
+  const auto found = tcp::ResolveInterface("", {nowhere, "127.0.0.1:1"}, false);
+  ASSERT_TRUE(found.ok()) << found.status().text();
+  EXPECT_TRUE(found->loopback());
+  EXPECT_FALSE(tcp::ResolveInterface("", {nowhere}, false).ok());
 }
 
 TEST(BufferPool, ReusesAndOutlivesItself) {
