@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -226,30 +227,43 @@ TEST_F(Pair, WhatIsEmptyOverlapsNothing) {
   }
 }
 
-// Whatever way a call takes: one like the group's last is taken by a shorter one.
+// Whatever way a call takes: one like the group's last is taken by a shorter one, where both members
+// call one after the other.
 TEST_F(Pair, OverlapWithAnotherGroupsOperationIsRefusedInACallLikeTheLast) {
   ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
   config.name = "other";
   std::array<ftarGroup_t, 2> others{};
   for (size_t i = 0; i < 2; ++i) ASSERT_EQ(ftarGroupOpen(jobs_[i], &config, &others[i]), FTAR_OK);
-  std::vector<float> large(1000);
-  ftarOp_t waiting = nullptr;
-  ASSERT_EQ(
-      ftarAllReduce(large.data(), large.data(), 1000, FTAR_F32, FTAR_SUM, others[0], &waiting),
-      FTAR_OK);
-  ExpectWorking();
-  std::array<ftarOp_t, 2> ops{};
-  EXPECT_EQ(
-      ftarAllReduce(large.data(), large.data(), 1000, FTAR_F32, FTAR_SUM, groups_[0], &ops[0]),
-      FTAR_ERR_ARG);
-  std::vector<float> mine(1000);
-  ASSERT_EQ(ftarAllReduce(mine.data(), mine.data(), 1000, FTAR_F32, FTAR_SUM, others[1], &ops[1]),
-            FTAR_OK);
-  for (ftarOp_t op : {waiting, ops[1]}) {
-    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
-    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  std::array<std::vector<float>, 2> large{std::vector<float>(1000), std::vector<float>(1000)};
+  std::array<ftarOp_t, 2> waiting{};
+  const auto start = [](std::vector<float>& data, uint64_t count, ftarGroup_t group, ftarOp_t* op) {
+    return ftarAllReduce(data.data(), data.data(), count, FTAR_F32, FTAR_SUM, group, op);
+  };
+  ASSERT_EQ(start(large[0], 1000, others[0], &waiting[0]), FTAR_OK);
+  constexpr int kCalls = 300;
+  std::atomic<int> taken{0};
+  const auto call = [&](size_t member) {
+    std::vector<float> data(8);
+    for (int i = 0; i < kCalls; ++i) {
+      ftarOp_t op = nullptr;
+      ASSERT_EQ(start(data, 8, groups_[member], &op), FTAR_OK) << LastError().text;
+      ASSERT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+      ASSERT_EQ(ftarOpRelease(op), FTAR_OK);
+      if (member == 0) taken += start(large[0], 8, groups_[0], &op) != FTAR_ERR_ARG;
+      if (taken > 0) return;
+    }
+  };
+  std::thread second([&] { call(1); });
+  call(0);
+  if (taken > 0) ftarJobAbort(jobs_[0], "a call was taken that overlaps");
+  second.join();
+  ASSERT_EQ(taken, 0);
+  ASSERT_EQ(start(large[1], 1000, others[1], &waiting[1]), FTAR_OK);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(ftarOpWait(waiting[i], kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpRelease(waiting[i]), FTAR_OK);
+    EXPECT_EQ(ftarGroupClose(others[i]), FTAR_OK);
   }
-  for (ftarGroup_t group : others) EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
 }
 
 // Members tell groups apart by a hash of 32 bits, which these two share.
