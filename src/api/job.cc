@@ -73,9 +73,8 @@ Status Join(const ftarJobConfig* in, ftarJob_t* job) {
     return created.status();
   }
   object->job = *created;
-  const bool nonblocking = (config.flags & FTAR_JOB_NONBLOCKING) != 0;
-  Status ready = nonblocking ? Status(Code::kInProgress, "") : object->job->WaitReady(-1);
-  if (ready.ok() || nonblocking) {
+  Status ready = options.may_wait ? object->job->WaitReady(-1) : Status(Code::kInProgress, "");
+  if (ready.ok() || !options.may_wait) {
     *job = *handle;
     return ready;
   }

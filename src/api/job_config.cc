@@ -69,6 +69,7 @@ Status TranslateJobConfig(const ftarJobConfig& config, runtime::JobOptions* opti
   options->shards = config.shards;
   options->min_replicas = config.min_replicas;
   options->timeout_ns = config.timeout_ns;
+  options->may_wait = (config.flags & FTAR_JOB_NONBLOCKING) == 0;
   return Status::Ok();
 }
 

@@ -32,6 +32,7 @@ struct JobOptions {
   std::string name, coordinator, host, rack;               // empty: from the environment
   std::vector<std::pair<std::string, std::string>> knobs;  // ftarConfigSet, in order
   int64_t timeout_ns = 0;                                  // the knob `timeout` and nothing else
+  bool may_wait = false;                                   // for a name to be known, and a view
 };
 
 // Everything an ftarErrorInfo or ftarEvent says about somebody.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <system_error>
+#include <thread>
 
 #include "base/config_os.h"
 #include "base/signals_os.h"
@@ -55,8 +57,8 @@ wire::WireCosts WireCostsOf(const Config& config) {
   wire::WireCosts costs;
   costs.round_ns = static_cast<uint32_t>(config.duration_ns(KnobId::kWireRound));
   if (!config.is_word(KnobId::kWireRate))
-    costs.byte_ps = static_cast<uint32_t>(
-        std::max<int64_t>(kPicoseconds / config.bytes(KnobId::kWireRate), 1));
+    costs.byte_ps =
+        static_cast<uint32_t>(std::max<int64_t>(kPicoseconds / config.bytes(KnobId::kWireRate), 1));
   return costs;
 }
 
@@ -138,6 +140,25 @@ void Job::Impl::OpenLane() {
     lane_.emplace(std::move(*memory), static_cast<uint64_t>(most));
   } else {
     log_.Info("runtime", "no lane for small operations: " + memory.status().text());
+  }
+}
+
+// Where to listen follows from the way to a meeting point, whose name may be known only a while
+// after this process has started, as those of pods are. Once a job runs, who dials asks again.
+Status Job::Impl::AwaitAName() {
+  constexpr auto kPause = std::chrono::milliseconds(100);
+  const TimeNs end = created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
+  Lock lock(mutex_);
+  for (bool said = false;; said = true) {
+    Status unknown;
+    for (const HostPort& name : place_.meeting) {
+      const auto found = coordinator::ResolveHost(name.host, name.port);
+      if (found.ok()) return {};
+      unknown = found.status();
+    }
+    if (Now() >= end) return unknown;
+    if (!said) log_.Warn("runtime", unknown.text() + "; asking again until join_timeout is over");
+    progress_.wait_for(lock, kPause);
   }
 }
 
@@ -276,6 +297,7 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
   if (user_wake_fd_ < 0 || progress_wake_fd_ < 0) return Status::System("eventfd", errno);
   Devices devices;
   if (!place_.solo()) {
+    if (options.may_wait) FTAR_RETURN_IF_ERROR(AwaitAName());
     OpenLane();
     Expected<Devices> opened = OpenDevices();
     if (!opened.ok()) return opened.status();

@@ -151,6 +151,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_create.cc
   Status Configure(const JobOptions& options);
+  Status AwaitAName();
   Expected<Devices> OpenDevices();
   void OpenLane();
   Status OpenControl(const Devices& devices);
