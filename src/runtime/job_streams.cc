@@ -256,7 +256,10 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
       op->gate = captured.gate;
       op->in_graph = true;
       CloseGate(op);
-      state.held.push_back({op, true});
+      // Ahead of calls to which no stream has come: theirs may be waiting behind this one.
+      const auto place = std::find_if(state.held.begin(), state.held.end(),
+                                      [](const Held& held) { return !held.ready; });
+      state.held.insert(place, {op, true});
       ++held_;
     }
   }

@@ -320,6 +320,41 @@ void HoldUntil(void* flag) {
   }
 }
 
+// A graph that takes its time, and a call behind it on the same stream, which is made before the
+// stream has come to the graph's own.
+TEST_P(DeviceTest, ACallBehindAGraphWaitsForTheGraphs) {
+  constexpr size_t kCount = 1000;
+  std::array<Stream, kMembers> streams;
+  std::array<void*, kMembers> graphs{}, runs{};
+  std::array<ftarOp_t, kMembers> ops{};
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  OnGpu more0(Values(kCount, 0, 1)), more1(Values(kCount, 1, 1));
+  std::atomic<bool> released{false};
+  for (int i = 0; i < kMembers; ++i) {
+    const OnGpu& data = i == 0 ? data0 : data1;
+    ASSERT_EQ(cudaStreamBeginCapture(streams[i].get(), 0), 0);
+    EXPECT_EQ(Finish(Start(i, On(streams[i], AllReduce(data.get(), data.get(), kCount)))),
+              FTAR_ERR_STATE);
+    ASSERT_EQ(cudaStreamEndCapture(streams[i].get(), &graphs[i]), 0);
+    ASSERT_EQ(cudaGraphInstantiate(&runs[i], graphs[i], 0), 0);
+  }
+  for (int i = 0; i < kMembers; ++i) {
+    const OnGpu& more = i == 0 ? more0 : more1;
+    ASSERT_EQ(cudaLaunchHostFunc(streams[i].get(), HoldUntil, &released), 0);
+    ASSERT_EQ(cudaGraphLaunch(runs[i], streams[i].get()), 0);
+    ops[i] = Start(i, On(streams[i], AllReduce(more.get(), more.get(), kCount)));
+  }
+  released = true;
+  for (int i = 0; i < kMembers; ++i) {
+    EXPECT_EQ(Finish(ops[i]), FTAR_OK) << LastError().text;
+    streams[i].Wait();
+    EXPECT_EQ((i == 0 ? data0 : data1).Read(), Sum(kCount));
+    EXPECT_EQ((i == 0 ? more0 : more1).Read(), Sum(kCount, 1));
+    cudaGraphExecDestroy(runs[i]);
+    cudaGraphDestroy(graphs[i]);
+  }
+}
+
 // Late is not dead: nobody is evicted for a stream that does not get there, however long.
 TEST_P(DeviceTest, AStreamThatDoesNotArriveHoldsTheOthersAndHarmsNobody) {
   constexpr size_t kCount = 1000;
