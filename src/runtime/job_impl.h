@@ -190,6 +190,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void LetGo(std::span<const OpPtr> ops, const Status& why);
   void Hold(TimeNs now, GroupState& state, std::span<const OpPtr> ops);
   bool StartHeld(TimeNs now, GroupState& state);
+  void CheckOrder(const GroupState& state, const OpPtr& op);
   bool AwaitStreams(Lock& lock, TimeNs deadline);
   void CloseGate(const OpPtr& op);
   void LetKernelGo(const OpPtr& op);
@@ -303,6 +304,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::vector<Captured> captured_;
   size_t held_ = 0;  // in all groups
   size_t closed_gates_ = 0;
+  bool disordered_ = false;  // said
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_

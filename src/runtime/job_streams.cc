@@ -217,6 +217,20 @@ void Job::Impl::Hold(TimeNs now, GroupState& state, std::span<const OpPtr> ops) 
   StartHeld(now, state);
 }
 
+// A stream waits until its call is through: streams that are at two calls at once wait for each
+// other in neither order, and who is first may differ between members. Of calls that graphs do not
+// make the order is that of the calls.
+void Job::Impl::CheckOrder(const GroupState& state, const OpPtr& op) {
+  if (disordered_ || op->gate == nullptr) return;
+  disordered_ = std::ranges::any_of(state.ops, [&op](const OpPtr& other) {
+    return other->gate != nullptr && (other->in_graph || op->in_graph);
+  });
+  if (!disordered_) return;
+  log_.Warn("runtime", "a graph's call in group '" + state.name +
+                           "' begins beside another one: no stream says which is first, and other "
+                           "members may add up different ones; use a group for each");
+}
+
 // In the order of the calls, which is the same on all members. Whoever finds bytes of its own still
 // in use waits for that operation's end: its stream says that it may.
 bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
@@ -228,6 +242,7 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
     const OpPtr op = std::move(next.op);
     state.held.pop_front();
     --held_;
+    CheckOrder(state, op);
     Launch(now, op);
     any = true;
   }

@@ -355,6 +355,48 @@ TEST_P(DeviceTest, ACallBehindAGraphWaitsForTheGraphs) {
   }
 }
 
+void NoteDisorder(int32_t /*level*/, const char* line, void* seen) {
+  if (std::strstr(line, "begins beside another") != nullptr)
+    static_cast<std::atomic<bool>*>(seen)->store(true);
+}
+
+// Nothing says which of two graphs' calls is first, so that members may differ: it is told.
+TEST_P(DeviceTest, CallsOfGraphsThatRunBesideEachOtherAreNoted) {
+  constexpr size_t kCount = 1000;
+  std::array<Stream, 2 * kMembers> streams;
+  std::array<void*, 2 * kMembers> graphs{}, runs{};
+  OnGpu data0(2 * kCount), data1(2 * kCount);
+  std::atomic<bool> seen{false};
+  ASSERT_EQ(ftarSetLogHandler(NoteDisorder, &seen), FTAR_OK);
+  for (size_t g = 0; g < streams.size(); ++g) {
+    const int member = static_cast<int>(g) / 2;
+    float* const data = static_cast<float*>((member == 0 ? data0 : data1).get()) + g % 2 * kCount;
+    ASSERT_EQ(cudaStreamBeginCapture(streams[g].get(), 0), 0);
+    EXPECT_EQ(Finish(Start(member, On(streams[g], AllReduce(data, data, kCount)))), FTAR_ERR_STATE);
+    ASSERT_EQ(cudaStreamEndCapture(streams[g].get(), &graphs[g]), 0);
+    ASSERT_EQ(cudaGraphInstantiate(&runs[g], graphs[g], 0), 0);
+  }
+  for (int i = 0; i < kMembers; ++i) {  // one after the other
+    ASSERT_EQ(cudaGraphLaunch(runs[2 * i], streams[2 * i].get()), 0);
+  }
+  for (int i = 0; i < kMembers; ++i) streams[2 * i].Wait();
+  EXPECT_FALSE(seen);
+  ASSERT_EQ(cudaGraphLaunch(runs[0], streams[0].get()), 0);
+  ASSERT_EQ(cudaGraphLaunch(runs[1], streams[1].get()), 0);
+  for (int64_t ms = 0; !seen && ms < kLongNs / 1'000'000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(seen);
+  ASSERT_EQ(cudaGraphLaunch(runs[2], streams[2].get()), 0);
+  ASSERT_EQ(cudaGraphLaunch(runs[3], streams[3].get()), 0);
+  for (const Stream& stream : streams) stream.Wait();
+  ASSERT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
+  for (size_t g = 0; g < streams.size(); ++g) {
+    cudaGraphExecDestroy(runs[g]);
+    cudaGraphDestroy(graphs[g]);
+  }
+}
+
 // Late is not dead: nobody is evicted for a stream that does not get there, however long.
 TEST_P(DeviceTest, AStreamThatDoesNotArriveHoldsTheOthersAndHarmsNobody) {
   constexpr size_t kCount = 1000;
