@@ -25,8 +25,8 @@ constexpr int kEvictedExit = 3;
 
 volatile std::sig_atomic_t leave_asked = 0, finish_asked = 0;
 
-// A part of the gradient as libftar takes it: anything with data() and size().
-struct Bucket {
+// Of the gradient, as libftar takes it: anything with data() and size(). C++20 has std::span.
+struct Part {
   float* first;
   size_t count;
   float* data() const { return first; }
@@ -120,8 +120,7 @@ void Train(int64_t steps) {
     text.Batch(step.step, replica, kWindow, &inputs, &targets);
     std::vector<ftar::Op> ops;  // ftar
     auto average = [&](size_t first, size_t last) {
-      Bucket bucket{gradient.data() + first, last - first};
-      ops.push_back(group.AllReduce(bucket, FTAR_AVG));  // ftar
+      ops.push_back(group.AllReduce(Part{&gradient[first], last - first}, FTAR_AVG));  // ftar
       Log("allreduce", Field("step", step.step) + Field("started", ops.size()));
     };
     tail[0] = model.Gradient(inputs, targets, gradient.data(), average);

@@ -59,6 +59,18 @@ class [[nodiscard]] Status {
   void OrThrow() const;
 
  private:
+  friend class Group;
+  // A refusal of this header's own: the library hears no sizes but `count`.
+  static Status BadArgument(const char* argument, const std::string& text) {
+    auto info = std::make_shared<ftarErrorInfo>(ftarErrorInfo FTAR_ERROR_INFO_INIT);
+    info->code = FTAR_ERR_ARG;
+    std::snprintf(info->argument, sizeof info->argument, "%s", argument);
+    std::snprintf(info->text, sizeof info->text, "%s", text.c_str());
+    Status status;
+    status.code_ = FTAR_ERR_ARG;
+    status.error_ = std::move(info);
+    return status;
+  }
   ftarResult_t code_;
   std::shared_ptr<const ftarErrorInfo> error_;
 };
@@ -190,6 +202,30 @@ constexpr ftarDtype_t DtypeOf() {
   return std::is_signed_v<T> ? kSigned : kSigned + 1;
 }
 
+// What std::data of an lvalue of type C points to.
+template <typename C>
+using ElementOf = std::remove_pointer_t<decltype(std::data(std::declval<C&>()))>;
+
+// Like std::span: nothing to destroy, copied by assignment, and a const one writes as any other. So
+// the elements are somebody else's. An array's are its own, as are a vector's and a Buffer's.
+template <typename C, typename = void>
+struct IsView : std::false_type {};
+template <typename C>
+struct IsView<C, std::enable_if_t<std::is_same_v<ElementOf<C>, ElementOf<const C>>>>
+    : std::bool_constant<std::is_trivially_destructible_v<C> &&
+                         std::is_trivially_copy_assignable_v<C>> {};
+
+// ElementOf what an operation takes: an object with a name, or a temporary view. There is none for
+// a temporary that owns its elements, which would go before the operation ends.
+template <typename C>
+using Element = std::enable_if_t<std::is_lvalue_reference_v<C> ||
+                                     IsView<std::remove_cv_t<std::remove_reference_t<C>>>::value,
+                                 ElementOf<C>>;
+
+// Operations take anything with std::data and std::size: Buffer, vector, array, span. What is given
+// as a temporary has to be a view of elements that stay, as a span is. Sizes that do not fit
+// together are FTAR_ERR_ARG and start nothing. Out of place, types must be the same; in place is
+// where both begin at the same address.
 class Group : public Handle<ftarGroup_t, ftarGroupClose> {
  public:
   using Handle::Handle;
@@ -198,26 +234,60 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
     const Status started = ftarOpStart(get(), &desc, &op);
     return Op(op, started);
   }
-  // In place, on anything with std::data and std::size: Buffer, vector, array, span.
-  template <typename C>
-  Op AllReduce(C& data, ftarRedop_t redop = FTAR_SUM) const {
-    OpDesc desc = InPlace(data);
-    desc.redop = redop;
-    return Start(desc);
+  // In place.
+  template <typename C, typename = Element<C>>
+  Op AllReduce(C&& data, ftarRedop_t redop = FTAR_SUM) const {
+    return AllReduce(data, data, redop);
   }
-  // From the rank `root` of the view of `epoch`; 0: of the group's view at the call, in which the
-  // members agree only while nobody joins or goes.
-  template <typename C>
-  Op Broadcast(C& data, int32_t root, uint64_t epoch = 0) const {
-    OpDesc desc = InPlace(data);
-    desc.kind = FTAR_BROADCAST;
+  template <typename S, typename R, typename = Element<S>, typename = Element<R>>
+  Op AllReduce(S&& send, R&& recv, ftarRedop_t redop = FTAR_SUM) const {
+    OpDesc desc = Between(FTAR_ALLREDUCE, send, recv);
+    desc.count = std::size(recv);
+    desc.redop = redop;
+    return StartIfFits(desc, "send", std::size(send), 1);
+  }
+  // `send` holds a segment for each rank, one after the other; `recv` becomes the sum of this
+  // member's. Ranks, and how many, are those of the group's view at the call, in which the members
+  // agree only while nobody joins or goes.
+  template <typename S, typename R, typename = Element<S>, typename = Element<R>>
+  Op ReduceScatter(S&& send, R&& recv, ftarRedop_t redop = FTAR_SUM) const {
+    return InViewNow([&](const auto& now) { return ReduceScatter(send, recv, now, redop); });
+  }
+  // The same with the ranks of the step's view, whoever has gone since the step began.
+  template <typename S, typename R, typename = Element<S>, typename = Element<R>>
+  Op ReduceScatter(S&& send, R&& recv, const ftarStepInfo& step,
+                   ftarRedop_t redop = FTAR_SUM) const {
+    OpDesc desc = Between(FTAR_REDUCE_SCATTER, send, recv);
+    desc.count = std::size(recv);
+    desc.redop = redop;
+    desc.epoch = step.epoch;
+    return StartIfFits(desc, "send", std::size(send), step.participants);
+  }
+  // `recv` becomes every rank's `send`, one after the other, zeros for those who have gone. Views
+  // as for ReduceScatter.
+  template <typename S, typename R, typename = Element<S>, typename = Element<R>>
+  Op AllGather(S&& send, R&& recv) const {
+    return InViewNow([&](const auto& now) { return AllGather(send, recv, now); });
+  }
+  template <typename S, typename R, typename = Element<S>, typename = Element<R>>
+  Op AllGather(S&& send, R&& recv, const ftarStepInfo& step) const {
+    OpDesc desc = Between(FTAR_ALLGATHER, send, recv);
+    desc.count = std::size(send);
+    desc.epoch = step.epoch;
+    return StartIfFits(desc, "recv", std::size(recv), step.participants);
+  }
+  // In place, from the rank `root` of the view of `epoch`; 0: of the group's view at the call.
+  template <typename C, typename = Element<C>>
+  Op Broadcast(C&& data, int32_t root, uint64_t epoch = 0) const {
+    OpDesc desc = Between(FTAR_BROADCAST, data, data);
+    desc.count = std::size(data);
     desc.root = root;
     desc.epoch = epoch;
     return Start(desc);
   }
   // From the step's source, whoever has gone since the step began.
-  template <typename C>
-  Op Broadcast(C& data, const ftarStepInfo& step) const {
+  template <typename C, typename = Element<C>>
+  Op Broadcast(C&& data, const ftarStepInfo& step) const {
     return Broadcast(data, step.source, step.epoch);
   }
   Op Barrier() const {
@@ -233,13 +303,36 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   }
 
  private:
-  template <typename C>
-  static OpDesc InPlace(C& data) {
+  template <typename S, typename R>
+  static OpDesc Between(ftarKind_t kind, S& send, R& recv) {
+    static_assert(std::is_same_v<std::remove_const_t<ElementOf<S>>, ElementOf<R>>,
+                  "send and recv have elements of one type, and those of recv can be written");
     OpDesc desc;
-    desc.dtype = DtypeOf<std::remove_reference_t<decltype(*std::data(data))>>();
-    desc.send = desc.recv = std::data(data);
-    desc.count = std::size(data);
+    desc.kind = kind;
+    desc.dtype = DtypeOf<ElementOf<R>>();
+    desc.send = std::data(send);
+    desc.recv = std::data(recv);
     return desc;
+  }
+  // Starts it if `argument` has `count` elements for each of so many members.
+  Op StartIfFits(const OpDesc& desc, const char* argument, uint64_t size, int32_t members) const {
+    const auto n = static_cast<uint64_t>(members > 0 ? members : 0);
+    if (n > 0 && size % n == 0 && size / n == desc.count) return Start(desc);
+    std::string text = std::string(argument) + " has " + std::to_string(size) + " elements, not " +
+                       std::to_string(desc.count);
+    if (desc.kind != FTAR_ALLREDUCE) text += " for each of " + std::to_string(n) + " members";
+    return Op(nullptr, Status::BadArgument(argument, text));
+  }
+  // Starts what `start` makes of the group's view at this call, told as a step tells it. Named, it
+  // holds also if another view comes meanwhile.
+  template <typename F>
+  Op InViewNow(F start) const {
+    ftarGroupInfo info = FTAR_GROUP_INFO_INIT;
+    if (Status asked = ftarGroupGetInfo(get(), &info); !asked.ok()) return Op(nullptr, asked);
+    ftarStepInfo now = FTAR_STEP_INFO_INIT;
+    now.epoch = info.epoch;
+    now.participants = info.members;
+    return start(now);
   }
 };
 
