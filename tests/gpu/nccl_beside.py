@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""nccl_beside.py [--quick] [--perf FTAR-PERF]: NCCL and libftar, the same ranks on the same GPU, every size, and their ratio.
+"""nccl_beside.py [--perf FTAR-PERF]: NCCL and libftar, the same ranks on the same GPU, every size, and their ratio.
 
 NCCL refuses two ranks on one GPU unless they seem to be on different hosts: each process gets a NCCL_HOSTID of its own, and then NCCL
 has only its network path, over loopback and pinned memory. It does not serve this case, and the rows say so; libftar does. Needs
-PyTorch with CUDA. Exit code: 0 ahead at every size, 1 not, 77 nothing can be measured here (no GPU, no PyTorch, or an ftar-perf
-without device memory).
+PyTorch with CUDA. Exit code: 0 ahead at every size, 4 not, 1 a run of ftar-perf was wrong, 77 nothing can be measured here (no GPU, no
+PyTorch, or an ftar-perf without device memory).
 """
 import argparse
 import glob
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-SKIPPED = 77
+SKIPPED, USAGE, NOT_MET = 77, 2, 4
 NETWORK_ONLY = "NCCL: its network path alone (one NCCL_HOSTID a process); it has no other for ranks that share a GPU"
 ENVIRONMENT = {
     "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0", "NCCL_NVLS_ENABLE": "0", "NCCL_CUMEM_ENABLE": "0",
@@ -85,9 +85,9 @@ def cuda_runtime():
 
 
 def ours(perf, ranks, sizes, iterations, timeout):
-    """{size: microseconds} of ftar-perf in device memory, or None and why."""
+    """{size: microseconds} of ftar-perf in device memory, or None; why; its exit code."""
     if not perf or not os.path.exists(perf):
-        return None, "no ftar-perf here"
+        return None, "no ftar-perf here", USAGE
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         command = [perf, "-n", str(ranks), "--sizes", ",".join(map(str, sizes)), "--iters", str(iterations), "-z", "1", "-I", "1",
@@ -95,17 +95,16 @@ def ours(perf, ranks, sizes, iterations, timeout):
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
-            return None, "ftar-perf did not end in time"
+            return None, "ftar-perf did not end in time", 3
         if done.returncode != 0 or not os.path.exists(report):
-            return None, "ftar-perf: " + (done.stdout.strip().splitlines() or ["nothing said"])[-1]
+            return None, "ftar-perf: " + (done.stdout.strip().splitlines() or ["nothing said"])[-1], done.returncode
         with open(report, encoding="utf-8") as file:
             rows = json.load(file)["results"]
-    return {row["size"]: row["in_place_per_iter"]["p50_us"] for row in rows if row.get("in_place")}, ""
+    return {row["size"]: row["in_place_per_iter"]["p50_us"] for row in rows if row.get("in_place")}, "", 0
 
 
 def parse():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--perf", default="")
     parser.add_argument("--rank", type=int)
     parser.add_argument("--ranks", type=int, default=2)
@@ -128,26 +127,30 @@ def main():
     if not torch.cuda.is_available():
         print("SKIPPED: PyTorch sees no GPU here")
         return SKIPPED
-    powers = (16, 20, 24) if options.quick else (13, 16, 18, 20, 22, 24, 26, 28)
-    sizes = [1 << power for power in powers]
+    sizes = [1 << power for power in (13, 16, 18, 20, 22, 24, 26, 28)]
     print(f"{NETWORK_ONLY}; NCCL {torch.cuda.nccl.version()}, {torch.cuda.get_device_name(0)}")
-    ahead, measured = True, False
-    for ranks in (2,) if options.quick else (2, 4):
-        theirs = nccl(ranks, sizes, options.iterations, 60 if options.quick else 150)
-        mine, why = ours(options.perf, ranks, sizes, options.iterations, 100)
+    behind, right, compared = [], True, False
+    for ranks in (2, 4):
+        theirs = nccl(ranks, sizes, options.iterations, 140)
+        mine, why, code = ours(options.perf, ranks, sizes, options.iterations, 90)
         for size in sizes:
             a, b = theirs.get(size), (mine or {}).get(size)
-            measured = measured or b is not None
-            ahead = ahead and b is not None and (a is None or b < a)
+            compared = compared or bool(a and b)
+            if a and b and b >= a:
+                behind.append(f"{ranks} ranks {size} B")
             text = f"{a / b:.2f} times" if a and b else "no ratio"
             print(f"{ranks} ranks {size:>10} B  NCCL {f'{a:.1f} us' if a else 'not in time':>14}  "
                   f"libftar {f'{b:.1f} us' if b else 'not measured':>14}  {text}")
         if mine is None:
             print(f"libftar: {why}")
-    if not measured:
-        print("SKIPPED: libftar was not measured, so there is nothing to compare")
+            right = right and code == USAGE
+    if not right:
+        return 1
+    if not compared:
+        print("SKIPPED: one of the two was not measured, so there is nothing to compare")
         return SKIPPED
-    return 0 if ahead else 1
+    print(f"bar ahead of NCCL  {'; '.join(['behind at', *behind]) if behind else 'at every size'}: {'NOT MET' if behind else 'MET'}")
+    return NOT_MET if behind else 0
 
 
 if __name__ == "__main__":

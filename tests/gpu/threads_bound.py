@@ -5,7 +5,7 @@ what the GPU's memory allows.
 A direct two-shot reads every input once and writes every output once: N ranks move 2 N bytes of memory for each byte of a rank's vector.
 With the card's own copy at B bytes per second, reads and writes together, no all-reduce beats B / (2 N). Each row is measured as libftar
 comes, with more blocks, with larger pieces, and by the resident executor; the best one counts, and is named. Exit code: 0 all rows at
-their goal, 1 not, 77 nothing can be measured here (no GPU, or an ftar-perf without device memory).
+their goal, 4 not, 1 a run of ftar-perf was wrong, 77 nothing can be measured here (no GPU, or an ftar-perf without device memory).
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED, USAGE = 77, 2
+SKIPPED, USAGE, NOT_MET = 77, 2, 4
 GOAL = 0.85
 RANKS = (2, 4, 8)
 MIB = 1 << 20
@@ -93,7 +93,7 @@ def main():
     copy, blocks = found
     sizes = [int(float(size) * MIB) for size in options.sizes.split(",")] if options.sizes else [128 * MIB] + [256 * MIB] * (not options.quick)
     print(f"the card's copy moves {copy:.0f} GB/s; the bound of N ranks is that by 2 N")
-    good = True
+    good = right = True
     for ranks in RANKS:
         bound, best = copy / (2 * ranks), {}
         for name, knobs in settings(ranks, blocks, options.quick):
@@ -103,6 +103,7 @@ def main():
                 if code == USAGE:
                     print(f"SKIPPED: {why}")
                     return SKIPPED
+                right = False
                 continue
             for size in sizes:
                 print(f"{ranks} ranks {size / MIB:8.1f} MiB  {name:28} {rates[size]:8.1f} GB/s of {bound:.1f}: {rates[size] / bound:.3f}")
@@ -112,7 +113,7 @@ def main():
             good = good and ratio >= GOAL
             verdict = "MET" if ratio >= GOAL else "NOT MET"
             print(f"bar {ranks} threads, {size / MIB:g} MiB  {100 * ratio:.1f} % of the two-shot bound, {name} (goal {100 * GOAL:.0f} %): {verdict}")
-    return 0 if good else 1
+    return (0 if good else NOT_MET) if right else 1
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ def main():
     code, text = run(perf, 0.001, over_fake)
     assert code == 0 and text.count(": MET") == 3, "each number of ranks beats a card that is slow enough"
     code, text = run(perf, 1e9, over_fake)
-    assert code == 1 and text.count("NOT MET") == 3, "and none one that is too fast"
+    assert code == 4 and text.count("NOT MET") == 3, "and none one that is too fast"
+    code, _ = run(perf, 0.001, [*over_fake, "--min-bw", "1e9"])
+    assert code == 1, "a run that fails is no bar that is not met"
     code, text = run(perf, 1, ["--cuda-runtime", "/no/such/library"])
     assert code == 77 and "SKIPPED" in text, "where nothing is measured, nothing is shown"
 

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""collectives_test.py FTAR-PERF FAKE-GPU: collectives.py over a GPU that is none."""
+import os
+import subprocess
+import sys
+
+import collectives
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "collectives.py")
+
+
+def run(arguments):
+    command = [sys.executable, "-B", SCRIPT, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=150, check=False)
+    print(done.stdout, flush=True)
+    return done.returncode, done.stdout
+
+
+def test_reports():
+    place = {"nwrong": 0}
+    good = {"results": [{"out_of_place": place, "in_place": place}], "out_of_bounds": {"count": 0},
+            "config": {"devices": [{"device_info": "GPU memory"}]}, "fault": {"participants_after": 2}, "agreed": True}
+    assert collectives.problem(good, 2) == ""
+    wrong = [{"results": [{"in_place": {"nwrong": 1}}]}, {"results": []}, {"out_of_bounds": {"count": 1}}, {"agreed": False},
+             {"config": {"devices": [{"device_info": "memory of the library"}]}}, {"fault": {"participants_after": 3}}]
+    for part in wrong:
+        assert collectives.problem({**good, **part}, 2), part
+
+
+def main():
+    perf, fake = sys.argv[1:]
+    over_fake = ["--cuda-runtime", fake, "--set", f"gpu={fake}"]
+    test_reports()
+    code, text = run(["--quick", "--perf", perf, "--", *over_fake])
+    assert code == 0 and text.count(" ok") == 6, "all right by both executors"
+    code, text = run(["--quick", "--perf", perf, "--", *over_fake, "--min-bw", "1e9"])
+    assert code == 1 and text.count("WRONG") == 6, "a run that fails is seen"
+    code, text = run(["--train", "--perf", perf, "--", "--model", "plain", *over_fake])
+    assert code == 0 and "the same parameters" in text, "one of the replicas comes back"
+    code, text = run(["--perf", perf, "--", "--cuda-runtime", "/no/such/library"])
+    assert code == 77 and "SKIPPED" in text, "where there is no GPU, nothing is shown"
+
+
+main()
