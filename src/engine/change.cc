@@ -56,6 +56,7 @@ void Engine::Impl::On(const wire::Prepare& message) {
       SendCoordinator(wire::Refuse{message.epoch, MakeReport()});  // Q2
     return;
   }
+  if (!InPlace(message.members)) return;
   // Q3: survivors must be among those promised last; whoever was left out of that Prepare is out
   // for good. It concerns survivors, not joiners: a newcomer's promise of a change that came to
   // nothing says nothing about who is in today.
@@ -162,8 +163,7 @@ wire::ColumnStatus Engine::Impl::MakeStatus() {
   status.marks.assign(marks_.begin(), marks_.end());
   std::set<Epoch> told;
   const wire::ViewEntry* self = view_ ? view_->Find(config_.self.id) : nullptr;
-  const bool ended =
-      self && self->last.kind == wire::Bound::Kind::kStep && PassedBound(self->last);
+  const bool ended = self && self->last.kind == wire::Bound::Kind::kStep && PassedBound(self->last);
   for (auto& [key, group] : groups_) {
     wire::GroupStatus& told_of = status.groups.emplace_back(group->Freeze(now_));
     if (ended && !FTAR_MUTANT(kEndedCallsLast)) {
@@ -259,7 +259,7 @@ void Engine::Impl::TryInstall() {
 
 void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts) {
   assert(frozen_ && install.view.epoch == promised_);
-  if (!InPlace(install.view)) return;
+  if (!InPlace(install.view.entries)) return;
   const collective::ViewPtr before = view_;
   view_ = std::make_shared<const wire::View>(install.view);
   base_ = nullptr;

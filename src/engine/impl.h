@@ -170,7 +170,7 @@ class Engine::Impl {
   void DropProposal();
   void BecomeMember();
   void BeginLeaving();
-  bool InPlace(const wire::View& view);
+  bool InPlace(const std::vector<wire::ViewEntry>& entries);
   void InstallPlanned(const wire::View& view);
   const std::vector<MemberId>& Leavers();
   bool PassedBound(const wire::Bound& bound) const;

@@ -105,7 +105,7 @@ void Engine::Impl::On(const wire::Confirm& message) {
 // boundary (J3).
 void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !proposed_ ||
-      proposed_->epoch != message.view.epoch || !InPlace(message.view))
+      proposed_->epoch != message.view.epoch || !InPlace(message.view.entries))
     return;
   // A root that has not entered yet could not say where the next step begins: such a change goes by
   // Prepare, which finds out.
@@ -138,11 +138,13 @@ void Engine::Impl::OnPeer(MemberId, const wire::Announce& message) {
   if (before && message.view.epoch > before->epoch) held_announces_.push_back(message);
 }
 
-// A view that does not have this member in its column is damaged or of somebody else. Whoever acted
-// on it would look for its own place among members of whom it is none.
-bool Engine::Impl::InPlace(const wire::View& view) {
-  const wire::ViewEntry* self = view.Find(config_.self.id);
-  if (self && self->card.shard == config_.self.shard) return true;
+// Members that do not have this one in its column are damaged or somebody else's. Whoever acted on
+// them would look for its own place among those of whom it is none.
+bool Engine::Impl::InPlace(const std::vector<wire::ViewEntry>& entries) {
+  const bool listed = std::ranges::any_of(entries, [this](const wire::ViewEntry& entry) {
+    return entry.card.id == config_.self.id && entry.card.shard == config_.self.shard;
+  });
+  if (listed) return true;
   On(AbortSelf{Code::kCoordinator,
                "the coordinator's view does not have this member in its place"});
   return false;
@@ -150,7 +152,7 @@ bool Engine::Impl::InPlace(const wire::View& view) {
 
 void Engine::Impl::InstallPlanned(const wire::View& view) {
   assert(!frozen_);
-  if (!InPlace(view)) return;
+  if (!InPlace(view.entries)) return;
   const collective::ViewPtr before = view_;
   base_ = view_;
   view_ = std::make_shared<const wire::View>(view);

@@ -58,12 +58,27 @@ engine::Phase AfterOrder(const Change& change) {
   return lab.engine(1).phase();
 }
 
+// With an operation under way all are told of a change.
+engine::Phase AfterPrepare(const std::function<void(wire::Prepare&)>& change) {
+  Lab lab({});
+  lab.Form();
+  lab.Call(2);
+  wire::Prepare prepare;
+  prepare.epoch = lab.engine(2).view()->epoch + MakeEpoch(1, 0);
+  prepare.members = lab.engine(2).view()->entries;
+  for (const wire::ViewEntry& entry : prepare.members) prepare.survivors.push_back(entry.card.id);
+  change(prepare);
+  lab.engine(2).Step(kSecond, engine::FromCoordinator{prepare});
+  return lab.engine(2).phase();
+}
+
 wire::ViewEntry& Second(wire::View& view) { return view.entries[1]; }
 
 TEST(Misplaced, AViewAsItShouldBe) {
   EXPECT_EQ(AfterInstall([](wire::View&) {}), engine::Phase::kMember);
   EXPECT_EQ(AfterAnnouncement([](wire::View&) {}), engine::Phase::kMember);
   EXPECT_EQ(AfterOrder([](wire::View&) {}), engine::Phase::kMember);
+  EXPECT_EQ(AfterPrepare([](wire::Prepare&) {}), engine::Phase::kMember);
 }
 
 TEST(Misplaced, WithNobodyOfTheColumn) {
@@ -73,6 +88,13 @@ TEST(Misplaced, WithNobodyOfTheColumn) {
   EXPECT_EQ(AfterInstall(elsewhere), engine::Phase::kAborted);
   EXPECT_EQ(AfterAnnouncement(elsewhere), engine::Phase::kAborted);
   EXPECT_EQ(AfterOrder(elsewhere), engine::Phase::kAborted);
+}
+
+TEST(Misplaced, InAnotherColumnOfAChange) {
+  const auto elsewhere = [](wire::Prepare& prepare) {
+    for (wire::ViewEntry& entry : prepare.members) entry.card.shard = 0x54000001;
+  };
+  EXPECT_EQ(AfterPrepare(elsewhere), engine::Phase::kAborted);
 }
 
 TEST(Misplaced, InAnotherColumn) {
