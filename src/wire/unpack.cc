@@ -115,6 +115,8 @@ class Reader {
     out.retriable = in.retriable();
     out.chunks = in.chunks();
     Numbers(in.final_chunks(), out.final_chunks);
+    if (out.final_chunks.size() != (uint64_t{out.chunks} + 63) / 64)
+      error_ = "message has another number of chunks than it tells of";
     Get(*in.signature(), out.signature);
     out.weight = in.weight();
     Ids(in.origin(), out.origin.members);
@@ -235,9 +237,7 @@ class Reader {
     out.epoch = in.epoch();
     Get(*in.reason(), out.reason);
   }
-  void Get(const fb::CoordinatorBeat& in, CoordinatorBeat& out) {
-    out = {in.formed(), in.away()};
-  }
+  void Get(const fb::CoordinatorBeat& in, CoordinatorBeat& out) { out = {in.formed(), in.away()}; }
   void Get(const fb::LateNotice& in, LateNotice& out) {
     out = {Id(in.member()), in.group(), in.seq(), in.since_ns()};
   }

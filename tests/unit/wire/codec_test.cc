@@ -31,6 +31,18 @@ TEST(Codec, EveryMessageComesBackWithAllFields) {
   }
 }
 
+// Whoever decides by it makes room for as many chunks.
+TEST(Codec, AStatusTellsOfAllItsChunks) {
+  wire::OpStatus op;
+  op.chunks = 65;
+  for (const size_t words : {0, 1, 2, 3}) {
+    op.final_chunks.assign(words, 0);
+    wire::ColumnStatus status;
+    status.groups.emplace_back().ops = {op};
+    EXPECT_EQ(Decode(Encode(Message(status))).ok(), words == 2) << words;
+  }
+}
+
 TEST(Codec, DefaultsComeBackAsDefaults) {
   for (const Message& message : AllMessages(false)) {
     Expected<Message> back = Decode(Encode(message));

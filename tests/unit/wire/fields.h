@@ -129,6 +129,10 @@ class Filler {
     Fill(call.root);
     Fill(call.scale);
   }
+  void Fill(OpStatus& op) {
+    std::apply([this](auto&... field) { (Fill(field), ...); }, Tie(op));
+    op.chunks = static_cast<uint32_t>(64 * op.final_chunks.size() - 1);
+  }
   template <typename T>
   void Fill(std::vector<T>& list) {
     list.resize(2);
