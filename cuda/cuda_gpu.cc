@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -47,6 +48,8 @@ bool LaunchesBlock() {
   const char* value = std::getenv("CUDA_LAUNCH_BLOCKING");
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
+
+constexpr size_t kPinnedPage = 4096;
 
 // Pinned memory that was given back. The driver would wait for all kernels of the device before it
 // took it, the resident ones of other users among them; so it is kept for the next who asks.
@@ -215,7 +218,7 @@ PointerFacts CudaGpu::Identify(const void* address) const {
     if (current.status().ok())
       result = driver_.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
   }
-  if (result != CUDA_SUCCESS) return {};
+  if (result != CUDA_SUCCESS) return {.kind = PointerKind::kUnknown};
   if (managed != 0) return {.kind = PointerKind::kManaged, .device = ordinal};
   if (type == CU_MEMORYTYPE_DEVICE) return {.kind = PointerKind::kDevice, .device = ordinal};
   if (type == CU_MEMORYTYPE_HOST && seen == ToDevice(address)) {
@@ -395,18 +398,18 @@ Expected<DmaBuf> CudaGpu::OpenDmaBuf(const void* address, size_t bytes) {
 }
 
 Expected<void*> CudaGpu::AllocatePinned(size_t bytes) {
-  const size_t whole = (bytes + 4095) / 4096 * 4096;
+  const size_t whole = (bytes + kPinnedPage - 1) / kPinnedPage * kPinnedPage;
   void* address = Pool().Take(whole);
   if (address == nullptr) {
     const CurrentContext current(driver_, context_);
     FTAR_RETURN_IF_ERROR(current.status());
+    // Whole pages, which the driver does not promise: with one more, some begin within. Where the
+    // memory began is not kept, as it is never given back.
     constexpr unsigned kFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    size_t room = whole + kPinnedPage;
     FTAR_RETURN_IF_ERROR(
-        driver_.ToStatus(driver_.cuMemHostAlloc(&address, whole, kFlags), "cuMemHostAlloc"));
-    if (reinterpret_cast<uintptr_t>(address) % 4096 != 0) {
-      driver_.cuMemFreeHost(address);
-      return Status(Code::kDevice, "cuMemHostAlloc gave memory that begins within a page");
-    }
+        driver_.ToStatus(driver_.cuMemHostAlloc(&address, room, kFlags), "cuMemHostAlloc"));
+    address = std::align(kPinnedPage, whole, address, room);
     Pool().Own(address, whole);
     KeepContext(driver_, device_);
   }
@@ -450,8 +453,15 @@ Expected<bool> CudaGpu::Captures(StreamHandle stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
-  FTAR_RETURN_IF_ERROR(driver_.ToStatus(
-      driver_.cuStreamIsCapturing(static_cast<CUstream>(stream), &status), "cuStreamIsCapturing"));
+  const CUresult result = driver_.cuStreamIsCapturing(static_cast<CUstream>(stream), &status);
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+    return Status(Code::kState, "stream",
+                  "another stream is being captured, and the default stream waits for it: nothing "
+                  "can be put onto it meanwhile");
+  }
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(result, "cuStreamIsCapturing"));
+  if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+    return Status(Code::kState, "stream", "the stream's capture has failed, and has to be ended");
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 

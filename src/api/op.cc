@@ -47,7 +47,11 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
   } else {
     context.gpu = group.job->job->GpuIfAny();
   }
-  FTAR_RETURN_IF_ERROR(api::TranslateOp(desc, prefix, context, request));
+  const Status translated = api::TranslateOp(desc, prefix, context, request);
+  // Of a broken context nothing comes any more: the others are not to wait for this member.
+  if (translated.code() == Code::kDevice && context.gpu != nullptr)
+    static_cast<void>(group.job->job->Report(Code::kDevice, translated.text()));
+  FTAR_RETURN_IF_ERROR(translated);
   if (desc.on_done != nullptr) {
     request->on_done = [fn = desc.on_done, user = desc.user](const collective::Outcome& outcome) {
       const ftarOutcome translated = api::ToPublic(outcome);

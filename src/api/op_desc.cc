@@ -28,6 +28,12 @@ Status Arg(std::string_view prefix, const char* field, const std::string& what) 
   return Status(Code::kArg, name, name + " " + what);
 }
 
+Status Unknown(std::string_view prefix, const char* field) {
+  const std::string name = FieldOf(prefix, field);
+  return Status(Code::kDevice, name,
+                name + " cannot be looked up: CUDA's context in this process is broken");
+}
+
 Status Unsupported(std::string_view prefix, const char* field, const std::string& what) {
   const std::string name = FieldOf(prefix, field);
   return Status(Code::kUnsupported, name, name + " " + what);
@@ -83,7 +89,9 @@ Status CheckStream(const ftarOpDesc& desc, std::string_view prefix, const device
   }
   if (on_stream) {
     if (desc.device_outcome == nullptr) return Status::Ok();
-    const bool reachable = gpu->Identify(desc.device_outcome).kind != device::PointerKind::kHost &&
+    const device::PointerKind kind = gpu->Identify(desc.device_outcome).kind;
+    if (kind == device::PointerKind::kUnknown) return Unknown(prefix, "device_outcome");
+    const bool reachable = kind != device::PointerKind::kHost &&
                            gpu->Holds(desc.device_outcome, sizeof(ftarDeviceOutcome));
     if (reachable) return Status::Ok();
     return Arg(prefix, "device_outcome", "is neither pinned memory nor the GPU's");
@@ -147,6 +155,7 @@ Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes, std:
   *on_device = false;
   if (gpu == nullptr || bytes == 0) return Status::Ok();
   const device::PointerFacts facts = gpu->Identify(data);
+  if (facts.kind == device::PointerKind::kUnknown) return Unknown(prefix, field);
   *on_device = facts.kind == device::PointerKind::kDevice;
   if (!*on_device) return Status::Ok();
   if (facts.device != gpu->facts().device) {

@@ -29,6 +29,7 @@ enum class PointerKind : uint8_t {
   kPinned,   // the host's, and mapped for the GPU at the same address
   kDevice,   // the host may not follow it
   kManaged,  // migrates between the two
+  kUnknown,  // the driver does not say: the context is broken
 };
 
 struct PointerFacts {

@@ -13,24 +13,40 @@
 #include "fake_stream.h"
 #include "kernels/host_grid.h"
 #include "kernels/host_resident.h"
+#include "kernels/resident.h"
+#include "reduce/reduce.h"
 
 namespace ftar::fakegpu {
 namespace {
 
 Status Broken() { return Status(Code::kDevice, "the fake GPU is broken: an illegal address"); }
 
-// The job's addresses as the host can follow them; false if one of them is nothing of the GPU's.
-bool Reach(kernels::Job* job) {
+// The job's addresses as the host can follow them; false if one of them is nothing of the GPU's, as
+// far as elements of so many bytes go, or of an import that would be written.
+bool Reach(kernels::Job* job, size_t element_bytes, size_t partial_bytes) {
   const FakeMemory& memory = FakeMemory::Get();
-  bool good = true;
+  bool good = job->abort_word == nullptr || memory.IsPinned(job->abort_word, sizeof(uint32_t));
   for (uint32_t i = 0; i < job->sources; ++i) {
-    job->source[i] = memory.Reach(job->source[i]);
+    const bool partial = (job->partial_sources >> i & 1) != 0;
+    job->source[i] =
+        memory.Reach(job->source[i], job->count * (partial ? partial_bytes : element_bytes), false);
     good = good && job->source[i] != nullptr;
   }
+  const size_t bytes = job->count * (job->partial_result ? partial_bytes : element_bytes);
   for (uint32_t i = 0; i < job->destinations; ++i) {
-    job->destination[i] = memory.Reach(job->destination[i]);
+    job->destination[i] = memory.Reach(job->destination[i], bytes, true);
     good = good && job->destination[i] != nullptr;
   }
+  return good;
+}
+
+bool ReachAll(kernels::Batch* batch) {
+  const bool sums = batch->id.op == reduce::Combine::kAccumulate;
+  const auto redop = sums ? reduce::Redop::kAvg : reduce::Redop::kSum;
+  const size_t partial = reduce::ElementBytes(reduce::AccumulatorOf(batch->id.dtype, redop));
+  bool good = true;
+  for (uint32_t j = 0; j < batch->jobs.count; ++j)
+    good = Reach(&batch->jobs.job[j], reduce::ElementBytes(batch->id.dtype), partial) && good;
   return good;
 }
 
@@ -46,11 +62,13 @@ class FakeGpu : public device::Gpu {
   }
 
   const device::Facts& facts() const override { return facts_; }
+  // The driver's answers may tell of an earlier failure instead.
   device::PointerFacts Identify(const void* address) const override {
+    if (CurrentMood() == Mood::kBroken) return {device::PointerKind::kUnknown, -1};
     return FakeMemory::Get().Identify(address);
   }
   bool Holds(const void* address, size_t bytes) const override {
-    return FakeMemory::Get().Holds(address, bytes);
+    return CurrentMood() != Mood::kBroken && FakeMemory::Get().Holds(address, bytes);
   }
   Expected<device::SharedBlock> AllocateShared(size_t bytes) override {
     const Locked lock(DriverLock());
@@ -66,7 +84,7 @@ class FakeGpu : public device::Gpu {
   }
   Status Unmap(void* address) override {
     const Locked lock(DriverLock());
-    return FakeMemory::Get().FreeDevice(address);
+    return FakeMemory::Get().Unmap(address);
   }
   Expected<device::DmaBuf> OpenDmaBuf(const void* address, size_t bytes) override {
     const Locked lock(DriverLock());
@@ -83,20 +101,21 @@ class FakeGpu : public device::Gpu {
 
   Status EnqueueGate(device::StreamHandle stream, device::Gate* gate, void* outcome) override {
     const Locked lock(DriverLock());
-    return PutGate(static_cast<Stream*>(stream), gate, outcome) ? Status::Ok() : Broken();
+    if (!FakeMemory::Get().IsPinned(gate, sizeof *gate)) return Broken();
+    return PutGate(Stream::Of(stream), gate, outcome) ? Status::Ok() : Broken();
   }
   Expected<bool> Captures(device::StreamHandle stream) override {
     if (CurrentMood() == Mood::kBroken) return Broken();
-    return static_cast<Stream*>(stream)->capturing();
+    return Stream::Of(stream)->capturing();
   }
 
   Status LoadKernels() override { return Health(); }
   Status Launch(const kernels::Batch& batch, uint64_t* done, uint64_t seq) override {
     kernels::Batch copy = batch;
     const Locked lock(DriverLock());
+    if (!FakeMemory::Get().IsPinned(done, sizeof *done)) return Broken();
     const bool put = kernels_.Put([copy, done, seq]() mutable {
-      bool good = true;
-      for (uint32_t j = 0; j < copy.jobs.count; ++j) good = Reach(&copy.jobs.job[j]) && good;
+      const bool good = ReachAll(&copy);
       if (copy.blocks > 0 && (!good || !kernels::RunOnHost(copy).ok())) {
         return SetMood(Mood::kBroken);
       }
@@ -106,14 +125,16 @@ class FakeGpu : public device::Gpu {
   }
   Status LaunchResident(void* control, int blocks) override {
     const Locked lock(DriverLock());
-    if (CurrentMood() == Mood::kBroken) return Broken();
+    if (CurrentMood() == Mood::kBroken ||
+        !FakeMemory::Get().IsPinned(control, sizeof(kernels::ResidentControl)))
+      return Broken();
     CountKernels(1);
     std::thread([control, blocks] {
       kernels::RunResidentOnHost(control, blocks, [](kernels::Job* job) {
         while (CurrentMood() == Mood::kHung) {
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        const bool good = CurrentMood() == Mood::kWell && Reach(job);
+        const bool good = CurrentMood() == Mood::kWell && Reach(job, 1, 1);
         if (!good) SetMood(Mood::kBroken);
         return good;
       });

@@ -9,8 +9,9 @@ namespace ftar::fakegpu {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr size_t kGranule = size_t{2} << 20;  // of what is shared, as a GPU has it
 
-size_t Pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+size_t Whole(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 Status NoMemory() { return Status(Code::kMemory, "the fake GPU has no memory left"); }
 
@@ -21,31 +22,32 @@ FakeMemory& FakeMemory::Get() {
   return *memory;
 }
 
-Expected<device::SharedBlock> FakeMemory::Map(int descriptor, size_t bytes) {
+Expected<device::SharedBlock> FakeMemory::Map(int descriptor, size_t bytes, bool imported) {
   void* const shown = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, descriptor, 0);
   void* const reachable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (shown == MAP_FAILED || reachable == MAP_FAILED) return NoMemory();
   const std::lock_guard<std::mutex> lock(mutex_);
   allocations_[reinterpret_cast<uintptr_t>(shown)] = {device::PointerKind::kDevice, bytes,
-                                                      reachable, descriptor};
+                                                      reachable, descriptor, imported};
   return device::SharedBlock{shown, bytes, descriptor};
 }
 
 Expected<device::SharedBlock> FakeMemory::AllocateDevice(size_t bytes) {
   const int descriptor = memfd_create("fakegpu", MFD_CLOEXEC);
   if (descriptor < 0) return Status::System("memfd_create", errno);
-  const size_t rounded = Pages(bytes);
+  const size_t rounded = Whole(bytes, kGranule);
   if (ftruncate(descriptor, static_cast<off_t>(rounded)) != 0) {
     close(descriptor);
     return NoMemory();
   }
-  return Map(descriptor, rounded);
+  return Map(descriptor, rounded, false);
 }
 
 Expected<void*> FakeMemory::Import(int descriptor, size_t bytes) {
+  if (bytes == 0 || bytes % kGranule != 0) return Status(Code::kArg, "no whole granules");
   const int own = dup(descriptor);
   if (own < 0) return Status::System("dup", errno);
-  const Expected<device::SharedBlock> block = Map(own, Pages(bytes));
+  const Expected<device::SharedBlock> block = Map(own, bytes, true);
   if (!block.ok()) return block.status();
   const std::lock_guard<std::mutex> lock(mutex_);
   ++imports_;
@@ -66,6 +68,16 @@ Status FakeMemory::FreeDevice(void* address) {
   return Status::Ok();
 }
 
+Status FakeMemory::Unmap(void* address) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = allocations_.find(reinterpret_cast<uintptr_t>(address));
+    if (found == allocations_.end() || !found->second.imported)
+      return Status(Code::kArg, "nothing was imported there");
+  }
+  return FreeDevice(address);
+}
+
 Expected<device::DmaBuf> FakeMemory::OpenDmaBuf(const void* address, size_t bytes) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   device::DmaBuf pages;
@@ -80,13 +92,13 @@ Expected<device::DmaBuf> FakeMemory::OpenDmaBuf(const void* address, size_t byte
 }
 
 Expected<void*> FakeMemory::AllocatePinned(size_t bytes) {
-  const size_t rounded = Pages(bytes);
+  const size_t rounded = Whole(bytes, kPage);
   void* const memory =
       mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return NoMemory();
   const std::lock_guard<std::mutex> lock(mutex_);
   allocations_[reinterpret_cast<uintptr_t>(memory)] = {device::PointerKind::kPinned, rounded,
-                                                       memory, -1};
+                                                       memory, -1, false};
   return memory;
 }
 
@@ -132,6 +144,19 @@ void* FakeMemory::Reach(const void* address) const {
   size_t offset = 0;
   const Allocation* found = Find(address, &offset);
   return found == nullptr ? nullptr : static_cast<std::byte*>(found->reachable) + offset;
+}
+
+void* FakeMemory::Reach(const void* address, size_t bytes, bool writes) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t offset = 0;
+  const Allocation* found = Find(address, &offset);
+  if (found == nullptr || bytes > found->bytes - offset) return nullptr;
+  if (writes && found->imported) return nullptr;  // rule F1
+  return static_cast<std::byte*>(found->reachable) + offset;
+}
+
+bool FakeMemory::IsPinned(const void* address, size_t bytes) const {
+  return Identify(address).kind == device::PointerKind::kPinned && Holds(address, bytes);
 }
 
 size_t FakeMemory::imports() const {

@@ -23,6 +23,7 @@ class FakeMemory {
   Expected<device::SharedBlock> AllocateDevice(size_t bytes);
   Expected<void*> Import(int descriptor, size_t bytes);
   Status FreeDevice(void* address);  // of either
+  Status Unmap(void* address);       // of what was imported
   Expected<device::DmaBuf> OpenDmaBuf(const void* address, size_t bytes) const;
   Expected<void*> AllocatePinned(size_t bytes);
   Status FreePinned(void* address);
@@ -32,6 +33,9 @@ class FakeMemory {
   // Where the host finds what the GPU has at `address`; null where the GPU has nothing, as in
   // ordinary memory of the host.
   void* Reach(const void* address) const;
+  // Null also where it does not reach as far, or is not to be written.
+  void* Reach(const void* address, size_t bytes, bool writes) const;
+  bool IsPinned(const void* address, size_t bytes) const;
   size_t allocations() const;
   size_t imports() const;
 
@@ -41,8 +45,9 @@ class FakeMemory {
     size_t bytes = 0;
     void* reachable = nullptr;
     int descriptor = -1;
+    bool imported = false;
   };
-  Expected<device::SharedBlock> Map(int descriptor, size_t bytes);
+  Expected<device::SharedBlock> Map(int descriptor, size_t bytes, bool imported);
   const Allocation* Find(const void* address, size_t* offset) const;
 
   mutable std::mutex mutex_;

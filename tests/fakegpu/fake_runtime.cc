@@ -25,15 +25,6 @@ namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kIllegalAddress = 700;
 
-Stream* DefaultStream() {
-  static auto* const stream = new Stream;  // kernels may outlive main
-  return stream;
-}
-
-Stream* Of(void* stream) {
-  return stream == nullptr ? DefaultStream() : static_cast<Stream*>(stream);
-}
-
 struct Event {
   std::atomic<uint64_t> recorded{0}, reached{0};
 };
@@ -84,21 +75,21 @@ EXPORT int cudaFreeHost(void* address) {
 // turn.
 EXPORT int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int /*kind*/, void* stream) {
   const auto put = [=] {
-    return Of(stream)->Put([=] { std::memcpy(Anywhere(to), Anywhere(from), bytes); });
+    return Stream::Of(stream)->Put([=] { std::memcpy(Anywhere(to), Anywhere(from), bytes); });
   };
   if (!IsPageable(to) && !IsPageable(from)) return Done(put());
   const Locked lock(DriverLock());
-  return Done(put() && Of(stream)->Wait());
+  return Done(put() && Stream::Of(stream)->Wait());
 }
 EXPORT int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
   const int put = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
-  return put == kSuccess ? Done(DefaultStream()->Wait()) : put;
+  return put == kSuccess ? Done(Stream::Of(nullptr)->Wait()) : put;
 }
 EXPORT int cudaMemsetAsync(void* to, int value, size_t bytes, void* stream) {
-  return Done(Of(stream)->Put([=] { std::memset(Anywhere(to), value, bytes); }));
+  return Done(Stream::Of(stream)->Put([=] { std::memset(Anywhere(to), value, bytes); }));
 }
 EXPORT int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* user) {
-  return Done(Of(stream)->Put([=] { function(user); }));
+  return Done(Stream::Of(stream)->Put([=] { function(user); }));
 }
 
 EXPORT int cudaStreamCreateWithFlags(void** out, unsigned /*flags*/) {
@@ -115,7 +106,7 @@ EXPORT int cudaEventCreateWithFlags(void** out, unsigned /*flags*/) {
 EXPORT int cudaEventRecord(void* event, void* stream) {
   auto* const record = static_cast<Event*>(event);
   const uint64_t number = record->recorded.fetch_add(1) + 1;
-  return Done(Of(stream)->Put([record, number] { record->reached.store(number); }));
+  return Done(Stream::Of(stream)->Put([record, number] { record->reached.store(number); }));
 }
 EXPORT int cudaEventSynchronize(void* event) {
   auto* const record = static_cast<Event*>(event);
@@ -130,13 +121,13 @@ EXPORT int cudaDeviceSynchronize() {
   AwaitIdleGpu();
   return Done(CurrentMood() == Mood::kWell);
 }
-EXPORT int cudaStreamSynchronize(void* stream) { return Done(Of(stream)->Wait()); }
+EXPORT int cudaStreamSynchronize(void* stream) { return Done(Stream::Of(stream)->Wait()); }
 
 EXPORT int cudaStreamBeginCapture(void* stream, int /*mode*/) {
-  return Of(stream)->BeginCapture(), kSuccess;
+  return Stream::Of(stream)->BeginCapture(), kSuccess;
 }
 EXPORT int cudaStreamEndCapture(void* stream, void** graph) {
-  return *graph = new Graph(Of(stream)->EndCapture()), kSuccess;
+  return *graph = new Graph(Stream::Of(stream)->EndCapture()), kSuccess;
 }
 EXPORT int cudaGraphInstantiate(void** out, void* graph, unsigned long long /*flags*/) {
   return *out = new Graph(*static_cast<Graph*>(graph)), kSuccess;
@@ -145,7 +136,7 @@ EXPORT int cudaGraphInstantiateWithFlags(void** out, void* graph, unsigned long 
   return cudaGraphInstantiate(out, graph, flags);
 }
 EXPORT int cudaGraphLaunch(void* graph, void* stream) {
-  return Done(Of(stream)->PutGraph(*static_cast<Graph*>(graph)));
+  return Done(Stream::Of(stream)->PutGraph(*static_cast<Graph*>(graph)));
 }
 EXPORT int cudaGraphDestroy(void* graph) { return delete static_cast<Graph*>(graph), kSuccess; }
 EXPORT int cudaGraphExecDestroy(void* graph) { return cudaGraphDestroy(graph); }

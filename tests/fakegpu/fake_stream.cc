@@ -50,6 +50,11 @@ void AwaitIdleGpu() {
 
 void CountKernels(int more) { kernels.fetch_add(more); }
 
+Stream* Stream::Of(void* handle) {
+  static auto* const standard = new Stream;  // kernels may outlive main
+  return handle == nullptr ? standard : static_cast<Stream*>(handle);
+}
+
 Stream::Stream() : thread_([this] { Main(); }) {
   Streams& streams = AllStreams();
   const std::lock_guard<std::mutex> lock(streams.mutex);

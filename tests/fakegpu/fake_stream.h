@@ -42,6 +42,9 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // A user's handle's; null is the default stream's.
+  static Stream* Of(void* handle);
+
   // False while the GPU is broken.
   bool Put(Action action);
   bool PutGraph(const Graph& graph);
