@@ -5,6 +5,7 @@
 
 #include "base/mutant.h"
 #include "collective/group_machine.h"
+#include "wire/layout_digest.h"
 
 namespace ftar::collective {
 
@@ -66,7 +67,8 @@ wire::Signature GroupMachine::SignatureOf(const OpSpec& spec, uint64_t step) con
   signature.accumulator_bytes = static_cast<uint8_t>(spec.accumulator_bytes);
   signature.count = spec.count;
   signature.step = step;
-  signature.root = spec.root;
+  signature.root =
+      spec.layout_members.empty() ? spec.root : wire::LayoutDigest(spec.layout_members);
   signature.layout = spec.layout;
   signature.scale = spec.scale;
   signature.window = static_cast<uint32_t>(window_);
@@ -248,9 +250,8 @@ void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
     ApplyVerdict(now, placed, kept);
   } else {
     const ViewPtr view = ViewFor(placed.seq, placed.step);
-    BeginAttempt(
-        now, placed, view,
-        {MembersOf(*view, placed.seq, placed.step, std::move(placed.origin.members)), 0});
+    BeginAttempt(now, placed, view,
+                 {MembersOf(*view, placed.seq, placed.step, std::move(placed.origin.members)), 0});
   }
   ReplayEarly(now, queued.seq);
   if (Op* target = Find(queued.seq)) CheckComplete(now, *target);

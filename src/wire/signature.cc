@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <iterator>
 #include <string>
+#include <vector>
 
+#include "wire/layout_digest.h"
 #include "wire/messages.h"
 
 #define XXH_INLINE_ALL
@@ -81,6 +83,19 @@ uint64_t SignatureDigest(const Signature& signature) {
   return canonical.Digest();
 }
 
+// Little-endian, whatever the machine, as the digest travels.
+MemberId LayoutDigest(std::span<const MemberId> members) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(members.size() * 2 * sizeof(uint64_t));
+  for (const MemberId& member : members) {
+    for (const uint64_t half : {member.hi, member.lo}) {
+      for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<uint8_t>(half >> (8 * i)));
+    }
+  }
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.high64, hash.low64};
+}
+
 bool HasSegments(const Signature& signature) {
   return signature.kind == kReduceScatter || signature.kind == kAllGather;
 }
@@ -106,8 +121,12 @@ std::string SignatureDifference(const Signature& a, const Signature& b) {
   if (a.redop != b.redop) {
     return Against("operator", NameIn(kRedops, a.redop), NameIn(kRedops, b.redop));
   }
-  if (a.root != b.root) return Against("root", ToString(a.root), ToString(b.root));
   if (a.layout != b.layout) return Against("epoch of the layout", a.layout, b.layout);
+  if (a.root != b.root && HasSegments(a)) {
+    return "the members whose segments they name by epoch " + std::to_string(a.layout) +
+           ", in which somebody comes or goes";
+  }
+  if (a.root != b.root) return Against("root", ToString(a.root), ToString(b.root));
   if (a.step != b.step) return Against("step", a.step, b.step);
   if (a.flags != b.flags) {
     return Against("strict step", StrictText(a.flags), StrictText(b.flags));

@@ -3,10 +3,12 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "wire/layout_digest.h"
 #include "wire/messages.h"
 
 namespace ftar::wire {
@@ -50,6 +52,24 @@ TEST(Signature, DifferenceNamesTheFieldAndBothValues) {
     EXPECT_FALSE(SignatureDifference(other, Base()).empty());
   }
   EXPECT_EQ(SignatureDifference(Base(), Base()), "");
+}
+
+// An epoch in which somebody leaves has two layouts; who names it before and behind the boundary
+// means different segments.
+TEST(Signature, OneEpochMayNameTwoLayouts) {
+  const MemberId three[] = {{1, 1}, {2, 2}, {3, 3}};
+  const auto call = [](std::span<const MemberId> members) {
+    Signature out = Base();
+    out.kind = 2;  // all-gather
+    out.layout = 7;
+    out.root = LayoutDigest(members);
+    return out;
+  };
+  const Signature before = call(three), behind = call(std::span(three).first(2));
+  EXPECT_NE(SignatureDigest(before), SignatureDigest(behind));
+  EXPECT_EQ(SignatureDigest(before), SignatureDigest(call(three)));
+  EXPECT_EQ(SignatureDifference(before, behind),
+            "the members whose segments they name by epoch 7, in which somebody comes or goes");
 }
 
 TEST(Signature, DigestDependsOnEveryComparedField) {
