@@ -69,7 +69,7 @@ Expected<std::string> ReadToken(const Config& config) {
   const std::string& path = config.text(KnobId::kTokenFile);
   if (path.empty()) return std::string();
   Expected<std::string> text = ReadFile(path, nullptr);
-  if (!text.ok()) return text;
+  if (!text.ok()) return Status(Code::kConfig, "token_file", text.status().text());
   std::string token = text->substr(0, text->find_first_of("\r\n"));
   if (token.empty()) return Status(Code::kConfig, "token_file", path + " holds no token");
   return token;
