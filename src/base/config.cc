@@ -42,7 +42,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 const Knob* ClosestKnob(std::string_view name) {
   const Knob* best = nullptr;
-  size_t best_distance = 3;  // farther than two edits is no misspelling
+  // Farther than two edits is no misspelling, and nor is another short word.
+  size_t best_distance = std::min<size_t>(3, (name.size() + 2) / 3 + 1);
   for (const Knob& knob : Knobs()) {
     const size_t distance = EditDistance(name.substr(0, 64), knob.name);
     if (distance < best_distance) {

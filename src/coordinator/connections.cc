@@ -21,7 +21,8 @@ using State = MessageStream::State;
 // epoll's data: listeners and wake-ups are told from connections by the top bits.
 constexpr uint64_t kListenerMark = uint64_t{1} << 63;
 constexpr uint64_t kWakeMark = uint64_t{1} << 62;
-constexpr TimeNs kLingerNs = 1 * kSecond;  // for last messages to somebody who is turned away
+constexpr TimeNs kLingerNs = 1 * kSecond;     // for last messages to somebody who is turned away
+constexpr TimeNs kRefusalsNs = 60 * kSecond;  // between two warnings, whoever knocks
 
 }  // namespace
 
@@ -39,7 +40,8 @@ Status Connections::ListenAt(const std::string& address) {
   }
   if (settings_.token.empty() && !parsed->loopback()) {
     return Status(Code::kConfig, "token",
-                  "without a token only loopback is served, not " + address);
+                  "without a token only loopback is served, not " + address +
+                      "; give ftar-coordinator --token-file, or set FTAR_TOKEN or FTAR_TOKEN_FILE");
   }
   transport::UniqueFd fd(socket(parsed->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Status::System("socket", errno);
@@ -94,9 +96,12 @@ Connections::Connection* Connections::Find(ConnId id) {
 
 void Connections::Accept(int listener, TimeNs now) {
   for (int i = 0; i < 64; ++i) {
-    transport::UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    transport::tcp::SocketAddress from;
+    from.bytes = sizeof from.storage;
+    transport::UniqueFd fd(accept4(listener, reinterpret_cast<sockaddr*>(&from.storage),
+                                   &from.bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) {
-      AcceptOne(std::move(fd), now);
+      AcceptOne(std::move(fd), from.Text(), now);
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -114,7 +119,7 @@ void Connections::Accept(int listener, TimeNs now) {
   }
 }
 
-void Connections::AcceptOne(transport::UniqueFd fd, TimeNs now) {
+void Connections::AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now) {
   if (unauthenticated_.size() >= settings_.unauthenticated_max) {
     Drop(unauthenticated_.front(), now, "too many unauthenticated connections");
   }
@@ -123,6 +128,7 @@ void Connections::AcceptOne(transport::UniqueFd fd, TimeNs now) {
   const int raw = fd.get();
   Connection& connection = connections_[id];
   connection.id = id;
+  connection.from = std::move(from);
   connection.stream = std::make_unique<MessageStream>(
       std::move(fd), transport::Authenticator::Role::kAcceptor, settings_.token, MemberId{}, now);
   connection.waiting = unauthenticated_.insert(unauthenticated_.end(), id);
@@ -189,11 +195,23 @@ void Connections::Serve(ConnId id, TimeNs now) {
   if (connection == nullptr) return;
   if (connection->stream->state() == State::kClosed) {
     const Status why = connection->stream->status();
-    if (!connection->introduced && !connection->closing)
-      log_->Info(name_, "a connection was refused: " + why.text());
+    if (!connection->introduced && !connection->closing) TellRefused(connection->from, why, now);
     return Drop(id, now, why.text());
   }
   ArmWrite(*connection);
+}
+
+// Who cannot prove the token is a member that lacks it, or a stranger, who must not fill the log.
+void Connections::TellRefused(const std::string& from, const Status& why, TimeNs now) {
+  const std::string text = "a connection from " + from + " was refused: " + why.text();
+  if (why.code() != Code::kAuth && why.code() != Code::kVersion) return log_->Info(name_, text);
+  if (now < next_refusal_ns_) {
+    ++refusals_untold_;
+    return log_->Info(name_, text);
+  }
+  next_refusal_ns_ = now + kRefusalsNs;
+  const uint64_t more = std::exchange(refusals_untold_, 0);
+  log_->Warn(name_, more == 0 ? text : text + "; " + std::to_string(more) + " more since the last");
 }
 
 void Connections::OnMessage(Connection& connection, wire::Message message, TimeNs now) {

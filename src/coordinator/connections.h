@@ -73,6 +73,7 @@ class Connections {
  private:
   struct Connection {
     ConnId id = 0;
+    std::string from;
     std::unique_ptr<MessageStream> stream;
     bool introduced = false;  // said Hello: the user knows it
     bool closing = false;     // goes when all is written, or after a while
@@ -84,9 +85,10 @@ class Connections {
 
   Status ListenAt(const std::string& address);
   void Accept(int listener, TimeNs now);
-  void AcceptOne(transport::UniqueFd fd, TimeNs now);
+  void AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now);
   void Serve(ConnId id, TimeNs now);
   void OnMessage(Connection& connection, wire::Message message, TimeNs now);
+  void TellRefused(const std::string& from, const Status& why, TimeNs now);
   void Authenticated(Connection& connection);
   void SendEncoded(Connection& connection, const std::vector<std::byte>& bytes);
   void LetGo(Connection& connection, TimeNs now);
@@ -109,6 +111,8 @@ class Connections {
   std::vector<ConnId> broken_;           // found while sending
   ConnId next_id_ = 1;
   size_t introduced_ = 0;
+  TimeNs next_refusal_ns_ = 0;    // no warning of one before
+  uint64_t refusals_untold_ = 0;  // since the last
   TimeNs empty_since_ns_ = 0;
   epoll_event events_[128];
 };

@@ -135,6 +135,15 @@ void ControlConnection::HearGreeting(TimeNs now, Result* result) {
                                            : "it is a coordinator of its own, not a member"));
 }
 
+const char* ControlConnection::Unanswered() const {
+  const bool nothing = !stream_ || stream_->state() == State::kConnecting;
+  return nothing ? "no answer" : "something listens there, but does not answer as a coordinator";
+}
+
+std::string ControlConnection::trouble() const {
+  return last_error_.ok() ? Unanswered() : last_error_.text();
+}
+
 void ControlConnection::Expire(TimeNs now) {
   if (!stream_) return;
   if (stream_->state() == State::kClosed) {
@@ -146,7 +155,7 @@ void ControlConnection::Expire(TimeNs now) {
     const bool nothing = stream_->state() == State::kConnecting;
     const TimeNs most = nothing ? std::min(settings_.silence_ns, kHandshakeMax) : kHandshakeMax;
     if (!settings_.hosted) patience_ns_ = std::min(2 * patience_ns_, most);
-    Lose(now, Status(Code::kCoordinator, "no answer"));
+    Lose(now, Status(Code::kCoordinator, Unanswered()));
   } else if (up_ && now - stream_->heard_ns() > settings_.silence_ns) {
     Lose(now, Status(Code::kCoordinator, "silent"));
   }

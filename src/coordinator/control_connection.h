@@ -67,6 +67,8 @@ class ControlConnection {
   bool ever_up() const { return ever_up_; }
   // Why the last attempt failed. kAuth and kVersion do not go away by trying again.
   const Status& last_error() const { return last_error_; }
+  // The same for people, also while the first attempt is under way.
+  std::string trouble() const;
   bool hopeless() const { return hopeless_; }
   int fd() const { return stream_ ? stream_->fd() : -1; }
   bool wants_write() const { return stream_ && stream_->wants_write(); }
@@ -86,6 +88,7 @@ class ControlConnection {
   void UseName(size_t index);
   void HearGreeting(TimeNs now, Result* result);
   void Expire(TimeNs now);
+  const char* Unanswered() const;
 
   const Settings settings_;
   const Logger* const log_;

@@ -13,7 +13,8 @@ std::string ShownAddress(const HostPort& address) {
 Expected<HostPort> ParseHostPort(const std::string& text, const std::string& argument) {
   const auto bad = [&] {
     return Status(Code::kConfig, argument,
-                  argument + " is '" + text + "'; it must be HOST:PORT or [IPv6]:PORT");
+                  argument + " is '" + text +
+                      "'; it must be HOST:PORT or [IPv6]:PORT, with a port from 0 to 65535");
   };
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return bad();

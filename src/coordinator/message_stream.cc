@@ -48,6 +48,7 @@ MessageStream::MessageStream(transport::UniqueFd fd, transport::Authenticator::R
                              const std::string& token, MemberId self, TimeNs now)
     : fd_(std::move(fd)),
       authenticator_(role, transport::AuthPurpose::kControl, token, {"", self}, wire::kWireVersion),
+      has_token_(!token.empty()),
       created_ns_(now),
       heard_ns_(now) {
   const int one = 1;
@@ -154,11 +155,15 @@ bool MessageStream::Read(TimeNs now, std::vector<wire::Message>* out) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (got <= 0) {
       const bool refused = state_ == State::kHandshake && authenticator_.proof_sent();
-      Close(refused ? Status(Code::kAuth,
-                             "the peer closed the connection after seeing our proof: "
-                             "the tokens differ")
-                    : Status(Code::kLink, got == 0 ? "the peer closed the connection"
-                                                   : Status::System("recv", errno).text()));
+      const char* const why = has_token_
+                                  ? "the tokens differ"
+                                  : "this process has no token: set FTAR_TOKEN or FTAR_TOKEN_FILE";
+      Close(
+          refused
+              ? Status(Code::kAuth,
+                       std::string("the peer closed the connection after seeing our proof: ") + why)
+              : Status(Code::kLink, got == 0 ? "the peer closed the connection"
+                                             : Status::System("recv", errno).text()));
       return true;
     }
     any = true;

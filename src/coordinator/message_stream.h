@@ -62,6 +62,7 @@ class MessageStream {
 
   transport::UniqueFd fd_;
   transport::Authenticator authenticator_;
+  const bool has_token_;
   State state_ = State::kConnecting;
   Status status_;
   Status broken_;  // nothing can be written any more

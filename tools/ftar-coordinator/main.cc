@@ -15,6 +15,7 @@
 #include "coordinator/server.h"
 #include "runtime/host.h"
 #include "runtime/logger.h"
+#include "wire/frame.h"
 
 namespace {
 
@@ -161,6 +162,8 @@ int main(int argc, char** argv) {
           ->check(CLI::Range(1, 4096));
   above->needs(members)->excludes(state);
   members->needs(above);
+  app.set_version_flag("--version", "ftar-coordinator " FTAR_VERSION_TEXT ", wire version " +
+                                        std::to_string(ftar::wire::kWireVersion));
   CLI11_PARSE(app, argc, argv);
   ftar::Config config;
   if (ftar::Status status = Configure(options, &config); !status.ok()) return Fail(status);

@@ -73,6 +73,10 @@ TEST(Config, UnknownNamesAreErrorsThatGuess) {
   const Status program = config.Set(Layer::kProgram, "colour", "red");
   EXPECT_EQ(program.argument(), "colour");
   EXPECT_EQ(program.text(), "unknown knob colour");
+  const Status another = config.Set(Layer::kProgram, "foo", "red");
+  EXPECT_EQ(another.text(), "unknown knob foo")
+      << "two edits make job of it, and of all that short";
+  EXPECT_THAT(config.Set(Layer::kProgram, "jub", "red").text(), HasSubstr("did you mean job?"));
   const Status file = config.SetFromFile("f.conf", "plan=ring\nwindw = 3\n");
   EXPECT_THAT(file.text(), HasSubstr("f.conf:2"));
   EXPECT_THAT(file.text(), HasSubstr("did you mean window?"));

@@ -66,9 +66,10 @@ constexpr TimeNs kTimeout = 400 * kMillisecond;
 
 class ControlConnectionTest : public testing::Test {
  protected:
-  void Open(const std::vector<HostPort>& names) {
+  void Open(const std::vector<HostPort>& names, const std::string& token = "") {
     ControlConnection::Settings settings;
     settings.names = names;
+    settings.token = token;
     settings.self = {1, 2};
     settings.SetPatience(kTimeout);
     connection_.emplace(settings, &log_);
@@ -203,22 +204,39 @@ TEST_F(ControlConnectionTest, OneThatDiesOnOurProofIsDialledAgain) {
 
 // Three hang-ups in a row at that place are an opinion about our token.
 TEST_F(ControlConnectionTest, AnotherTokenIsSaidSoon) {
-  const Listener there(false);
-  Open({there.name()});
-  for (int dials = 0; dials < 3; ++dials) {
-    ASSERT_FALSE(connection_->hopeless());
-    std::optional<MessageStream> other = AwaitDial(there, "other");
-    ASSERT_TRUE(other);
-    std::vector<wire::Message> messages;
-    for (int i = 0; i < 1000 && connection_->fd() >= 0; ++i) {
-      other->Poll(now_, &messages);
-      Turn();
+  for (const auto& [token, said] : {std::pair("one", "the tokens differ"),
+                                    std::pair("", "no token: set FTAR_TOKEN or FTAR_TOKEN_FILE")}) {
+    const Listener there(false);
+    Open({there.name()}, token);
+    for (int dials = 0; dials < 3; ++dials) {
+      ASSERT_FALSE(connection_->hopeless());
+      std::optional<MessageStream> other = AwaitDial(there, "other");
+      ASSERT_TRUE(other);
+      std::vector<wire::Message> messages;
+      for (int i = 0; i < 1000 && connection_->fd() >= 0; ++i) {
+        other->Poll(now_, &messages);
+        Turn();
+      }
     }
+    EXPECT_TRUE(connection_->hopeless());
+    EXPECT_EQ(connection_->last_error().code(), Code::kAuth);
+    EXPECT_NE(connection_->last_error().text().find(said), std::string::npos)
+        << connection_->last_error().text();
   }
-  EXPECT_TRUE(connection_->hopeless());
-  EXPECT_EQ(connection_->last_error().code(), Code::kAuth);
-  EXPECT_NE(connection_->last_error().text().find("the tokens differ"), std::string::npos)
-      << connection_->last_error().text();
+}
+
+TEST_F(ControlConnectionTest, WhoListensAndIsNoCoordinatorIsToldFromNobody) {
+  const Listener mute(false), nowhere(true);
+  for (const auto& [at, said] :
+       {std::pair(&mute, "not answer as a coordinator"), std::pair(&nowhere, "no answer")}) {
+    Open({at->name()});
+    for (int i = 0; i < 20; ++i) Turn();
+    EXPECT_TRUE(connection_->last_error().ok());
+    EXPECT_NE(connection_->trouble().find(said), std::string::npos) << connection_->trouble();
+    for (int i = 0; i < 6000 && connection_->last_error().ok(); ++i) Turn();
+    EXPECT_FALSE(connection_->last_error().ok());
+    EXPECT_NE(connection_->trouble().find(said), std::string::npos) << connection_->trouble();
+  }
 }
 
 }  // namespace

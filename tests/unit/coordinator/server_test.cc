@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -47,8 +48,8 @@ bool ClosedByPeer(const UniqueFd& fd) {
 
 class RunningServer {
  public:
-  explicit RunningServer(ServerSettings settings) {
-    Expected<std::unique_ptr<Server>> opened = Server::Open(settings, Logger());
+  explicit RunningServer(ServerSettings settings, Logger log = Logger()) {
+    Expected<std::unique_ptr<Server>> opened = Server::Open(settings, std::move(log));
     EXPECT_TRUE(opened.ok()) << opened.status().ToString();
     server_ = std::move(*opened);
     thread_ = std::thread([this] {
@@ -263,6 +264,32 @@ TEST(Server, AWrongTokenIsRefused) {
   EXPECT_TRUE(Eventually([&] { return right.Heard(); })) << right.status().ToString();
 }
 
+// A stranger must not fill the log.
+TEST(Server, WhoCannotProveTheTokenIsNamedOnce) {
+  std::mutex mutex;
+  std::vector<std::string> said;
+  const auto warnings = [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return said;
+  };
+  ServerSettings settings;
+  settings.token = "secret";
+  const RunningServer server(
+      settings, Logger(LogLevel::kWarn, "test", {}, [&](LogLevel, const std::string& line) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        said.push_back(line);
+      }));
+  for (int times = 0; times < 3; ++times) {
+    Member wrong(server, MemberId{1, 1}, "guess");
+    ASSERT_TRUE(Eventually([&] { return wrong.Closed(); }));
+  }
+  Member right(server, MemberId{2, 2}, "secret");
+  ASSERT_TRUE(Eventually([&] { return right.Open(); })) << right.status().ToString();
+  ASSERT_EQ(warnings().size(), 1u);
+  EXPECT_THAT(warnings()[0], HasSubstr("from 127.0.0.1:"));
+  EXPECT_THAT(warnings()[0], HasSubstr("does not know the job's token"));
+}
+
 TEST(Server, EndsWhenItHasBeenEmptyForLong) {
   ServerSettings settings;
   settings.exit_when_empty_ns = 20 * kMillisecond;
@@ -284,6 +311,7 @@ TEST(Server, SaysWhatItMayNotListenOn) {
   server = Server::Open(settings, Logger());
   ASSERT_FALSE(server.ok());
   EXPECT_EQ(server.status().argument(), "token");
+  EXPECT_THAT(server.status().text(), HasSubstr("--token-file"));
   settings.host = "no.such.host.invalid";
   server = Server::Open(settings, Logger());
   ASSERT_FALSE(server.ok());
