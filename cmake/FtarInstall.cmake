@@ -1,4 +1,4 @@
-# Installation: headers, libftar.so, tools, find_package(ftar) with target ftar::ftar, and ftar.pc.
+# Installation: headers, libftar.so, tools, documents, find_package(ftar) with target ftar::ftar, and ftar.pc.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/ftar DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
@@ -14,7 +14,8 @@ install(FILES ${PROJECT_BINARY_DIR}/ftarConfig.cmake ${PROJECT_BINARY_DIR}/ftarC
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ftar)
 configure_file(cmake/ftar.pc.in ${PROJECT_BINARY_DIR}/ftar.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ftar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE CHANGELOG.md README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")  # where README.md's links look for them
 
 foreach(tool ftar-perf ftar-kernels ftar-coordinator ftar-sim)
   if(TARGET ${tool})
