@@ -259,7 +259,8 @@ FTAR_API ftarResult_t ftarConfigDestroy(ftarConfig_t config);
 typedef struct {
   size_t size;
   ftarEventType_t type;
-  ftarResult_t cause; /* why, for example FTAR_ERR_PEER; FTAR_OK when nothing is wrong */
+  ftarResult_t cause; /* why, for example FTAR_ERR_PEER; FTAR_ERR_LEFT: a planned leave; FTAR_OK
+                         when nothing is wrong */
   uint64_t epoch, seq;
   int64_t time_ns; /* CLOCK_MONOTONIC when this member learned of it */
   ftarErrorInfo who;
@@ -276,8 +277,8 @@ typedef struct {
 typedef struct {
   size_t size;
   uint32_t flags;
-  int32_t replica, shard;  /* this member's place: below 65536, one living member a place */
-  int32_t replicas;        /* how many replicas the first view waits for */
+  int32_t replica, shard;  /* this member's place, from 0: below 65536, one living member each */
+  int32_t replicas;        /* the first view waits for replicas 0 to replicas - 1 */
   int32_t shards;          /* columns; the same on all members */
   int32_t min_replicas;    /* with fewer the group decides nothing; -1: the knob, 1 by default */
   const char* name;        /* of the job */
@@ -307,8 +308,9 @@ FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
 /* Leaves as planned: what this member has started ends as usual and may be waited for afterwards,
  * nobody's operation fails, later starts return FTAR_ERR_LEFT. So may end what was started before
  * and has waited for the group's window until now: wait for operations before you leave where that
- * matters. FTAR_TIMEOUT: it goes on, unless a stream has not come yet to what was called on it; call
- * again. The last member's leave ends the job. */
+ * matters. FTAR_TIMEOUT: it goes on, unless a stream has not come yet to what was called on it;
+ * call again. It ends at a boundary that the others pass with their next operation or step, so it
+ * takes as long as they compute. The last member's leave ends the job. */
 FTAR_API ftarResult_t ftarJobLeave(ftarJob_t job, int64_t timeout_ns);
 
 /* This member leaves now, as if it had died, and says why. Never blocks. Its operations end in
@@ -500,7 +502,8 @@ typedef struct {
  * takes seconds. */
 FTAR_API ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc* desc,
                                    void** memory);
-/* FTAR_ERR_ARG: not memory of this job. The caller sees to it that no operation uses it. */
+/* FTAR_ERR_ARG: not memory of this job. The caller sees to it that no operation uses it, and for
+ * the GPU's that no stream does any more: unlike cudaFree, this does not wait for them. */
 FTAR_API ftarResult_t ftarMemFree(ftarJob_t job, void* memory);
 /* Announces memory of the caller's that many operations will use. Host memory needs no such thing
  * today; devices will. */
