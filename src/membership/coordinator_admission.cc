@@ -10,11 +10,27 @@ namespace ftar::membership {
 namespace {
 
 constexpr size_t kGraveyardMax = 4096;
+constexpr TimeNs kMissingNs = 5 * kSecond;  // most jobs are all there by then
+constexpr size_t kRangesMax = 8;
+
+// "0 to 3, 7"; of many the first.
+std::string Ranges(const std::vector<int32_t>& sorted) {
+  std::string out;
+  size_t ranges = 0;
+  for (size_t at = 0, end = 0; at < sorted.size(); at = end) {
+    if (++ranges > kRangesMax) return out + " and others";
+    for (end = at + 1; end < sorted.size() && sorted[end] == sorted[end - 1] + 1;) ++end;
+    out += (out.empty() ? "" : ", ") + std::to_string(sorted[at]);
+    if (end > at + 1) out += " to " + std::to_string(sorted[end - 1]);
+  }
+  return out.empty() ? "none" : out;
+}
 
 }  // namespace
 
 void CoordinatorMachine::AdoptReference(const wire::Hello& hello) {
   reference_ = ReferenceOf(hello);
+  tell_missing_at_ = now_ + kMissingNs;
   ReadAgreedConfig();
 }
 
@@ -56,11 +72,12 @@ void CoordinatorMachine::Admit(Peer& peer) {
   if (recovering_ || peer.viewless()) return;
   const MemberId holder = HolderOf(peer.card.replica, peer.card.shard, peer.card.id);
   if (holder.valid()) {
-    Tell(LogLevel::kWarn,
-         Describe(peer.card) + " waits: its place is held by " + Describe(Find(holder)->card));
+    peer.held_by = Describe(Find(holder)->card);
+    Tell(LogLevel::kWarn, Describe(peer.card) + " waits: its place is held by " + peer.held_by);
     return ReplaceSuspect(holder);
   }
   peer.state = State::kNewcomer;
+  peer.placed_ns = now_;
   Tell(LogLevel::kInfo, Describe(peer.card) + " wants to join");
 }
 
@@ -200,6 +217,42 @@ void CoordinatorMachine::RejectOverdue() {
     Close(peer);
     ForgetNewcomer(id);
   }
+}
+
+// Two that were given one place wait for the same view, and one of them gives up before the other,
+// who then has the place for a moment; that hears whose it was.
+void CoordinatorMachine::TellLateHolder(const Peer& newcomer) {
+  const bool long_held = now_ - newcomer.placed_ns < newcomer.placed_ns - newcomer.since_ns;
+  if (newcomer.state != State::kNewcomer || newcomer.held_by.empty() || !long_held) return;
+  const std::string text = "the place of " + Describe(newcomer.card) + " was held by " +
+                           newcomer.held_by + " until that gave up";
+  Send(newcomer, wire::Rejected{Code::kPeer, "replica", text});
+  Tell(LogLevel::kWarn, "refused a newcomer: " + text);
+}
+
+// Once, with what people look for: who is not started, or has a number that is none.
+void CoordinatorMachine::TellMissing() {
+  if (now_ < tell_missing_at_ || !reference_ || recovering_) return;
+  tell_missing_at_ = kNever;
+  if (current_ || config_.successor || PlacesFilled()) return;
+  std::map<int32_t, int32_t> shards;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state == State::kNewcomer) ++shards[peer.card.replica];
+  }
+  std::vector<int32_t> all, here, missing, beyond;
+  for (int32_t replica = 0; replica < reference_->replicas; ++replica) {
+    const auto found = shards.find(replica);
+    const bool whole = found != shards.end() && found->second >= reference_->shards;
+    all.push_back(replica);
+    (whole ? here : missing).push_back(replica);
+  }
+  for (auto at = shards.lower_bound(reference_->replicas); at != shards.end(); ++at)
+    beyond.push_back(at->first);
+  std::string text = "the first view waits for replicas " + Ranges(all) +
+                     "; here: " + Ranges(here) + "; missing: " + Ranges(missing);
+  if (reference_->shards > 1) text += ", or some of their shards";
+  if (!beyond.empty()) text += "; not waited for, as replicas count from 0: " + Ranges(beyond);
+  Tell(LogLevel::kWarn, std::move(text));
 }
 
 // ---- links ----

@@ -272,13 +272,14 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   }
   if (from.state != State::kMember) {
     if (from.state == State::kWaiting && message.code == Code::kTimeout) {
-      from.since_ns = now_ - config_.place_wait_ns;  // tired of waiting for its place: told who
-                                                     // holds it, see RejectOverdue
-      return;
+      // Tired of waiting for its place: told who holds it.
+      from.since_ns = now_ - config_.place_wait_ns;
+      return RejectOverdue();
     }
     // What it has told stands, as that of one whose connection ends (Q2, Q4). Who has left as
     // planned consents to whatever the others decide (Q8).
     const bool left = message.code == Code::kLeft;
+    if (message.code == Code::kTimeout) TellLateHolder(from);
     if (left || !config_.hosted) Remember(from);
     if (from.state == State::kReporting && left) consents_.insert(id);
     Close(from);

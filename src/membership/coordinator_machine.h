@@ -137,6 +137,8 @@ class CoordinatorMachine {
     State state = State::kWaiting;
     uint64_t serial = 0;  // order of welcome: later dials earlier
     TimeNs since_ns = 0, heard_ns = 0;
+    std::string held_by;  // who had its place when it came
+    TimeNs placed_ns = 0;
     // Q2: holds a view that its relay, which has taken over from another one, cannot show.
     bool viewless() const { return report.installed != 0 && !report.installed_view; }
     bool welcomed = false;
@@ -215,6 +217,8 @@ class CoordinatorMachine {
   bool Linked(const Peer& newcomer) const;
   void OnLinksUp(Peer& from, const wire::LinksUp& message);
   void RejectOverdue();
+  void TellMissing();
+  void TellLateHolder(const Peer& newcomer);
   void ForgetNewcomer(MemberId id);
   void TryForm();
 
@@ -340,7 +344,8 @@ class CoordinatorMachine {
   TimeNs timeout_ns_ = 10 * kSecond, late_timeout_ns_ = 0;
   bool fault_tolerant_ = true;
   std::optional<Reference> reference_;
-  uint64_t counter_ = 0;  // of the highest epoch made or heard (rule Q1)
+  TimeNs tell_missing_at_ = kNever;  // people, of whom the first view waits for
+  uint64_t counter_ = 0;             // of the highest epoch made or heard (rule Q1)
   uint64_t serial_ = 0;
 
   std::map<MemberId, Peer> peers_;

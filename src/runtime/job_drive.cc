@@ -45,6 +45,7 @@ void Pause() {
 bool Job::Impl::PumpControl(TimeNs now) {
   if (!control_ || now < look_at_control_ns_) return false;
   look_at_control_ns_ = now + kControlNs;
+  if (now >= speak_ns_) SayWhatItWaitsFor(now);
   ControlConnection::Result& result = control_result_;
   result.any = result.went_up = result.went_down = result.dial_failed = false;
   result.messages.clear();
@@ -60,10 +61,15 @@ bool Job::Impl::PumpControl(TimeNs now) {
 }
 
 void Job::Impl::HearCoordinator(TimeNs now, ControlConnection::Result& result) {
-  if (result.went_up) driver_->Feed(now, engine::CoordinatorUp{});
+  if (result.went_up) {
+    driver_->Feed(now, engine::CoordinatorUp{});
+    welcomed_ = false;
+    if (!view_ && !waiting_said_) speak_ns_ = now + SpeakAfter();
+  }
   for (wire::Message& message : result.messages) {
     const auto* last_word = std::get_if<wire::Redirect>(&message);
     if (hosting_ && last_word != nullptr && last_word->leaves) hosting_->Leaves(now, *last_word);
+    welcomed_ = welcomed_ || std::holds_alternative<wire::Welcome>(message);
     driver_->Feed(now, engine::FromCoordinator{std::move(message)});
     // One at a time: what a Prepare revokes is gone before the next message is looked at.
     driver_->Run(now);
@@ -146,7 +152,8 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   look_at_control_ns_ = 0;
   const bool deaf = closed_down_ || driver_->dropping();
   if (!deaf && !driver_->PrepareSleep()) return;
-  TimeNs control = control_ && !closed_down_ ? control_->next_deadline() : kNever;
+  TimeNs control =
+      control_ && !closed_down_ ? std::min(control_->next_deadline(), speak_ns_) : kNever;
   if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
   const TimeNs due =
       std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),

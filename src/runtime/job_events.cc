@@ -8,6 +8,12 @@ namespace {
 
 thread_local int t_callback_depth = 0;
 
+std::string Shown(const Culprit& who) {
+  if (who.replica < 0) return "a peer that is not in the view";
+  return "replica " + std::to_string(who.replica) + " shard " + std::to_string(who.shard) + " on " +
+         who.host;
+}
+
 }  // namespace
 
 CallbackScope::CallbackScope() { ++t_callback_depth; }
@@ -83,18 +89,26 @@ void Job::Impl::Emit(JobEvent event) {
   }
 }
 
-void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) const {
+// The coordinator tells of it again and again; people hear it once an operation.
+void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
+  const auto group = groups_.find(late.group);
+  const std::string where = group == groups_.end() ? "" : " in group '" + group->second.name + "'";
   event->type = EventType::kLate;
   event->seq = event->who.seq = late.seq;
   event->who.member = late.member;
   event->who.stage = "late";
-  event->who.text =
-      "others have waited for it for " + std::to_string(late.since_ns / kMillisecond) + " ms";
+  event->who.text = "others have waited for it for " +
+                    std::to_string(late.since_ns / kMillisecond) + " ms" + where;
   if (const wire::ViewEntry* entry = EntryOf(late.member, &event->who.rank)) {
     event->who.replica = entry->card.replica;
     event->who.shard = entry->card.shard;
     event->who.host = entry->card.host;
   }
+  const auto [said, first] = late_.insert({late.group, {late.seq, {}}});
+  if (!first && late.seq <= said->second.seq) return;
+  said->second = {late.seq, Shown(event->who)};
+  log_.Warn("runtime", said->second.who + " has not entered operation " + std::to_string(late.seq) +
+                           ": " + event->who.text);
 }
 
 void Job::Impl::OnNotice(const engine::Notice& notice) {
@@ -103,8 +117,7 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
   event.epoch = notice.epoch;
   event.who = CulpritOf(notice.loss, notice.epoch);
   event.cause = notice.loss.member.valid() ? notice.loss.cause : Code::kOk;
-  const std::string who = "replica " + std::to_string(event.who.replica) + " shard " +
-                          std::to_string(event.who.shard) + " on " + event.who.host;
+  const std::string who = Shown(event.who);
   switch (notice.kind) {
     case Kind::kView: event.type = EventType::kView; break;
     case Kind::kJoined:
@@ -162,8 +175,7 @@ void Job::Impl::OnPathLost(MemberId peer, const Status& why) {
   event.cause = Code::kCorrupt;
   event.epoch = view_ ? view_->epoch : 0;
   event.who = CulpritOf(loss, event.epoch);
-  log_.Warn("runtime", "replica " + std::to_string(event.who.replica) + " on " + event.who.host +
-                           " sent what arrived damaged: " + why.text());
+  log_.Warn("runtime", Shown(event.who) + " sent what arrived damaged: " + why.text());
   Emit(std::move(event));
 }
 
@@ -177,6 +189,7 @@ void Job::Impl::OnViewChanged() {
   view_ = driver_->engine().view();
   ++view_changes_;
   if (!view_) return;
+  speak_ns_ = kNever;
   if (hosting_) NoteSuccessors(Now());
   RememberColumn();
   const wire::ViewEntry* self = view_->Find(self_);

@@ -224,16 +224,21 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void SumUpStep();  // step.cc
   void FinishAll(const Status& status);
   Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
+  std::string LateIn(const Op& op) const;
 
   // job_membership.cc
   void OnPhaseEnded();
   void AwaitHandOver(Lock* lock);
   TimeNs JoinLimit() const;
   Status JoinFailure(TimeNs now, TimeNs deadline);
+  TimeNs SpeakAfter() const;
+  void SayWhatItWaitsFor(TimeNs now);
+  void SayWhatIsOdd();
+  std::string AwaitedToJoin() const;
 
   // job_events.cc
   void Emit(JobEvent event);
-  void LateEvent(const wire::LateNotice& late, JobEvent* event) const;
+  void LateEvent(const wire::LateNotice& late, JobEvent* event);
   Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
   const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
 
@@ -267,6 +272,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::unique_ptr<Hosting> hosting_;          // where any member may coordinate
   ControlConnection::Result control_result_;  // scratch
   TimeNs look_at_control_ns_ = 0;
+  // While it joins: when people are told next what it waits for.
+  TimeNs speak_ns_ = 0;
+  bool waiting_said_ = false, welcomed_ = false;
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
   bool user_sleeping_ = false, progress_waits_ = false;
@@ -295,7 +303,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ViewPtr view_, previous_view_;
   std::map<Epoch, Layout> columns_;  // of the last views
   Culprit last_culprit_;
-  Status ended_;                                       // why this member is out
+  struct Late {
+    Seq seq = 0;
+    std::string who;
+  };
+  std::map<GroupKey, Late> late_;  // of the group's last operation that people were told of
+  Status ended_;                   // why this member is out
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some
   bool leave_requested_ = false;
 

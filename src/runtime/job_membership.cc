@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/knob_value.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
 namespace {
 
 constexpr TimeNs kHandOverMax = 2 * kSecond;
+constexpr TimeNs kSpeakAfter = 3 * kSecond;  // most jobs are there by then
 
 TimeNs DeadlineOf(int64_t timeout_ns) {
   return timeout_ns < 0 ? kNever : After(Now(), timeout_ns);
@@ -43,11 +45,63 @@ Status Job::Impl::JoinFailure(TimeNs now, TimeNs deadline) {
   if (control_ && !control_->ever_up()) {
     return Status(Code::kCoordinator, "coordinator",
                   "no coordinator at " + control_->shown_address() +
-                      " within join_timeout: " + control_->last_error().text());
+                      " within join_timeout: " + control_->trouble());
   }
   return Status(Code::kTimeout, "join_timeout",
-                "the job did not become ready within join_timeout: waiting for " +
-                    std::to_string(place_.replicas) + " replicas");
+                "the job did not become ready within join_timeout: " + AwaitedToJoin());
+}
+
+// What this member waits for while it joins, as far as it is known here.
+std::string Job::Impl::AwaitedToJoin() const {
+  const std::string self = std::to_string(place_.replica);
+  if (welcomed_) return "waiting for links to the others and to be taken in, as replica " + self;
+  const std::string count = std::to_string(place_.replicas);
+  if (place_.replica >= place_.replicas) {
+    return "replicas count from 0; with replicas=" + count +
+           " the first view does not wait for replica " + self;
+  }
+  const std::string all = place_.replicas == 1 ? "replica " : "replicas 0 to ";
+  return "the first view waits for " + all + std::to_string(place_.replicas - 1) +
+         "; this is replica " + self;
+}
+
+TimeNs Job::Impl::SpeakAfter() const {
+  return std::min(kSpeakAfter, config_.duration_ns(KnobId::kJoinTimeout) / 2);
+}
+
+// To whoever looks at a job that does not begin: the errors of a join come much later.
+void Job::Impl::SayWhatItWaitsFor(TimeNs now) {
+  if (std::exchange(speak_ns_, kNever) == 0) {
+    speak_ns_ = now + SpeakAfter();
+    return SayWhatIsOdd();
+  }
+  if (driver_->engine().phase() != engine::Phase::kJoining) return;
+  const std::string end = "; giving up after join_timeout (" +
+                          FormatDuration(config_.duration_ns(KnobId::kJoinTimeout)) + ")";
+  const std::string where = control_->shown_address();
+  if (!control_->up()) {
+    return log_.Warn("runtime",
+                     "waiting for a coordinator at " + where + ": " + control_->trouble() + end);
+  }
+  waiting_said_ = true;
+  const char* const held = welcomed_ ? "" : ", whose place another process may hold";
+  log_.Warn("runtime", "connected to the coordinator at " + where +
+                           ", but in no view yet: " + AwaitedToJoin() + held + end);
+}
+
+// Legal, and more often a mistake.
+void Job::Impl::SayWhatIsOdd() {
+  if (place_.replica >= place_.replicas) {
+    log_.Warn("runtime", AwaitedToJoin() + ", which can only join later");
+  }
+  const bool placed = config_.integer(KnobId::kReplica) >= 0 ||
+                      config_.integer(KnobId::kReplicas) >= 0 ||
+                      place_.launcher != "configuration" || place_.shards > 1;
+  if (!placed) {
+    log_.Warn("runtime",
+              "FTAR_COORDINATOR is set, but neither FTAR_REPLICA nor FTAR_REPLICAS: this is a job "
+              "of one");
+  }
 }
 
 Status Job::Impl::WaitReady(int64_t timeout_ns) {

@@ -384,6 +384,13 @@ Status Job::Impl::WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now) {
                     "); the operation is undecided");
 }
 
+// Of whom people were told that it is late there.
+std::string Job::Impl::LateIn(const Op& op) const {
+  const auto late = late_.find(op.group);
+  if (late == late_.end() || late->second.seq != op.seq) return "";
+  return "; " + late->second.who + " has not entered it";
+}
+
 Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   if (op->done.load(std::memory_order_acquire)) return op->status;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
@@ -409,12 +416,14 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
     if (!early.ok() || now >= deadline) break;
   }
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
+  const bool open = !op->done.load(std::memory_order_acquire);
+  const std::string late = open && timeout_ns != 0 ? LateIn(*op) : "";
   lock.unlock();
-  if (op->done.load(std::memory_order_acquire)) return op->status;
+  if (!open) return op->status;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (!early.ok()) return early;
   if (timeout_ns == 0) return Status(Code::kInProgress, "in progress");
-  return Status(Code::kTimeout, "the wait's time is over; the operation goes on");
+  return Status(Code::kTimeout, "the wait's time is over; the operation goes on" + late);
 }
 
 Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {

@@ -16,7 +16,8 @@ struct Launcher {
   bool one_host = false;
   std::string job;  // the launcher's own name of the job
   std::string master_host;
-  int64_t master_port = 0;  // already the coordinator's, not the launcher's
+  int64_t master_port = 0;   // already the coordinator's, not the launcher's
+  std::string lacking, has;  // none: of torchrun's rank and world only one is there
 };
 
 using Environment = std::vector<std::string>;
@@ -109,7 +110,18 @@ Status FillMaster(const Environment& env, int64_t parent_pid, Launcher* out) {
   return Status::Ok();
 }
 
+// Of a launcher by hand, beside a meeting point: whoever goes on alone trains something of its own.
+// A world of one has no other rank.
+void NoteHalf(const Environment& env, int64_t rank, int64_t world, Launcher* none) {
+  const Names& names = kLaunchers[0];
+  if ((rank < 0) == (world < 0) || world == 1 || FindVariable(env, "MASTER_ADDR").empty()) return;
+  none->lacking = rank < 0 ? names.rank : names.world;
+  none->has = rank < 0 ? names.world : names.rank;
+}
+
 Expected<Launcher> FindLauncher(const Environment& env, int64_t parent_pid) {
+  Launcher none;
+  none.name = "configuration";
   for (const Names& names : kLaunchers) {
     if (IsSlurmsOwn(env, names)) continue;
     Launcher out;
@@ -117,6 +129,7 @@ Expected<Launcher> FindLauncher(const Environment& env, int64_t parent_pid) {
     if (!rank.ok()) return rank.status();
     const Expected<int64_t> world = Number(env, names.world);
     if (!world.ok()) return world.status();
+    if (&names == &kLaunchers[0]) NoteHalf(env, *rank, *world, &none);
     if (*rank < 0 || *world < 0) continue;
     if (*rank >= *world) {
       return Status(Code::kConfig, names.rank,
@@ -137,8 +150,6 @@ Expected<Launcher> FindLauncher(const Environment& env, int64_t parent_pid) {
     if (Status master = FillMaster(env, parent_pid, &out); !master.ok()) return master;
     return out;
   }
-  Launcher none;
-  none.name = "configuration";
   return none;
 }
 
@@ -161,6 +172,11 @@ Status FillPlace(const Config& config, const Launcher& launcher, Place* out) {
     if (replica < 0) replica = launcher.rank / out->shards;
     if (shard < 0) shard = launcher.rank % out->shards;
     if (replicas < 0) replicas = launcher.world / out->shards;
+  }
+  if (replicas < 0 && !launcher.lacking.empty()) {
+    return Bad(launcher.lacking.c_str(), launcher.has + " and MASTER_ADDR are set, but not " +
+                                             launcher.lacking +
+                                             ": set it, or FTAR_REPLICA and FTAR_REPLICAS");
   }
   if (replicas < 0) replicas = 1;
   if (replicas > kReplicasMax) {

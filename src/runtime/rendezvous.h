@@ -10,6 +10,8 @@
 //   Slurm           the step's first host and a port from the job's and the step's number
 //   Open MPI, MPICH 127.0.0.1 and a port from the launcher's job, if all ranks are on one host;
 //   else MASTER_ADDR or an error
+// Half of torchrun's variables beside MASTER_ADDR is an error where no other launcher and no
+// configuration says how many replicas there are: it would be a job of one.
 // Where any member may coordinate (knob coordinator_kind) no process is started: the one with
 // number i listens at the i-th address that the configuration names, the first at the derived one.
 // Where all ranks are on one host and there is no token, loopback is used whatever the launcher

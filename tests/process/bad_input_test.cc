@@ -165,7 +165,9 @@ TEST_F(BadInput, ATokenThatIsAbsentOrWrongIsRefused) {
     stranger.WaitExit(kPatience);
     EXPECT_THAT(End(stranger), HasSubstr("status=FTAR_ERR_AUTH")) << stranger.Output();
     EXPECT_THAT(End(stranger), HasSubstr("argument=token"));
+    EXPECT_THAT(End(stranger), HasSubstr(*token != '\0' ? "the tokens differ" : "FTAR_TOKEN_FILE"));
   }
+  EXPECT_THAT(coordinator_->process().Errors(), HasSubstr("does not know the job's token"));
   Start(1, "plain", {"ops=1"});
   EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
   EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
@@ -222,6 +224,62 @@ TEST_F(BadInput, NoCoordinatorEndsTheJoinNamingTheAddress) {
   lonely.WaitExit(kPatience);
   EXPECT_THAT(End(lonely), HasSubstr("status=FTAR_ERR_COORDINATOR")) << lonely.Output();
   EXPECT_THAT(End(lonely), HasSubstr("127.0.0.1:9"));
+  EXPECT_THAT(lonely.Errors(), HasSubstr("waiting for a coordinator at 127.0.0.1:9: "));
+  EXPECT_THAT(lonely.Errors(), HasSubstr("refused; giving up after join_timeout (500ms)"));
+}
+
+// At a coordinator: what is waited for is said before the join ends in it, and once.
+TEST_F(BadInput, AReplicaThatIsMissingIsWaitedForByNumber) {
+  const Coordinator coordinator;
+  const auto join = [&](Variables place) {
+    place.insert({{"FTAR_COORDINATOR", coordinator.address()}, {"FTAR_JOIN_TIMEOUT", "500ms"}});
+    auto member = std::make_unique<Process>(process::WorkerPath(), Scenario("join"), place);
+    member->WaitExit(kPatience);
+    return member;
+  };
+  const auto first = join({{"FTAR_REPLICA", "0"}, {"FTAR_REPLICAS", "2"}});
+  const char* const waits = "the first view waits for replicas 0 to 1; this is replica 0";
+  EXPECT_THAT(End(*first), HasSubstr("status=FTAR_TIMEOUT"));
+  EXPECT_THAT(End(*first), HasSubstr(waits));
+  const std::string said = first->Errors();
+  EXPECT_THAT(said, HasSubstr("connected to the coordinator at " + coordinator.address()));
+  EXPECT_THAT(said, HasSubstr(waits));
+  EXPECT_EQ(said.find("connected to"), said.rfind("connected to"));
+  const auto beyond = join({{"FTAR_REPLICA", "2"}, {"FTAR_REPLICAS", "2"}});
+  const char* const count = "the first view does not wait for replica 2";
+  EXPECT_THAT(End(*beyond), HasSubstr(count));
+  EXPECT_THAT(beyond->Errors(), HasSubstr(std::string(count) + ", which can only join later"));
+  const auto alone = join({});
+  EXPECT_THAT(alone->Errors(), HasSubstr("this is a job of one"));
+}
+
+TEST_F(BadInput, TwoThatWereGivenOnePlaceHearOfEachOther) {
+  const Coordinator coordinator;
+  const Variables place = {{"FTAR_COORDINATOR", coordinator.address()},
+                           {"FTAR_REPLICA", "0"},
+                           {"FTAR_REPLICAS", "2"},
+                           {"FTAR_JOIN_TIMEOUT", "1s"}};
+  Process first(process::WorkerPath(), Scenario("join"), place);
+  process::SleepMs(300);
+  Process second(process::WorkerPath(), Scenario("join"), place);
+  for (Process* member : {&first, &second}) member->WaitExit(kPatience);
+  EXPECT_THAT(End(first), HasSubstr("status=FTAR_TIMEOUT"));
+  EXPECT_THAT(End(second), HasSubstr("status=FTAR_ERR_PEER")) << second.Output();
+  EXPECT_THAT(End(second), HasSubstr("held by replica 0"));
+}
+
+TEST_F(BadInput, ACoordinatorSaysWhatItsArgumentsLack) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"--listen", "127.0.0.1:99999"}, "a port from 0 to 65535"},
+      {{"--listen", "192.0.2.2:7022"}, "--token-file"}};
+  for (const auto& [arguments, said] : cases) {
+    Process coordinator(process::CoordinatorPath(), arguments, {});
+    EXPECT_EQ(coordinator.WaitExit(kPatience), 1);
+    EXPECT_THAT(coordinator.Errors(), HasSubstr(said));
+  }
+  Process version(process::CoordinatorPath(), {"--version"}, {});
+  EXPECT_EQ(version.WaitExit(kPatience), 0);
+  EXPECT_THAT(version.Output(), HasSubstr("ftar-coordinator 1."));
 }
 
 TEST_F(BadInput, WithoutATokenOnlyLoopbackIsServed) {

@@ -141,6 +141,26 @@ TEST_F(Pair, AWaitThatEndsEarlyLeavesTheOperationAlive) {
   }
 }
 
+TEST_F(Pair, AWaitThatEndsSaysWhomOthersHaveCalledLate) {
+  std::array<ftarOp_t, 2> ops{};
+  ASSERT_EQ(ftarBarrier(groups_[0], &ops[0]), FTAR_OK);
+  ftarEvent event = FTAR_EVENT_INIT;
+  do {
+    ASSERT_EQ(ftarJobNextEvent(jobs_[0], &event, kLongNs), FTAR_OK);
+  } while (event.type != FTAR_EVENT_LATE);
+  EXPECT_EQ(event.who.replica, 1);
+  EXPECT_NE(std::string(event.who.text).find("in group 'default'"), std::string::npos)
+      << event.who.text;
+  EXPECT_EQ(ftarOpWait(ops[0], 20'000'000, nullptr), FTAR_TIMEOUT);
+  EXPECT_NE(std::string(LastError().text).find("; replica 1 "), std::string::npos)
+      << LastError().text;
+  ASSERT_EQ(ftarBarrier(groups_[1], &ops[1]), FTAR_OK);
+  for (ftarOp_t op : ops) {
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+}
+
 TEST_F(Pair, ManyThreadsWaitForOneOperationAndOneJob) {
   ftarOp_t op = nullptr, other = nullptr;
   ASSERT_EQ(ftarBarrier(groups_[0], &op), FTAR_OK);

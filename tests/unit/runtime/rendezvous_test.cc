@@ -201,6 +201,19 @@ TEST(FindPlace, TheInnermostLauncherCounts) {
   EXPECT_EQ(Found(Slurm(1, 2, 2) + OpenMpi(3, 8, 8)).launcher, "Open MPI");
 }
 
+// Scripts that srun starts set them for what they start themselves.
+TEST(FindPlace, HalfOfTorchrunsVariablesDoesNotHideAnotherLauncher) {
+  const Environment half{"WORLD_SIZE=2", "MASTER_ADDR=head", "MASTER_PORT=5000"};
+  const Place place = Found(Slurm(1, 2, 2) + half);
+  EXPECT_EQ(place.launcher, "Slurm");
+  EXPECT_EQ(place.meeting.front().host, "head");
+  EXPECT_EQ(
+      Found(half + Environment{"FTAR_REPLICA=1", "FTAR_REPLICAS=2", "FTAR_COORDINATOR=127.0.0.1:1"})
+          .replica,
+      1);
+  EXPECT_TRUE(Found({"WORLD_SIZE=1", "MASTER_ADDR=head"}).solo());
+}
+
 struct Bad {
   const char* why;
   Environment environment;
@@ -213,6 +226,11 @@ TEST(FindPlace, WhatIsWrongIsNamed) {
       {"trailing text", {"RANK=1", "WORLD_SIZE=2x"}, "WORLD_SIZE"},
       {"negative", {"OMPI_COMM_WORLD_RANK=-1", "OMPI_COMM_WORLD_SIZE=2"}, "OMPI_COMM_WORLD_RANK"},
       {"rank beyond the world", {"PMI_RANK=2", "PMI_SIZE=2"}, "PMI_RANK"},
+      {"no rank", {"WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=5000"}, "RANK"},
+      {"no world", {"RANK=1", "MASTER_ADDR=127.0.0.1"}, "WORLD_SIZE"},
+      {"no rank, but a coordinator",
+       {"WORLD_SIZE=2", "MASTER_ADDR=a", "FTAR_COORDINATOR=127.0.0.1:1"},
+       "RANK"},
       {"too many processes", {"RANK=0", "WORLD_SIZE=5000000000"}, "replicas"},
       {"local size", {"RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=all"}, "LOCAL_WORLD_SIZE"},
       {"nodes",
