@@ -40,7 +40,8 @@ function(ftar_shared_library name)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${map})
-  target_link_options(${name} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,-z,defs
+  # nodelete: a thread that looks a name up may outlive the job that asked.
+  target_link_options(${name} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,-z,defs -Wl,-z,nodelete
                                              ${FTAR_WHOLE_FLAGS})
   if(FTAR_SANITIZE)
     # A sanitizer's runtime lives in the program, so its symbols are undefined here on purpose.

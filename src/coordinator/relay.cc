@@ -3,8 +3,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "coordinator/clock.h"
@@ -16,7 +14,6 @@ using membership::ConnId;
 
 constexpr char kName[] = "relay";
 constexpr TimeNs kLastWordsNs = 1 * kSecond;
-constexpr TimeNs kLookNs = 10 * kMillisecond;  // whether a name is resolved
 
 }  // namespace
 
@@ -126,24 +123,12 @@ void Relay::PumpLastWords(TimeNs now) {
 }
 
 void Relay::Resolve(TimeNs now) {
-  if (resolving_.valid()) {
-    if (resolving_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-    const Expected<std::vector<std::string>> addresses = resolving_.get();
-    for (auto& [id, line] : lines_) {
-      if (line->wants_addresses(now) && line->name() == resolving_name_)
-        line->SetAddresses(now, addresses);
-    }
-  }
+  // One after the other: whoever is first gets its answer before another one is asked for.
   const auto wants = std::ranges::find_if(
       lines_, [now](const auto& line) { return line.second->wants_addresses(now); });
   if (wants == lines_.end()) return;
-  resolving_name_ = wants->second->name();
-  std::promise<Expected<std::vector<std::string>>> answer;
-  resolving_ = answer.get_future();
-  // Nobody waits for it, also not to end: a name may take the system many seconds.
-  std::thread([name = resolving_name_, answer = std::move(answer)]() mutable {
-    answer.set_value(ResolveHost(name.host, name.port));
-  }).detach();
+  if (auto answer = resolver_.Ask(wants->second->name()))
+    wants->second->SetAddresses(now, std::move(*answer));
 }
 
 // ---- the loop
@@ -156,11 +141,10 @@ void Relay::Sleep() {
     if (line.fd() >= 0) fds.push_back({line.fd(), events, 0});
   };
   const TimeNs now = Now();
-  if (resolving_.valid()) deadline = std::min(deadline, now + kLookNs);
   for (const auto& [id, line] : lines_) {
     add(*line);
-    const bool waits = resolving_.valid() && line->wants_addresses(now);
-    if (!waits) deadline = std::min(deadline, line->next_deadline());
+    const bool asks = line->wants_addresses(now);
+    deadline = std::min(deadline, asks ? now + Resolver::kLookNs : line->next_deadline());
   }
   for (const LastWords& last : last_words_) {
     add(*last.line);

@@ -8,7 +8,6 @@
 #define FTAR_COORDINATOR_RELAY_H_
 
 #include <atomic>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,7 +16,7 @@
 #include "base/log.h"
 #include "coordinator/connections.h"
 #include "coordinator/control_connection.h"
-#include "coordinator/host_port.h"
+#include "coordinator/resolver.h"
 #include "membership/relay_lines.h"
 
 namespace ftar::coordinator {
@@ -73,8 +72,7 @@ class Relay : private Connections::User {
   Lines lines_;
   std::vector<LastWords> last_words_;
   ControlConnection::Result heard_;  // scratch
-  HostPort resolving_name_;
-  std::future<Expected<std::vector<std::string>>> resolving_;
+  Resolver resolver_;
   std::atomic<bool> stop_asked_{false};
   Status failure_;
 };

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <system_error>
-#include <thread>
 
 #include "base/config_os.h"
 #include "base/signals_os.h"
@@ -143,17 +142,30 @@ void Job::Impl::OpenLane() {
   }
 }
 
+Expected<std::vector<std::string>> Job::Impl::AwaitAnswer(Lock& lock, const HostPort& name,
+                                                          TimeNs end) {
+  for (;;) {
+    if (auto answer = resolver_.Ask(name)) return std::move(*answer);
+    if (Now() >= end) {
+      return Status(Code::kCoordinator, "coordinator",
+                    "the name of the coordinator's host " + name.host +
+                        " has been looked up all of join_timeout, without an answer");
+    }
+    progress_.wait_for(lock, std::chrono::nanoseconds(coordinator::Resolver::kLookNs));
+  }
+}
+
 // Where to listen follows from the way to a meeting point, whose name may be known only a while
 // after this process has started, as those of pods are. Once a job runs, who dials asks again.
-Status Job::Impl::AwaitAName() {
+Expected<std::vector<std::string>> Job::Impl::AwaitAWay() {
   constexpr auto kPause = std::chrono::milliseconds(100);
   const TimeNs end = created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
   Lock lock(mutex_);
   for (bool said = false;; said = true) {
     Status unknown;
     for (const HostPort& name : place_.meeting) {
-      const auto found = coordinator::ResolveHost(name.host, name.port);
-      if (found.ok()) return {};
+      auto found = AwaitAnswer(lock, name, end);
+      if (found.ok()) return found;
       unknown = found.status();
     }
     if (Now() >= end) return unknown;
@@ -162,14 +174,14 @@ Status Job::Impl::AwaitAName() {
   }
 }
 
-Expected<Devices> Job::Impl::OpenDevices() {
+Expected<Devices> Job::Impl::OpenDevices(std::vector<std::string> ways) {
   transport::DeviceConfig device;
   device.self = self_;
   device.job = place_.job;
   device.token = token_;
   device.host_key = HostKey();
   device.interface_name = config_.text(KnobId::kInterface);
-  for (const auto& address : place_.meeting) device.routes_to.push_back(ShownAddress(address));
+  device.routes_to = std::move(ways);
   device.ports = PortsText(config_);
   device.tcp_streams = std::max(static_cast<int>(config_.integer(KnobId::kTcpStreams)), 0);
   device.wire = WireCostsOf(config_);
@@ -297,9 +309,16 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
   if (user_wake_fd_ < 0 || progress_wake_fd_ < 0) return Status::System("eventfd", errno);
   Devices devices;
   if (!place_.solo()) {
-    if (options.may_wait) FTAR_RETURN_IF_ERROR(AwaitAName());
+    std::vector<std::string> ways;
+    if (options.may_wait) {
+      auto found = AwaitAWay();
+      if (!found.ok()) return found.status();
+      ways = std::move(*found);
+    } else {
+      for (const HostPort& name : place_.meeting) ways.push_back(ShownAddress(name));
+    }
     OpenLane();
-    Expected<Devices> opened = OpenDevices();
+    Expected<Devices> opened = OpenDevices(std::move(ways));
     if (!opened.ok()) return opened.status();
     devices = std::move(opened.value());
     FTAR_RETURN_IF_ERROR(OpenControl(devices));

@@ -50,6 +50,10 @@ bool Job::Impl::PumpControl(TimeNs now) {
   result.any = result.went_up = result.went_down = result.dial_failed = false;
   result.messages.clear();
   result.redirect.reset();
+  if (control_->wants_addresses(now)) {
+    if (auto answer = resolver_.Ask(control_->name()))
+      control_->SetAddresses(now, std::move(*answer));
+  }
   control_->Poll(now, &result);
   if (driver_->dropping()) {
     if (hosting_) hosting_->Silence();
@@ -74,10 +78,7 @@ void Job::Impl::HearCoordinator(TimeNs now, ControlConnection::Result& result) {
     // One at a time: what a Prepare revokes is gone before the next message is looked at.
     driver_->Run(now);
   }
-  if (result.went_down) {
-    driver_->Feed(now, engine::CoordinatorDown{});
-    progress_.notify_all();  // it resolves names
-  }
+  if (result.went_down) driver_->Feed(now, engine::CoordinatorDown{});
 }
 
 void Job::Impl::PumpHosting(TimeNs now) {
@@ -85,7 +86,6 @@ void Job::Impl::PumpHosting(TimeNs now) {
   NoteSuccessors(now);
   hosting_->Connection(now, control_result_, &*control_);
   hosting_->Pursue(now, &*control_);
-  if (control_->wants_addresses(now)) progress_.notify_all();
 }
 
 void Job::Impl::NoteSuccessors(TimeNs now) {
@@ -152,8 +152,13 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   look_at_control_ns_ = 0;
   const bool deaf = closed_down_ || driver_->dropping();
   if (!deaf && !driver_->PrepareSleep()) return;
-  TimeNs control =
-      control_ && !closed_down_ ? std::min(control_->next_deadline(), speak_ns_) : kNever;
+  TimeNs control = kNever;
+  if (control_ && !closed_down_) {
+    const TimeNs now = Now();
+    const bool asks = control_->wants_addresses(now);
+    control = std::min(asks ? now + coordinator::Resolver::kLookNs : control_->next_deadline(),
+                       speak_ns_);
+  }
   if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
   const TimeNs due =
       std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),
@@ -300,27 +305,14 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
 
 // ---- the progress thread
 
-// Names are resolved here because that blocks; everybody else goes on meanwhile.
-void Job::Impl::ResolveCoordinator(Lock& lock) {
-  const HostPort name = control_->name();
-  lock.unlock();
-  Expected<std::vector<std::string>> addresses = coordinator::ResolveHost(name.host, name.port);
-  lock.lock();
-  if (!closed_down_) control_->SetAddresses(Now(), std::move(addresses));
-  Wake();
-}
-
 void Job::Impl::ProgressTurn(Lock& lock) {
   if (!callbacks_.empty()) RunCallbacks(lock);
   const TimeNs now = Now();
-  if (control_ && !closed_down_ && control_->wants_addresses(now)) return ResolveCoordinator(lock);
   if (wheel_ == Wheel::kUser) {
     if (user_sleeping_) {
-      // Leaving the wheel wakes us; until then there is nothing to look after, but for a name to
-      // resolve.
+      // Leaving the wheel wakes us; until then there is nothing to look after.
       progress_waits_ = true;
-      const bool cut_off = control_ && !closed_down_ && !control_->up();
-      progress_.wait_for(lock, std::chrono::milliseconds(cut_off ? 10 : 100));
+      progress_.wait_for(lock, std::chrono::milliseconds(100));
       progress_waits_ = false;
     } else {
       progress_.wait_until(lock, ToTimePoint(now + pace_.look_ns));
@@ -334,10 +326,7 @@ void Job::Impl::ProgressTurn(Lock& lock) {
   wheel_ = Wheel::kProgress;
   const bool any = Pump(now);
   if (!callbacks_.empty()) RunCallbacks(lock);
-  if (wheel_ == Wheel::kProgress && !any && !stopping_) {
-    const bool resolve = control_ && !closed_down_ && control_->wants_addresses(Now());
-    if (!resolve) Sleep(lock, kNever, progress_wake_fd_);
-  }
+  if (wheel_ == Wheel::kProgress && !any && !stopping_) Sleep(lock, kNever, progress_wake_fd_);
   if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
   if (lock_wanted_.load(std::memory_order_relaxed) > 0) {
     lock.unlock();

@@ -32,6 +32,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "coordinator/control_connection.h"
+#include "coordinator/resolver.h"
 #include "runtime/clock.h"
 #include "runtime/engine_driver.h"
 #include "runtime/events.h"
@@ -151,8 +152,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_create.cc
   Status Configure(const JobOptions& options);
-  Status AwaitAName();
-  Expected<Devices> OpenDevices();
+  Expected<std::vector<std::string>> AwaitAnswer(Lock& lock, const HostPort& name, TimeNs end);
+  Expected<std::vector<std::string>> AwaitAWay();
+  Expected<Devices> OpenDevices(std::vector<std::string> ways);
   void OpenLane();
   Status OpenControl(const Devices& devices);
   engine::Config MakeEngineConfig(const Devices& devices);
@@ -180,7 +182,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void LeaveCallbacks();
   void ProgressMain();
   void ProgressTurn(Lock& lock);
-  void ResolveCoordinator(Lock& lock);
   Lock TakeLock();  // asks a spinning driver to let go
 
   // job_streams.cc
@@ -272,6 +273,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::unique_ptr<Hosting> hosting_;          // where any member may coordinate
   ControlConnection::Result control_result_;  // scratch
   TimeNs look_at_control_ns_ = 0;
+  coordinator::Resolver resolver_;
   // While it joins: when people are told next what it waits for.
   TimeNs speak_ns_ = 0;
   bool waiting_said_ = false, welcomed_ = false;

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "ftar/ftar.h"
 #include "tests/process/api/jobs.h"
@@ -17,6 +21,7 @@ namespace {
 
 constexpr char kName[] = "coordinator.invalid";
 std::atomic<int> unknown_for{0}, asked{0};
+std::atomic<bool> slow{false};
 
 }  // namespace
 
@@ -26,6 +31,7 @@ extern "C" [[gnu::visibility("default")]] int getaddrinfo(const char* node, cons
   using Function = int(const char*, const char*, const addrinfo*, addrinfo**);
   static auto* const next = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "getaddrinfo"));
   if (node == nullptr || std::strcmp(node, kName) != 0) return next(node, service, hints, list);
+  while (slow) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   if (asked.fetch_add(1) < unknown_for) return EAI_NONAME;
   return next("127.0.0.1", service, hints, list);
 }
@@ -64,6 +70,56 @@ TEST(Name, ThatNeverIsKnownEndsTheJoinAfterItsTime) {
   EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(300));
   EXPECT_NE(std::string(LastError().text).find(kName), std::string::npos) << LastError().text;
   EXPECT_EQ(job, nullptr);
+}
+
+// A name server that takes its time holds up the search for the coordinator and nothing else.
+TEST(Name, ThatIsLookedUpForLongHoldsUpNothing) {
+  std::optional<Coordinator> coordinator(Variables{{"FTAR_TOKEN", "secret"}});
+  const std::string at = coordinator->address();
+  const std::string named = kName + at.substr(at.rfind(':'));
+  unknown_for = 0;
+  std::array<ftarJob_t, 2> jobs{};
+  std::array<ftarGroup_t, 2> groups{};
+  std::vector<std::thread> joining;
+  for (int32_t i = 0; i < 2; ++i) {
+    joining.emplace_back([&, i] {
+      ftarJobConfig config = Alone(named);
+      config.replica = i;
+      config.replicas = 2;
+      EXPECT_EQ(Join(config, {{"token", "secret"}}, &jobs[i]), FTAR_OK) << LastError().text;
+      EXPECT_EQ(ftarGroupOpen(jobs[i], nullptr, &groups[i]), FTAR_OK);
+    });
+  }
+  for (std::thread& thread : joining) thread.join();
+  slow = true;
+  coordinator.reset();
+  asked = 0;
+  std::atomic<int> done{0};
+  std::array<std::vector<float>, 2> data = {std::vector<float>(1000, 1),
+                                            std::vector<float>(1000, 2)};
+  for (int i = 0; i < 20; ++i) {
+    for (int member = 0; member < 2; ++member) {
+      ftarOpDesc desc = FTAR_OP_DESC_INIT;
+      desc.kind = FTAR_ALLREDUCE;
+      desc.dtype = FTAR_F32;
+      desc.redop = FTAR_MAX;
+      desc.send = desc.recv = data[member].data();
+      desc.count = data[member].size();
+      desc.on_done = [](const ftarOutcome* outcome, void* user) {
+        if (outcome->status == FTAR_OK) ++*static_cast<std::atomic<int>*>(user);
+      };
+      desc.user = &done;
+      EXPECT_EQ(ftarOpStart(groups[member], &desc, nullptr), FTAR_OK) << LastError().text;
+    }
+    // Nobody waits in the library: its own threads have to see to it, whoever looks up a name.
+    for (int ms = 0; done < 2 * (i + 1) && ms < 20'000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_EQ(done, 2 * (i + 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  for (const ftarJob_t job : jobs) EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+  EXPECT_EQ(asked, 0);  // it is still being looked up
+  slow = false;
 }
 
 // Who does not wait hears it at once.
