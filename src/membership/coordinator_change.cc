@@ -421,6 +421,8 @@ void CoordinatorMachine::InstallChange() {
 void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   if (!FTAR_MUTANT(kRecordAfterSend)) Record(view.epoch, &view);
   current_ = view;
+  places_.clear();
+  for (size_t i = 0; i < view.entries.size(); ++i) places_.emplace(view.entries[i].card.id, i);
   AddElectorate(view);
   predecessors_ = nobody_stays_ = false;
   told_.clear();
@@ -495,6 +497,7 @@ void CoordinatorMachine::EndJob(const std::string& why) {
     peer.told.clear();
   }
   current_.reset();
+  places_.clear();
   change_.reset();
   plan_.reset();
   lost_.clear();

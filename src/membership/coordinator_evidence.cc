@@ -19,7 +19,8 @@ std::string With(std::string text, const std::string& detail) {
 }  // namespace
 
 const wire::ViewEntry* CoordinatorMachine::EntryOf(MemberId id) const {
-  if (const wire::ViewEntry* entry = current_ ? current_->Find(id) : nullptr) return entry;
+  if (const auto place = places_.find(id); place != places_.end())
+    return &current_->entries[place->second];
   // Announced, and not by all yet: it may have started.
   return plan_ && plan_->stage == Plan::Stage::kAnnouncing ? plan_->view.Find(id) : nullptr;
 }

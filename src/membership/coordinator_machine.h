@@ -351,6 +351,7 @@ class CoordinatorMachine {
   std::map<MemberId, Peer> peers_;
   std::unordered_map<ConnId, MemberId> conns_;
   std::optional<wire::View> current_;
+  std::unordered_map<MemberId, size_t> places_;  // in its entries
   std::vector<wire::Loss> last_lost_;         // of the last Install, to send it again
   std::map<MemberId, wire::Loss> graveyard_;  // why somebody is out, for when he comes back
 
