@@ -273,6 +273,13 @@ void Connections::CloseInForkedChild() {
 
 // ---- the loop
 
+// Who has proved the token says Hello at once. Who hangs there, or is gone without a word, would
+// keep a descriptor for good.
+TimeNs Connections::SpeaksBy(const Connection& connection) const {
+  if (connection.introduced || connection.closing || connection.in_waiting) return kNever;
+  return connection.stream->created_ns() + settings_.handshake_timeout_ns;
+}
+
 void Connections::Expire(TimeNs now) {
   while (!unauthenticated_.empty()) {
     const Connection* oldest = Find(unauthenticated_.front());
@@ -281,6 +288,7 @@ void Connections::Expire(TimeNs now) {
   }
   std::vector<ConnId> gone = std::exchange(broken_, {});
   for (const auto& [id, connection] : connections_) {
+    if (now >= SpeaksBy(connection)) gone.push_back(id);
     if (connection.closing && (connection.stream->drained() || now >= connection.close_by_ns)) {
       gone.push_back(id);
     }
@@ -295,6 +303,7 @@ TimeNs Connections::NextDeadline() const {
     first = std::min(first, oldest->second.stream->created_ns() + settings_.handshake_timeout_ns);
   }
   for (const auto& [id, connection] : connections_) {
+    first = std::min(first, SpeaksBy(connection));
     if (connection.closing) first = std::min(first, connection.close_by_ns);
   }
   return broken_.empty() ? first : 0;

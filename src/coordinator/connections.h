@@ -84,6 +84,7 @@ class Connections {
   };
 
   Status ListenAt(const std::string& address);
+  TimeNs SpeaksBy(const Connection& connection) const;
   void Accept(int listener, TimeNs now);
   void AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now);
   void Serve(ConnId id, TimeNs now);

@@ -10,6 +10,8 @@ namespace {
 using State = MessageStream::State;
 
 constexpr int kRefusalsMax = 3;  // in a row
+// And for so long: a coordinator that is out of descriptors hangs up, too.
+constexpr TimeNs kRefusalsNs = 2 * kSecond;
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
 // A job that starts finds its coordinator starting too; long pauses there would only delay the
 // first step.
@@ -91,7 +93,9 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   if (first_try_ns_ < 0) first_try_ns_ = now;
   // A coordinator that dies at that moment hangs up as one does that has another token.
   refusals_ = why.code() == Code::kAuth ? refusals_ + 1 : 0;
-  const bool refused = refusals_ >= kRefusalsMax || why.code() == Code::kVersion;
+  if (refusals_ == 1) first_refusal_ns_ = now;
+  const bool lasting = refusals_ >= kRefusalsMax && now - first_refusal_ns_ >= kRefusalsNs;
+  const bool refused = lasting || why.code() == Code::kVersion;
   if (refused && !ever_up_) {
     hopeless_ = true;
     log_->Error(settings_.log_name, "coordinator " + shown_ + ": " + why.text());

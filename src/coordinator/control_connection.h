@@ -100,6 +100,7 @@ class ControlConnection {
   size_t next_address_ = 0;
   bool up_ = false, ever_up_ = false, hopeless_ = false, closed_ = false;
   int refusals_ = 0;  // in a row
+  TimeNs first_refusal_ns_ = 0;
   bool goodbye_said_ = false;  // whoever hears it closes the connection
   bool told_ = false, failed_ = false;  // hosted: an attempt is under way, has failed
   TimeNs first_try_ns_ = -1;

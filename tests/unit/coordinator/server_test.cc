@@ -167,6 +167,19 @@ TEST(Server, AThousandIdleStrangersKeepNobodyOut) {
   EXPECT_TRUE(member.Open()) << member.status().ToString();
 }
 
+// Who has proved the token and hangs before it has said Hello.
+TEST(Server, WhoSaysNothingGoesInTime) {
+  ServerSettings settings;
+  settings.handshake_timeout_ns = 200 * kMillisecond;
+  const RunningServer server(settings);
+  Member member(server, MemberId{1, 1}), mute(server, MemberId{2, 2});
+  ASSERT_TRUE(Eventually([&] { return member.Open() && mute.Open(); }));
+  member.SayHello();
+  EXPECT_TRUE(Eventually([&] { return mute.Closed(); }));
+  EXPECT_TRUE(member.Heard());
+  EXPECT_FALSE(member.Closed());
+}
+
 ServerSettings OfAMember() {
   ServerSettings settings;
   settings.hosted = true;
