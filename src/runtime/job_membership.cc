@@ -13,9 +13,7 @@ namespace {
 constexpr TimeNs kHandOverMax = 2 * kSecond;
 constexpr TimeNs kSpeakAfter = 3 * kSecond;  // most jobs are there by then
 
-TimeNs DeadlineOf(int64_t timeout_ns) {
-  return timeout_ns < 0 ? kNever : After(Now(), timeout_ns);
-}
+TimeNs DeadlineOf(int64_t timeout_ns) { return timeout_ns < 0 ? kNever : After(Now(), timeout_ns); }
 
 }  // namespace
 
@@ -123,7 +121,8 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
     const bool asks = failure.argument() == "join_timeout" && control_;
     if (asks) driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, failure.text()});
     if (asks) Settle(Now());
-    if (!asks || !DriveUntil(lock, done, Now() + std::min(timeout_ns_, kSecond))) return failure;
+    const TimeNs answer_by = std::min(deadline, Now() + std::min(timeout_ns_, kSecond));
+    if (!asks || !DriveUntil(lock, done, answer_by)) return failure;
     break;
   }
   FTAR_RETURN_IF_ERROR(CheckUsable());
@@ -317,7 +316,12 @@ ViewPtr Job::Impl::view() {
 ViewPtr Job::Impl::group_view(GroupKey key) {
   if (forked()) return nullptr;
   Lock lock = TakeLock();
-  return driver_ ? driver_->engine().group_view(key) : nullptr;
+  if (!driver_) return nullptr;
+  ViewPtr view = driver_->engine().group_view(key);
+  const auto state = groups_.find(key);
+  // Calls that name its epoch mean these members.
+  if (view && state != groups_.end()) state->second.Remember(view->epoch, view);
+  return view;
 }
 
 Culprit Job::Impl::last_culprit() {

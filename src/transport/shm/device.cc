@@ -183,7 +183,7 @@ Device::Counters ShmDevice::counters() const {
 void ShmDevice::CloseInForkedChild() {
   for (auto& [peer, link] : links_) link->CloseInForkedChild();
   exchange_->CloseInForkedChild();
-  watch_->CloseInForkedChild();
+  if (watch_ != nullptr) watch_->CloseInForkedChild();
   if (config_.lanes != nullptr) config_.lanes->CloseInForkedChild();
   epoll_.Reset();
   closed_ = true;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -111,6 +112,18 @@ TEST_F(Pair, TheLibrarysThreadsTakeNoSignals) {
     const timespec patience{5, 0};
     EXPECT_EQ(sigtimedwait(&mine, nullptr, &patience), SIGUSR1);
   }
+}
+
+// What outlives a job that was destroyed is in the child as well.
+TEST_F(Pair, AForkAfterAJobWasDestroyedHarmsNobody) {
+  ExpectWorking();
+  ASSERT_EQ(ftarJobDestroy(jobs_[0]), FTAR_OK);  // its group is open
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  ASSERT_GT(child, 0);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Pair, DisagreementIsAMismatchForAllThatNamesTwoAndTheField) {
@@ -247,8 +260,8 @@ TEST_F(Pair, WhatIsEmptyOverlapsNothing) {
   }
 }
 
-// Whatever way a call takes: one like the group's last is taken by a shorter one, where both members
-// call one after the other.
+// Whatever way a call takes: one like the group's last is taken by a shorter one, where both
+// members call one after the other.
 TEST_F(Pair, OverlapWithAnotherGroupsOperationIsRefusedInACallLikeTheLast) {
   ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
   config.name = "other";
