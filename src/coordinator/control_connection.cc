@@ -11,7 +11,7 @@ using State = MessageStream::State;
 
 constexpr int kRefusalsMax = 3;  // in a row
 // And for so long: a coordinator that is out of descriptors hangs up, too.
-constexpr TimeNs kRefusalsNs = 2 * kSecond;
+constexpr TimeNs kRefusedForNs = 2 * kSecond;
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
 // A job that starts finds its coordinator starting too; long pauses there would only delay the
 // first step.
@@ -94,7 +94,7 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   // A coordinator that dies at that moment hangs up as one does that has another token.
   refusals_ = why.code() == Code::kAuth ? refusals_ + 1 : 0;
   if (refusals_ == 1) first_refusal_ns_ = now;
-  const bool lasting = refusals_ >= kRefusalsMax && now - first_refusal_ns_ >= kRefusalsNs;
+  const bool lasting = refusals_ >= kRefusalsMax && now - first_refusal_ns_ >= kRefusedForNs;
   const bool refused = lasting || why.code() == Code::kVersion;
   if (refused && !ever_up_) {
     hopeless_ = true;
