@@ -37,9 +37,9 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> seq{0};        // the operation that state speaks of
   std::atomic<uint64_t> delivered{0};  // operations delivered to this rank
   std::atomic<int32_t> leave{0};       // set by the launcher: leave at the next operation
-  std::atomic<uint64_t> end_seq{
-      0};  // of slot 0, set by the launcher: the run ends before this one; 0: never
-  std::atomic<int64_t> strike_ns{0};  // when the fault struck, 0 before
+  std::atomic<int32_t> end_asked{0};   // of slot 0, set by the launcher: choose an end
+  std::atomic<uint64_t> end_seq{0};    // of slot 0, set by its rank: the run ends before this one
+  std::atomic<int64_t> strike_ns{0};   // when the fault struck, 0 before
 };
 
 std::string DescribeState(const BoardSlot& slot);

@@ -20,9 +20,10 @@
 namespace ftar::perf {
 namespace {
 
-constexpr int kMore = 4;               // members above those at the start
-constexpr size_t kHistory = 4096;      // operations compared at a time
-constexpr uint64_t kEndMargin = 4096;  // operations nobody can be ahead
+constexpr int kMore = 4;           // members above those at the start
+constexpr size_t kHistory = 4096;  // operations compared at a time
+constexpr int kEach = 50;          // more actions than these are not printed one by one
+constexpr std::array kDone = {"killed", "stopped", "told to leave", "started"};
 constexpr int64_t kPauseMinNs = 20'000'000, kPauseMaxNs = 250'000'000;
 constexpr int64_t kSampleNs = 1'000'000'000;
 
@@ -53,10 +54,13 @@ class Churn {
   void OnRecord(const RankProcess& process, const Record& record);
   void OnGone(const RankProcess& process);
   void Act();
-  void Strike(ChurnAction action);
-  void Join();
+  // Both answer whom they chose; -1: nobody.
+  int Strike(ChurnAction action);
+  int Join();
   RankProcess* PickVictim();
   bool Hangs();
+  bool GoesWell() { return !Hangs() && errors_.empty() && collector_.wrong() == 0; }
+  bool Settled();
   void TakeSample();
   bool AllJoined() const;
   void EndRun();
@@ -132,25 +136,27 @@ RankProcess* Churn::PickVictim() {
   return candidates.empty() ? nullptr : candidates[random_() % candidates.size()];
 }
 
-void Churn::Join() {
+int Churn::Join() {
   int replica = 0;
   while (holders_.count(replica) != 0) ++replica;
   const int number = next_number_++;
   holders_[replica] = number;
   collector_.OnStart(number, false);
   fleet_.StartRank({number, replica, true, false, {}});
+  return replica;
 }
 
-void Churn::Strike(ChurnAction action) {
+int Churn::Strike(ChurnAction action) {
   RankProcess* victim = PickVictim();
-  if (victim == nullptr) return;
+  if (victim == nullptr) return -1;
   struck_.insert(victim->number);
   if (action == ChurnAction::kLeave) {
     fleet_.slot(victim->number).leave.store(1);
-    return;
+    return victim->replica;
   }
   if (action == ChurnAction::kStop) stopped_[victim->number] = NowNs();
   kill(victim->pid, action == ChurnAction::kKill ? SIGKILL : SIGSTOP);
+  return victim->replica;
 }
 
 void Churn::Act() {
@@ -160,16 +166,19 @@ void Churn::Act() {
   for (const auto& [replica, number] : holders_) members += struck_.count(number) == 0 ? 1 : 0;
   const ChurnAction action =
       ChooseAction(members, options_.ranks, options_.ranks + kMore, random_());
-  action == ChurnAction::kJoin ? Join() : Strike(action);
+  const int whom = action == ChurnAction::kJoin ? Join() : Strike(action);
   ++counts_[static_cast<size_t>(action)];
   ++actions_;
   next_action_ns_ =
       now_ns + kPauseMinNs + static_cast<int64_t>(random_() % (kPauseMaxNs - kPauseMinNs));
-  if (actions_ % 50 == 0) {
+  if (options_.churn <= kEach && whom >= 0) {
+    fmt::print("# action {}: of {} members, {} operations compared, replica {} is {}\n", actions_,
+               members, collector_.compared(), whom, kDone[static_cast<size_t>(action)]);
+  } else if (actions_ % kEach == 0) {
     fmt::print("# {} actions, {} operations compared, {} members\n", actions_,
                collector_.compared(), members);
-    std::fflush(stdout);
   }
+  std::fflush(stdout);
 }
 
 // Before the first action everybody who starts must be in.
@@ -198,13 +207,19 @@ void Churn::TakeSample() {
   samples_.push_back({actions_, FootprintOf(fleet_.processes().at(0).pid)});
 }
 
+// Whoever was struck is gone, and whoever was started works: nobody comes to a job that has ended.
+bool Churn::Settled() {
+  return std::all_of(fleet_.processes().begin(), fleet_.processes().end(), [this](auto& entry) {
+    const auto& [number, process] = entry;
+    return process.exited ||
+           (struck_.count(number) == 0 && fleet_.slot(number).delivered.load() > 0);
+  });
+}
+
 // Lets all that live finish the same operation, the last one.
 void Churn::EndRun() {
-  uint64_t last = 0;
-  for (const auto& [number, process] : fleet_.processes()) {
-    if (!process.exited) last = std::max(last, fleet_.slot(number).seq.load());
-  }
-  fleet_.slot(0).end_seq.store(last + kEndMargin);
+  while (!Settled() && GoesWell()) fleet_.Pump(10);
+  fleet_.slot(0).end_asked.store(1);
   const auto alive = [&] {
     return std::any_of(fleet_.processes().begin(), fleet_.processes().end(),
                        [](const auto& entry) { return !entry.second.exited; });
@@ -244,15 +259,13 @@ int Churn::Conclude() {
       counts_[0], counts_[1], counts_[2], counts_[3], collector_.compared(), collector_.wrong(),
       collector_.disagreements().size(), hung_ ? ", HANG" : "");
   for (const std::string& error : errors_) fmt::print("# ERROR: {}\n", error);
-  if (!options_.json_path.empty()) {
-    std::FILE* file = std::fopen(options_.json_path.c_str(), "we");
-    if (file == nullptr) return kExitUsage;
-    fmt::print(file, "{}\n", Report(descriptors, mappings, memory).dump(1));
-    std::fclose(file);
-  }
+  const std::string unwritten =
+      WriteResults({options_.files.json, "", ""}, Report(descriptors, mappings, memory));
+  if (!unwritten.empty()) fmt::print(stderr, "ftar-perf: cannot write {}\n", unwritten);
   if (hung_) return kExitHang;
   if (collector_.wrong() > 0 || !collector_.disagreements().empty()) return kExitWrong;
-  return errors_.empty() ? kExitOk : kExitLost;
+  if (!errors_.empty()) return kExitLost;
+  return unwritten.empty() ? kExitOk : kExitWrong;
 }
 
 int Churn::Run() {
@@ -261,7 +274,7 @@ int Churn::Run() {
     fmt::print(stderr, "ftar-perf: {}\n", error);
     return kExitLibrary;
   }
-  while (actions_ < options_.churn && !Hangs() && errors_.empty() && collector_.wrong() == 0) {
+  while (actions_ < options_.churn && GoesWell()) {
     fleet_.Pump(5);
     Act();
     TakeSample();

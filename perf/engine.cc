@@ -626,10 +626,7 @@ ftarResult_t Engine::BeforeTimed(uint64_t seq, const Slot& slot) {
       const uint64_t end = schedule_.iterations();
       // A newcomer takes its time to start; the run waits for it near its end rather than miss it.
       const uint64_t hold = std::max(fault.iteration, end > 32 ? end - 32 : 0);
-      if (slot.iteration == hold) {
-        const ftarResult_t status = Hold(seq, newcomer);
-        if (status != FTAR_OK) return status;
-      }
+      if (slot.iteration == hold) awaited_.push_back(newcomer);
       ++newcomer;
     }
     if (!IsVictim(fault) || fault.iteration != slot.iteration) continue;
@@ -641,7 +638,7 @@ ftarResult_t Engine::BeforeTimed(uint64_t seq, const Slot& slot) {
       return LeaveNow(seq);
     }
   }
-  return FTAR_OK;
+  return AwaitNewcomers(seq, slot.iteration);
 }
 
 // What is in flight ends as usual, after the leave.
@@ -653,18 +650,37 @@ ftarResult_t Engine::LeaveNow(uint64_t seq) {
   return status == FTAR_OK ? FTAR_ERR_LEFT : status;
 }
 
-// The launcher chooses an end that nobody can have passed, since nobody is a window ahead.
-bool Engine::EndsBefore(uint64_t seq) const {
-  const uint64_t end = command_->end_seq.load(std::memory_order_relaxed);
+// The first process chooses the end that it is asked for, and none that anybody can have passed: it
+// has started less than a window of operations from here on, and who is a window ahead of those
+// waits for it.
+bool Engine::EndsBefore(uint64_t seq) {
+  if (board_ == command_ && command_->end_asked.load(std::memory_order_relaxed) != 0 &&
+      command_->end_seq.load(std::memory_order_relaxed) == 0) {
+    command_->end_seq.store(seq + 2 * static_cast<uint64_t>(window_), std::memory_order_release);
+  }
+  const uint64_t end = command_->end_seq.load(std::memory_order_acquire);
   return end != 0 && seq >= end;
 }
 
-ftarResult_t Engine::Hold(uint64_t seq, int newcomer) {
+// A leave ends at an operation that lies ahead, and a join waits for that end: the others must call
+// on until the leaver is out.
+ftarResult_t Engine::AwaitNewcomers(uint64_t seq, uint64_t iteration) {
+  if (awaited_.empty() || SomebodyLeaves(iteration)) return FTAR_OK;
   const ftarResult_t status = Drain();
   if (status != FTAR_OK) return status;
   SetState(RankState::kHolding, seq);
-  while (!session_->HasReplica(newcomer)) SleepNs(1'000'000);
+  for (const int newcomer : awaited_) {
+    while (!session_->HasReplica(newcomer)) SleepNs(1'000'000);
+  }
+  awaited_.clear();
   return FTAR_OK;
+}
+
+bool Engine::SomebodyLeaves(uint64_t iteration) const {
+  return std::any_of(options_.faults.begin(), options_.faults.end(), [&](const FaultSpec& fault) {
+    return fault.kind == FaultKind::kLeave && fault.iteration <= iteration &&
+           session_->HasReplica(fault.rank);
+  });
 }
 
 void Engine::ArmStrike(const Slot& slot) {

@@ -86,8 +86,9 @@ class Engine {
   ftarResult_t BeforeTimed(uint64_t seq, const Slot& slot);
   ftarResult_t TimedOp(uint64_t seq, const Slot& slot);
   ftarResult_t LeaveNow(uint64_t seq);
-  bool EndsBefore(uint64_t seq) const;
-  ftarResult_t Hold(uint64_t seq, int newcomer);
+  bool EndsBefore(uint64_t seq);
+  ftarResult_t AwaitNewcomers(uint64_t seq, uint64_t iteration);
+  bool SomebodyLeaves(uint64_t iteration) const;
 
   // Waits until the status is final; shows on the board what it waits for.
   ftarResult_t WaitFinal(ftarOp_t op, uint64_t seq, ftarOutcome* outcome);
@@ -120,7 +121,8 @@ class Engine {
   uint64_t done_ = 0;        // operations delivered
   uint64_t last_epoch_ = 0;  // of the last delivered operation
   uint64_t wrong_total_ = 0;
-  std::string failure_;  // of an operation whose verdict was not OK
+  std::string failure_;       // of an operation whose verdict was not OK
+  std::vector<int> awaited_;  // newcomers without whom nothing is called, unless somebody leaves
 
   // The row and placement in progress.
   const Case* case_ = nullptr;

@@ -29,6 +29,9 @@ constexpr std::array kKinds = {
     KindName{FaultKind::kDrop, "drop", true},    KindName{FaultKind::kExit, "exit", true},
 };
 
+constexpr std::array<std::string_view, 6> kStages = {"before",    "sending",   "reducing",
+                                                     "gathering", "stability", "between"};
+
 template <typename Int>
 bool ParseInt(std::string_view text, Int* value) {
   const char* end = text.data() + text.size();
@@ -37,6 +40,8 @@ bool ParseInt(std::string_view text, Int* value) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> FaultStages() { return kStages; }
 
 std::string_view FaultName(FaultKind kind) {
   for (const KindName& entry : kKinds) {

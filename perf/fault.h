@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -42,6 +43,9 @@ struct FaultSpec {
 };
 
 std::string_view FaultName(FaultKind kind);
+
+// Where the library's test hook can strike.
+std::span<const std::string_view> FaultStages();
 
 // "KIND:R@I", "join@I", "start@I" or "delay:R@I:MS"; nothing when the text is none of them.
 std::optional<FaultSpec> ParseFault(std::string_view text);

@@ -23,9 +23,7 @@ struct KernelOptions {
   bool quick = false;
   bool host_only = false;
   double seconds = 300;
-  std::string json_path;
-  std::string csv_path;
-  std::string report_path;
+  ResultFiles files;
 };
 
 // Prints each row as it comes; the whole output at the end.
@@ -62,22 +60,6 @@ bool Measure(const KernelOptions& options, std::string* lines) {
   int status = 0;
   if (child > 0) waitpid(child, &status, 0);
   return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-// Says which file could not be written.
-bool WriteFiles(const KernelOptions& options, const json& document) {
-  std::string failed;
-  if (!options.json_path.empty() && WriteNew(options.json_path, document.dump(2) + "\n").empty()) {
-    failed = options.json_path;
-  }
-  if (!options.csv_path.empty() && WriteNew(options.csv_path, ToCsv(document["results"])).empty()) {
-    failed = options.csv_path;
-  }
-  if (!options.report_path.empty() && !WriteOver(options.report_path, ToPage(document))) {
-    failed = options.report_path;
-  }
-  if (!failed.empty()) std::fprintf(stderr, "# ERROR: cannot write %s\n", failed.c_str());
-  return failed.empty();
 }
 
 }  // namespace
@@ -123,13 +105,18 @@ int RunKernels(int argc, const char* const* argv) {
   app.add_flag("--quick", options.quick, "few rows and repeats");
   app.add_flag("--host-only", options.host_only, "leave the GPU alone");
   app.add_option("--seconds", options.seconds, "begin no GPU row after so many (300)");
-  app.add_option("-J,--json", options.json_path, "write the rows to this file as well");
-  app.add_option("--csv", options.csv_path, "write the rows to this file as a table");
-  app.add_option("--report", options.report_path, "write a page with the rows to this file");
+  app.add_option("-J,--json", options.files.json, "write the rows to this file as well");
+  app.add_option("--csv", options.files.csv, "write the rows to this file as a table");
+  app.add_option("--report", options.files.report, "write a page with the rows to this file");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  const std::string unwritable = WhyNotWritable(options.files);
+  if (!unwritable.empty()) {
+    std::fprintf(stderr, "ftar-perf: %s\n", unwritable.c_str());
+    return kExitUsage;
   }
   std::puts(KernelHead().c_str());
   std::fflush(stdout);
@@ -140,8 +127,9 @@ int RunKernels(int argc, const char* const* argv) {
     std::printf("# no GPU rows: %s\n", document["no_device"].get<std::string>().c_str());
   }
   if (!measured) std::fprintf(stderr, "# ERROR: ftar-kernels failed\n");
-  const bool written = WriteFiles(options, document);
-  return measured && written ? kExitOk : kExitWrong;
+  const std::string unwritten = WriteResults(options.files, document);
+  if (!unwritten.empty()) std::fprintf(stderr, "# ERROR: cannot write %s\n", unwritten.c_str());
+  return measured && unwritten.empty() ? kExitOk : kExitWrong;
 }
 
 }  // namespace ftar::perf

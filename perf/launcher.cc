@@ -23,6 +23,9 @@
 namespace ftar::perf {
 namespace {
 
+// Until a leaver is out and a newcomer in: for each, the library's window behind all that perf's
+// own lets others start.
+constexpr uint64_t kLeaveIterations = 64;
 constexpr int64_t kGraceNs = 3'000'000'000;  // for a cut-off victim to notice that it is out
 
 class Launcher {
@@ -224,8 +227,9 @@ std::vector<std::string> Launcher::Complaints() const {
     const bool cut_off = fault != nullptr && NeedsTcp(fault->kind);
     if (end.status != FTAR_OK && !(leaves && end.status == FTAR_ERR_LEFT) &&
         !(cut_off && end.status == FTAR_ERR_EVICTED)) {
-      complaints.push_back(
-          fmt::format("rank {}: {} {}", number, ftarResultString(end.status), end.text));
+      const std::string name = ftarResultString(end.status);
+      const bool named = end.text.find(name) != std::string::npos;
+      complaints.push_back(fmt::format("rank {}: {}{}", number, named ? "" : name + " ", end.text));
     }
   }
   return complaints;
@@ -314,10 +318,10 @@ int Launcher::Conclude(std::vector<std::string> errors) {
     extra["faults"] = JudgeAll(collector_.disagreements().empty(), &errors);
     extra["fault"] = extra["faults"][0];
   }
-  const bool timeline = !options_.report_path.empty() && !options_.faults.empty();
+  const bool timeline = !options_.files.report.empty() && !options_.faults.empty();
   if (options_.json_ops || timeline) extra["ops"] = OpsJson();
   if (timeline) extra["events"] = EventsJson();
-  table_.Footer(collector_.wrong(), errors, extra);
+  const bool written = table_.Footer(collector_.wrong(), errors, extra);
   if (hung_) return kExitHang;
   if (collector_.wrong() > 0 || !collector_.disagreements().empty()) return kExitWrong;
   // What only a rank can find, as that cuBLAS does not start.
@@ -329,7 +333,7 @@ int Launcher::Conclude(std::vector<std::string> errors) {
   const auto& all = fleet_.processes();
   if (std::any_of(all.begin(), all.end(), refused)) return kExitUsage;
   if (deaths > 0) return kExitLost;
-  return errors.empty() ? kExitOk : kExitWrong;
+  return errors.empty() && written ? kExitOk : kExitWrong;
 }
 
 int Launcher::Run() {
@@ -349,6 +353,25 @@ int Launcher::Run() {
   std::vector<std::string> errors = Complaints();
   fleet_.EndAll();
   return Conclude(std::move(errors));
+}
+
+// Faults that the run would end before.
+std::string TooLate(const Options& options) {
+  const uint64_t iterations = Schedule(options, false).iterations();
+  for (const FaultSpec& fault : options.faults) {
+    if (fault.iteration >= iterations) {
+      return fmt::format("--fault {}: the run has only {} timed iterations", ToString(fault),
+                         iterations);
+    }
+    for (const FaultSpec& join : options.faults) {
+      if (fault.kind != FaultKind::kLeave || join.kind != FaultKind::kJoin ||
+          fault.iteration > join.iteration || fault.iteration + kLeaveIterations < iterations)
+        continue;
+      return fmt::format("--fault {}: {} comes after it, and both take {} of {} timed iterations",
+                         ToString(fault), ToString(join), kLeaveIterations, iterations);
+    }
+  }
+  return "";
 }
 
 // Another program under the same coordinator, with torchrun's names for the rank.
@@ -389,15 +412,14 @@ int RunCommand(const Options& options) {
 
 int RunLauncher(const Options& options, const std::vector<std::string>& arguments) {
   signal(SIGPIPE, SIG_IGN);
-  const uint64_t iterations = Schedule(options, false).iterations();
-  for (const FaultSpec& fault : options.faults) {
-    if (fault.iteration < iterations) continue;
-    fmt::print(stderr, "ftar-perf: --fault {}: the run has only {} timed iterations\n",
-               ToString(fault), iterations);
+  const std::string late = TooLate(options);
+  if (!late.empty()) {
+    fmt::print(stderr, "ftar-perf: {}\n", late);
     return kExitUsage;
   }
   std::string missing = options.OnDevice() ? Cuda::Missing(options.cuda_runtime) : "";
   if (missing.empty() && options.matmul > 0) missing = Matmul::Missing(options.cublas);
+  if (missing.empty()) missing = WhyNotWritable(options.files);
   if (!missing.empty()) {
     fmt::print(stderr, "ftar-perf: {}\n", missing);
     return kExitUsage;

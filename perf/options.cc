@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <set>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "perf/board.h"
 #include "perf/bucket_list.h"
 #include "perf/types.h"
@@ -18,20 +20,22 @@ constexpr int kNotGiven = INT_MIN;
 
 // The raw text of options whose meaning is checked after parsing.
 struct Raw {
-  std::string begin = "32M", end = "32M", step = "1M", sizes, resident = "0";
+  std::string begin, end, step = "1M", sizes, resident = "0";
   double factor = 1;
   std::string types = "float", ops = "sum", collectives = "allreduce", memory = "plain";
   std::string fault_tolerance = "on", coordinator = "fixed", placement;
   std::vector<std::string> faults, knobs, against;
   std::string ideal, buckets, bucket_total, beside = "0";
-  int iters = kNotGiven, aggregate = kNotGiven, blocking = kNotGiven, pairs = 21;
+  int ranks = kNotGiven, iters = kNotGiven, warmup = kNotGiven, aggregate = kNotGiven;
+  int blocking = kNotGiven, pairs = 21;
   int average = 1, root = 0, threads = 1, gpus = 1, per_iteration = 0;
   int cpu_time = 0, timestamps = 0, unaligned = 0, skip_in_place = 0;
 };
 
 void AddSizeFlags(CLI::App* app, Raw* raw) {
-  app->add_option("-b,--minbytes", raw->begin, "smallest size (32M; K, M, G are binary)");
-  app->add_option("-e,--maxbytes", raw->end, "largest size (32M)");
+  app->add_option("-b,--minbytes", raw->begin,
+                  "smallest size (32M, with --churn 64K; K, M, G are binary)");
+  app->add_option("-e,--maxbytes", raw->end, "largest size (32M, with --churn 64K)");
   app->add_option("-i,--stepbytes", raw->step, "step between sizes (1M)");
   app->add_option("-f,--stepfactor", raw->factor, "factor between sizes; overrides -i");
   app->add_option("--sizes", raw->sizes, "an explicit list of sizes instead of -b, -e, -i, -f");
@@ -40,16 +44,19 @@ void AddSizeFlags(CLI::App* app, Raw* raw) {
                   "start all of them; implies --fresh with -z 0");
   app->add_option("--bucket-total", raw->bucket_total,
                   "only so many of the buckets, spread evenly, that they have about this size");
-  app->add_option("-d,--datatype", raw->types, "types: a list or 'all' (float)");
-  app->add_option("-o,--op", raw->ops, "operators: a list or 'all' (sum)");
+  app->add_option("-d,--datatype", raw->types, TypeNames() + ": a list or 'all' (float)");
+  app->add_option("-o,--op", raw->ops, OpNames() + ": a list or 'all' (sum)");
   app->add_option("--collective", raw->collectives,
-                  "allreduce, reduce_scatter, all_gather, broadcast, barrier: a list or 'all'");
+                  CollectiveNames() + ": a list or 'all' (allreduce)");
   app->add_option("-r,--root", raw->root, "root of a broadcast (0)");
 }
 
 void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
-  app->add_option("--iters", raw->iters, "timed iterations a row (20); 0: by size");
-  app->add_option("-w,--warmup_iters", options->warmup, "untimed operations before them (1)");
+  app->add_option("--iters", raw->iters,
+                  "timed iterations a row (by size: 20 to 500; 20 with --fault and --check-every, "
+                  "60 where somebody leaves or joins); 0: by size");
+  app->add_option("-w,--warmup_iters", raw->warmup,
+                  "untimed operations before them (1; a tenth of iterations by size)");
   app->add_option("-m,--agg_iters", raw->aggregate, "operations of an iteration (1); 0: by size");
   app->add_option("-c,--check", options->check, "checked operations a row, 0: none (1)");
   app->add_flag("--rounding", options->rounding,
@@ -103,7 +110,7 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
 }
 
 void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
-  app->add_option("-n,--ranks", options->ranks, "start this many local ranks");
+  app->add_option("-n,--ranks", raw->ranks, "start this many local ranks");
   app->add_flag("--threads", options->threads, "they are threads of one process, on one GPU");
   app->add_option("--transport", options->transport, "auto, shm or tcp");
   app->add_option("--plan", options->plan, "auto, oneshot, direct or ring");
@@ -113,9 +120,9 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--timeout", options->timeout, "the library's timeout, e.g. 1s");
   app->add_option("--set", raw->knobs, "any knob of the library: NAME=VALUE")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app->add_option("-J,--json", options->json_path, "write the results to this file as well");
-  app->add_option("--csv", options->csv_path, "write the results to this file as a table");
-  app->add_option("--report", options->report_path,
+  app->add_option("-J,--json", options->files.json, "write the results to this file as well");
+  app->add_option("--csv", options->files.csv, "write the results to this file as a table");
+  app->add_option("--report", options->files.report,
                   "write a page with curves, and a fault's timeline, to this file");
   app->add_flag("--json-ops", options->json_ops, "with each checked operation of each rank");
   app->add_option("--dump", options->dump_folder,
@@ -129,7 +136,7 @@ void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
                   "corrupt:R@I; may be given several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--fault-stage", options->fault_stage,
-                  "strike at this stage: before, sending, reducing, gathering, stability, between");
+                  fmt::format("strike at this stage: {}", fmt::join(FaultStages(), ", ")));
   app->add_option("--fault-chunk", options->fault_chunk, "and at this chunk (the first)");
   app->add_option("--churn", options->churn,
                   "instead of a table: this many random kills, stops, joins and leaves");
@@ -160,13 +167,18 @@ std::string ReadSizes(const Raw& raw, Options* options) {
     }
     return "";
   }
-  const auto begin = ParseSize(raw.begin);
-  const auto end = ParseSize(raw.end);
+  // Churn is about many operations, not about long ones.
+  const bool small = options->churn > 0 && raw.begin.empty() && raw.end.empty();
+  const std::string usual = small ? "64K" : "32M";
+  const std::string first = raw.begin.empty() ? usual : raw.begin;
+  const std::string last = raw.end.empty() ? usual : raw.end;
+  const auto begin = ParseSize(first);
+  const auto end = ParseSize(last);
   const auto step = ParseSize(raw.step);
-  if (!begin) return fmt::format("-b: '{}' is not a size", raw.begin);
-  if (!end) return fmt::format("-e: '{}' is not a size", raw.end);
+  if (!begin) return fmt::format("-b: '{}' is not a size", first);
+  if (!end) return fmt::format("-e: '{}' is not a size", last);
   if (!step) return fmt::format("-i: '{}' is not a size", raw.step);
-  if (*begin > *end) return fmt::format("-b {} is larger than -e {}", raw.begin, raw.end);
+  if (*begin > *end) return fmt::format("-b {} is larger than -e {}", first, last);
   options->sizes = SizeSeries(*begin, *end, *step, raw.factor);
   if (options->sizes.empty()) return "-i and -f: this step reaches no end";
   return "";
@@ -182,14 +194,32 @@ std::string ReadKnobs(const char* flag, const std::vector<std::string>& texts,
   return "";
 }
 
+// Pairs that the library refuses are left out, but not all there are.
+std::string CheckPairs(const Options& options) {
+  for (const ftarKind_t kind : options.collectives) {
+    if (!CollectiveOf(kind).reduces) return "";
+    for (const ftarDtype_t dtype : options.types) {
+      for (const ftarRedop_t redop : options.ops) {
+        if (Supported(dtype, redop)) return "";
+      }
+    }
+  }
+  return "-o wavg needs a floating type";
+}
+
 std::string ReadLists(const Raw& raw, Options* options) {
   const auto types = ParseTypes(raw.types);
   const auto ops = ParseOps(raw.ops);
   const auto collectives = ParseCollectives(raw.collectives);
   const auto resident = ParseSize(raw.resident);
-  if (!types) return fmt::format("-d: '{}' names an unknown type", raw.types);
-  if (!ops) return fmt::format("-o: '{}' names an unknown operator", raw.ops);
-  if (!collectives) return fmt::format("--collective: '{}' is unknown", raw.collectives);
+  if (!types)
+    return fmt::format("-d: '{}' names an unknown type; there are {}", raw.types, TypeNames());
+  if (!ops)
+    return fmt::format("-o: '{}' names an unknown operator; there are {}", raw.ops, OpNames());
+  if (!collectives) {
+    return fmt::format("--collective: '{}' names an unknown collective; there are {}",
+                       raw.collectives, CollectiveNames());
+  }
   if (!resident) return fmt::format("--victim-resident: '{}' is not a size", raw.resident);
   options->types = *types;
   options->ops = *ops;
@@ -200,7 +230,8 @@ std::string ReadLists(const Raw& raw, Options* options) {
     if (!fault) return fmt::format("--fault: '{}' is not KIND:RANK@ITERATION", text);
     options->faults.push_back(*fault);
   }
-  const std::string error = ReadKnobs("--set", raw.knobs, &options->knobs);
+  std::string error = CheckPairs(*options);
+  if (error.empty()) error = ReadKnobs("--set", raw.knobs, &options->knobs);
   return error.empty() ? ReadKnobs("--against", raw.against, &options->against) : error;
 }
 
@@ -252,7 +283,14 @@ std::string ReadFresh(const Raw& raw, Options* options) {
   if (error.empty()) error = ReadIdeal(raw, options);
   if (!error.empty()) return error;
   const bool fresh = options->fresh;
-  options->iters = raw.iters != kNotGiven ? raw.iters : fresh ? 0 : 20;
+  // A fault names an iteration, whatever the size, and who leaves or joins takes dozens of them.
+  const bool planned =
+      std::any_of(options->faults.begin(), options->faults.end(), [](const FaultSpec& fault) {
+        return fault.kind == FaultKind::kLeave || fault.kind == FaultKind::kJoin;
+      });
+  const int usual = planned ? 60 : options->CheckEvery() ? 20 : 0;
+  options->iters = raw.iters != kNotGiven ? raw.iters : usual;
+  options->warmup = raw.warmup != kNotGiven ? raw.warmup : options->iters > 0 || fresh ? 1 : -1;
   options->aggregate = raw.aggregate != kNotGiven ? raw.aggregate : fresh ? 0 : 1;
   options->blocking =
       raw.blocking != kNotGiven ? raw.blocking != 0 : fresh && options->buckets.empty();
@@ -289,6 +327,7 @@ std::string ReadChoices(const Raw& raw, Options* options) {
   // As papers spell it.
   if (options->plan == "one-shot") options->plan = "oneshot";
   options->root = raw.root;
+  if (raw.ranks != kNotGiven) options->ranks = raw.ranks;
   options->per_iteration = raw.per_iteration != 0 || options->fresh;
   options->cpu_time = raw.cpu_time != 0;
   options->timestamps = raw.timestamps != 0;
@@ -296,12 +335,17 @@ std::string ReadChoices(const Raw& raw, Options* options) {
   return "";
 }
 
+bool Has(const Options& options, ftarKind_t kind) {
+  return std::count(options.collectives.begin(), options.collectives.end(), kind) > 0;
+}
+
 std::string CheckRanges(const Raw& raw, const Options& options) {
   if (raw.threads != 1 || raw.gpus != 1) return "-t and -g: use -n, and --threads";
-  if (options.ranks < 0 || options.ranks > kMaxRanks / 2) {
+  if (raw.ranks != kNotGiven && (raw.ranks < 1 || raw.ranks > kMaxRanks / 2)) {
     return fmt::format("-n is 1 to {}", kMaxRanks / 2);
   }
-  if (options.iters < 0 || options.warmup < 0 || options.aggregate < 0 || options.cycles < 1) {
+  const bool warms = raw.warmup == kNotGiven || raw.warmup >= 0;
+  if (options.iters < 0 || !warms || options.aggregate < 0 || options.cycles < 1) {
     return "-N is at least 1, --iters, -m and -w at least 0";
   }
   if (options.fresh && options.ranks == 0 && options.role.index < 0) {
@@ -314,6 +358,8 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
     return "-c and --window are at least 0, -T at least 1";
   }
   if (options.root < 0) return "-r is at least 0";
+  if (options.ranks > 0 && options.root >= options.ranks && Has(options, FTAR_BROADCAST))
+    return fmt::format("-r {}: there is no rank {}", options.root, options.root);
   if (options.hosted && ((options.ranks == 0 && options.role.index < 0) ||
                          !options.command.empty() || options.ideal == IdealKind::kKnobs)) {
     return "--coordinator hosted needs -n, and goes with neither a command nor --against";
@@ -374,7 +420,28 @@ std::string TransportOf(const Options& options) {
   return transport;
 }
 
+// Of those who are in when each fault strikes; a newcomer is waited for.
+bool SomebodyStays(const Options& options, int world) {
+  std::vector<FaultSpec> faults = options.faults;
+  std::stable_sort(faults.begin(), faults.end(), [](const FaultSpec& left, const FaultSpec& right) {
+    return left.iteration < right.iteration;
+  });
+  std::set<int> gone;
+  int members = world;
+  for (const FaultSpec& fault : faults) {
+    if (fault.kind == FaultKind::kJoin) ++members;
+    if (RemovesVictim(fault.kind) && gone.insert(fault.rank).second && --members == 0) return false;
+  }
+  return true;
+}
+
 std::string CheckFaults(const Raw&, const Options& options) {
+  const auto stages = FaultStages();
+  if (!options.fault_stage.empty() &&
+      std::find(stages.begin(), stages.end(), options.fault_stage) == stages.end()) {
+    return fmt::format("--fault-stage: '{}' is none of {}", options.fault_stage,
+                       fmt::join(stages, ", "));
+  }
   const int world = options.role.index >= 0 ? options.role.world : options.ranks;
   const auto newcomers = std::count_if(options.faults.begin(), options.faults.end(),
                                        [](const FaultSpec& f) { return f.rank < 0; });
@@ -391,6 +458,7 @@ std::string CheckFaults(const Raw&, const Options& options) {
           ToString(fault));
     }
   }
+  if (!SomebodyStays(options, world)) return "--fault: nobody would be left";
   return "";
 }
 
@@ -462,12 +530,16 @@ ParseResult ParseOptions(int argc, const char* const* argv) {
   AddLibraryFlags(&app, &raw, &result.options);
   AddFaultFlags(&app, &raw, &result.options);
   AddHiddenFlags(&app, &result.options.role);
+  app.set_version_flag("--version", "ftar-perf " + LibraryVersion());
   app.add_option("command", result.options.command, "after '--': a program to start instead")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     result.text = app.help();
+    return result;
+  } catch (const CLI::CallForVersion& version) {
+    result.text = std::string(version.what()) + "\n";
     return result;
   } catch (const CLI::Error& error) {
     result.text = std::string("ftar-perf: ") + error.what() + "\n";

@@ -12,6 +12,7 @@
 
 #include "ftar/ftar.h"
 #include "perf/fault.h"
+#include "perf/output.h"
 
 namespace ftar::perf {
 
@@ -41,7 +42,7 @@ struct RankRole {
 };
 
 struct Options {
-  int ranks = 0;                     // -n; 0: this process is one rank of somebody else's launcher
+  int ranks = 0;  // 0: no -n, this process is one rank of somebody else's launcher
   std::vector<std::string> command;  // after "--": started instead of ftar-perf itself
   std::vector<ftarKind_t> collectives;
   std::vector<ftarDtype_t> types;
@@ -49,8 +50,8 @@ struct Options {
   std::vector<uint64_t> sizes;  // bytes, in the order of the rows
   int32_t root = 0;
 
-  int iters = 20;  // 0: by size
-  int warmup = 1;
+  int iters = 20;      // 0: by size
+  int warmup = 1;      // -1: by size
   int aggregate = 1;   // 0: by size
   bool fresh = false;  // inputs are written and outputs read in every iteration
   int compute_us = 0;  // before each iteration's operations, with fresh
@@ -102,9 +103,7 @@ struct Options {
   bool json_ops = false;  // each checked operation of each rank goes into the JSON file
   std::string
       dump_folder;  // after a hang each rank writes its flight recorder here; empty: nobody does
-  std::string json_path;
-  std::string csv_path;
-  std::string report_path;
+  ResultFiles files;
   bool verbose = false;
   RankRole role;
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -41,6 +42,17 @@ void Flatten(const json& value, const std::string& path, Fields* fields) {
   } else if (!value.is_array()) {
     (*fields)[path] = value.dump();
   }
+}
+
+// Found out by a file that is there for a moment, unless it is there already and written over.
+bool CanWrite(const std::string& path, bool over) {
+  const std::string name = over ? path : fmt::format("{}.{}", path, getpid());
+  const bool there = access(name.c_str(), F_OK) == 0;
+  const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  close(fd);
+  if (!there) unlink(name.c_str());
+  return true;
 }
 
 std::string Quoted(const std::string& text) {
@@ -100,6 +112,24 @@ std::string ToPage(const json& document) {
   std::string page(kReportPage);
   page.replace(page.find(kDataMark), kDataMark.size(), data);
   return page;
+}
+
+std::string WhyNotWritable(const ResultFiles& files) {
+  for (const std::string* path : {&files.json, &files.csv, &files.report}) {
+    if (!path->empty() && !CanWrite(*path, path == &files.report))
+      return fmt::format("cannot write {}: {}", *path, std::strerror(errno));
+  }
+  return "";
+}
+
+std::string WriteResults(const ResultFiles& files, const json& document) {
+  std::string failed;
+  if (!files.json.empty() && WriteNew(files.json, document.dump(2) + "\n").empty())
+    failed = files.json;
+  if (!files.csv.empty() && WriteNew(files.csv, ToCsv(document["results"])).empty())
+    failed = files.csv;
+  if (!files.report.empty() && !WriteOver(files.report, ToPage(document))) failed = files.report;
+  return failed;
 }
 
 }  // namespace ftar::perf

@@ -1,6 +1,6 @@
 // Files that a run leaves behind: JSON as it is, the same as CSV, and the report page.
 //
-// Threads: pure but for the two that write.
+// Threads: pure but for those that write.
 #ifndef FTAR_PERF_OUTPUT_H_
 #define FTAR_PERF_OUTPUT_H_
 
@@ -8,6 +8,11 @@
 #include <string>
 
 namespace ftar::perf {
+
+// Where a run's results go; an empty path is no file.
+struct ResultFiles {
+  std::string json, csv, report;
+};
 
 // Never overwrites: NAME, then NAME.1, NAME.2, as nccl-tests does. Answers the name that it took;
 // empty when nothing could be written.
@@ -21,6 +26,11 @@ std::string ToCsv(const nlohmann::json& results);
 
 // The report: one page that needs nothing else, with this document in it.
 std::string ToPage(const nlohmann::json& document);
+
+// Why one of them cannot be written, found out before anything is measured; empty: all can.
+std::string WhyNotWritable(const ResultFiles& files);
+// Answers the path that could not be written; empty: all were.
+std::string WriteResults(const ResultFiles& files, const nlohmann::json& document);
 
 }  // namespace ftar::perf
 

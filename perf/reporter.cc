@@ -47,8 +47,8 @@ void DirectReporter::Send(const Record& record) {
 
 bool DirectReporter::Finish() {
   const std::lock_guard lock(mutex_);
-  if (printing_) table_->Footer(wrong_, errors_, nlohmann::json::object());
-  return wrong_ == 0 && errors_.empty() && (!printing_ || table_->bandwidth_ok());
+  const bool written = !printing_ || table_->Footer(wrong_, errors_, nlohmann::json::object());
+  return written && wrong_ == 0 && errors_.empty() && (!printing_ || table_->bandwidth_ok());
 }
 
 }  // namespace ftar::perf

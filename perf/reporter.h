@@ -52,7 +52,7 @@ class DirectReporter : public Reporter {
   void Send(const Record& record) override;
   // Whether this member is the one that prints now.
   void SetPrinting(bool printing);
-  // Footer and JSON file; answers false when an element was wrong.
+  // Footer and files; answers false when an element was wrong or a file could not be written.
   bool Finish();
 
  private:

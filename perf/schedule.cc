@@ -13,6 +13,7 @@ namespace {
 // the next, so many operations each that neither start nor clock shows, in a level 2 cache.
 constexpr uint64_t kRowBytes = 256 << 20;
 constexpr uint64_t kIterationsLeast = 20, kIterationsMost = 500;
+constexpr int kWarmupPart = 10;
 constexpr uint64_t kBatchBytes = 128 << 10;
 constexpr uint64_t kBatchMost = 64;
 // Waiting for a core makes everything so much slower at least. Small operations are as many for all
@@ -32,6 +33,7 @@ void SetCounts(const Options& options, Row* row) {
     row->iters = static_cast<int>(
         std::clamp<uint64_t>(kRowBytes / bytes / crowd, kIterationsLeast, kIterationsMost));
   if (options.ideal != IdealKind::kNone) row->iters = std::max(row->iters, options.pairs);
+  row->warmup = options.warmup >= 0 ? options.warmup : std::max(row->iters / kWarmupPart, 1);
   row->pairs = options.pairs;
 }
 
@@ -74,7 +76,6 @@ Schedule::Schedule(const Options& options, bool share)
     : out_of_place_(options.out_of_place),
       beside_(options.matmul > 0),
       places_((options.out_of_place ? 1 : 0) + (options.in_place ? 1 : 0)),
-      warmup_(options.warmup),
       checks_(options.check),
       shares_(share ? 2 : 0) {
   for (int cycle = 0; cycle < options.cycles; ++cycle) {
@@ -104,8 +105,8 @@ Schedule::Schedule(const Options& options, bool share)
 Schedule::Counts Schedule::CountsOf(const Row& row) const {
   const uint64_t together = row.buckets.empty() ? 1 : row.buckets.size();
   const uint64_t timed = static_cast<uint64_t>(row.iters) * static_cast<uint64_t>(row.aggregate);
-  Counts counts = {{1, warmup_ * together, timed, beside_ ? timed : 0, checks_ * together, shares_},
-                   0};
+  Counts counts = {
+      {1, row.warmup * together, timed, beside_ ? timed : 0, checks_ * together, shares_}, 0};
   for (uint64_t count : counts.phases) counts.total += count;
   return counts;
 }

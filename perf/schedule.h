@@ -23,6 +23,7 @@ struct Row {
   int32_t root = -1;
   uint64_t bytes = 0;  // of one operation, or of all buckets together
   int iters = 0;
+  int warmup = 0;
   int aggregate = 1;              // operations of an iteration
   int pairs = 0;                  // of blocks of iterations, libftar's and the ideal's
   std::vector<uint64_t> buckets;  // bytes of each operation of an iteration where they differ
@@ -73,7 +74,7 @@ class Schedule {
   std::vector<Row> rows_;
   std::vector<Begin> begins_;  // of each row, and the end
   bool out_of_place_, beside_;
-  uint64_t places_, warmup_, checks_, shares_;
+  uint64_t places_, checks_, shares_;
 };
 
 }  // namespace ftar::perf

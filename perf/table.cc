@@ -86,6 +86,10 @@ double CombineTimes(const std::vector<double>& times, Average average) {
   return Mean(times);
 }
 
+std::string CountText(int count, int by_size) {
+  return count == by_size ? "by size" : std::to_string(count);
+}
+
 const char* DeviceText(const Options& options) {
   switch (options.memory) {
     case MemoryKind::kDevice: return "GPU memory of the library";
@@ -281,17 +285,16 @@ size_t Table::MembersAtStart() const {
 void Table::Header(const std::vector<HelloRecord>& ranks) {
   ranks_ = ranks;
   if (out_ == nullptr) return;
-  const uint32_t version = ftarGetVersion();
   const auto [low, high] = std::minmax_element(options_.sizes.begin(), options_.sizes.end());
-  fmt::print(out_, "# ftar-perf version {}.{}.{}\n", version / 10000, version / 100 % 100,
-             version % 100);
+  fmt::print(out_, "# ftar-perf version {}\n", LibraryVersion());
   fmt::print(
       out_,
       "# nRanks {} minBytes {} maxBytes {} sizes: {} warmup iters: {} iters: {} agg iters: {} "
       "validation: {} transport: {} plan: {} ft: {}{}\n#\n# Using devices\n",
-      MembersAtStart(), *low, *high, options_.sizes.size(), options_.warmup, options_.iters,
-      options_.aggregate, options_.check, options_.transport, options_.plan,
-      options_.fault_tolerance ? "on" : "off", options_.threads ? " ranks: threads" : "");
+      MembersAtStart(), *low, *high, options_.sizes.size(), CountText(options_.warmup, -1),
+      CountText(options_.iters, 0), CountText(options_.aggregate, 0), options_.check,
+      options_.transport, options_.plan, options_.fault_tolerance ? "on" : "off",
+      options_.threads ? " ranks: threads" : "");
   for (const HelloRecord& rank : ranks) {
     fmt::print(out_, "#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [{}]\n", rank.rank,
                rank.pid, rank.host, DeviceText(options_));
@@ -353,7 +356,7 @@ double Table::average_bus_bandwidth() const {
 
 bool Table::bandwidth_ok() const { return average_bus_bandwidth() >= 0.9 * options_.min_bandwidth; }
 
-void Table::Footer(uint64_t wrong, const std::vector<std::string>& errors, const json& extra) {
+bool Table::Footer(uint64_t wrong, const std::vector<std::string>& errors, const json& extra) {
   if (out_ != nullptr) {
     fmt::print(out_, "# Out of bounds values : {} {}\n", wrong, wrong == 0 ? "OK" : "FAILED");
     fmt::print(out_, "# Avg bus bandwidth    : {:.4f}{}\n#\n", average_bus_bandwidth(),
@@ -364,17 +367,9 @@ void Table::Footer(uint64_t wrong, const std::vector<std::string>& errors, const
   }
   json document = ToJson(wrong, errors);
   document.update(extra);
-  const auto complain = [](const std::string& path) {
-    std::fprintf(stderr, "ftar-perf: cannot write %s\n", path.c_str());
-  };
-  if (!options_.json_path.empty() &&
-      WriteNew(options_.json_path, document.dump(2) + "\n").empty()) {
-    complain(options_.json_path);
-  }
-  if (!options_.csv_path.empty() && WriteNew(options_.csv_path, ToCsv(document["results"])).empty())
-    complain(options_.csv_path);
-  if (!options_.report_path.empty() && !WriteOver(options_.report_path, ToPage(document)))
-    complain(options_.report_path);
+  const std::string failed = WriteResults(options_.files, document);
+  if (!failed.empty()) fmt::print(stderr, "ftar-perf: cannot write {}\n", failed);
+  return failed.empty();
 }
 
 json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const {
@@ -396,6 +391,7 @@ json Table::ToJson(uint64_t wrong, const std::vector<std::string>& errors) const
               {"redop", CollectiveOf(row.kind).reduces ? OpOf(row.redop).name : "none"},
               {"root", row.root},
               {"members", entry.members},
+              {"actual_warmup_iterations", row.warmup},
               {"actual_iterations", row.iters},
               {"aggregated_iterations", row.aggregate},
               {"experiment_name", CollectiveOf(row.kind).title}};

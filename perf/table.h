@@ -79,8 +79,8 @@ class Table {
   // Prints the row as soon as both its halves are known.
   void Add(const std::vector<RowRecord>& records);
   // Prints the end, and writes the files that the options name; `extra` (faults, timeline) goes
-  // into them as it is.
-  void Footer(uint64_t wrong, const std::vector<std::string>& errors, const nlohmann::json& extra);
+  // into them as it is. Answers false when one of the files could not be written.
+  bool Footer(uint64_t wrong, const std::vector<std::string>& errors, const nlohmann::json& extra);
 
   double average_bus_bandwidth() const;
   bool bandwidth_ok() const;

@@ -4,6 +4,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
 namespace ftar::perf {
 namespace {
 
@@ -38,6 +41,13 @@ constexpr std::array kCollectives = {
     CollectiveInfo{FTAR_BROADCAST, "broadcast", "broadcast_perf", false, true},
     CollectiveInfo{FTAR_BARRIER, "barrier", "barrier_perf", false, false},
 };
+
+template <typename Table, typename Entry>
+std::string NamesOf(const Table& table, std::string_view Entry::*name) {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : table) names.push_back(entry.*name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 // Parses each name of a list with `find`, which answers a pointer to the table's row or null.
 template <typename Value, typename Find>
@@ -119,6 +129,15 @@ std::optional<std::vector<ftarKind_t>> ParseCollectives(std::string_view text) {
     return std::nullopt;
   });
 }
+
+std::string LibraryVersion() {
+  const uint32_t version = ftarGetVersion();
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string TypeNames() { return NamesOf(kTypes, &TypeInfo::name); }
+std::string OpNames() { return NamesOf(kOps, &OpInfo::name); }
+std::string CollectiveNames() { return NamesOf(kCollectives, &CollectiveInfo::flag); }
 
 std::optional<uint64_t> ParseSize(std::string_view text) {
   double value = 0;

@@ -56,6 +56,14 @@ std::optional<std::vector<ftarDtype_t>> ParseTypes(std::string_view text);
 std::optional<std::vector<ftarRedop_t>> ParseOps(std::string_view text);
 std::optional<std::vector<ftarKind_t>> ParseCollectives(std::string_view text);
 
+// Of the library that runs, as 1.2.3.
+std::string LibraryVersion();
+
+// All names of each table in its order, for who asks which there are.
+std::string TypeNames();
+std::string OpNames();
+std::string CollectiveNames();
+
 // A size with the binary suffix K, M or G, as in nccl-tests.
 std::optional<uint64_t> ParseSize(std::string_view text);
 

@@ -278,7 +278,63 @@ TEST(Perf, RepairedPathsSendAgain) {
   }
 }
 
+// A leave ends at an operation that the others have yet to call, while they hold for a newcomer.
+TEST(Perf, ANewcomerIsWaitedForWhileSomebodyLeaves) {
+  for (const Arguments& faults : {Arguments{"--fault", "leave:1@5", "--fault", "join@9"},
+                                  Arguments{"--fault", "join@9", "--fault", "leave:1@9"},
+                                  Arguments{"--fault", "join@5", "--fault", "join@9"}}) {
+    Arguments all = {"-n", "3", "-b", "1M", "-e", "1M", "-T", "20"};
+    all.insert(all.end(), faults.begin(), faults.end());
+    const Result result = RunPerf(all);
+    ASSERT_EQ(result.code, 0) << faults[1] << result.text << result.errors;
+    for (const json& fault : result.report["faults"]) {
+      ASSERT_TRUE(fault["finish_ms"].is_number()) << fault;
+      EXPECT_LT(fault["finish_ms"], 4'000) << fault;
+    }
+  }
+}
+
+// ---- churn
+
+TEST(Perf, AShortChurnSaysWhatItDoesAndEndsSoon) {
+  const double begun = NowSeconds();
+  const Result result = RunPerf({"-n", "3", "--churn", "6", "--timeout", "1s", "-T", "20"});
+  ASSERT_EQ(result.code, 0) << result.text << result.errors;
+  EXPECT_EQ(result.report["actions"], 6);
+  EXPECT_NE(result.text.find("# action 1: of 3 members"), std::string::npos) << result.text;
+  EXPECT_NE(result.text.find("replica 3 is started"), std::string::npos) << result.text;
+  EXPECT_LT(NowSeconds() - begun, 20);
+}
+
 // ---- what must not look like success
+
+TEST(Perf, AFileThatCannotBeWrittenIsSaidBeforeTheRun) {
+  const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "no-folder/x";
+  for (const char* flag : {"--json", "--csv", "--report"}) {
+    Process perf(PerfPath(), {"-n", "2", "--sizes", "4K", flag, nowhere}, {});
+    EXPECT_EQ(perf.WaitExit(20), kUsage) << flag;
+    EXPECT_EQ(perf.Output().find("nRanks"), std::string::npos) << flag;
+    EXPECT_NE(perf.Errors().find("cannot write " + nowhere.string()), std::string::npos) << flag;
+  }
+}
+
+// Room for a file may go while it is filled.
+TEST(Perf, AFileThatCouldNotBeWrittenIsNoSuccess) {
+  Process perf(PerfPath(), {"-n", "2", "--sizes", "4K", "--report", "/dev/full"}, {});
+  EXPECT_EQ(perf.WaitExit(20), kWrong) << perf.Output();
+  EXPECT_NE(perf.Errors().find("cannot write /dev/full"), std::string::npos) << perf.Errors();
+}
+
+TEST(Perf, AnErrorsNameIsSaidOnce) {
+  const Result result = RunPerf({"-n", "2", "--set", "no_such_knob=1", "-T", "20"});
+  EXPECT_NE(result.code, 0);
+  const size_t line = result.text.find("# ERROR: rank 0: ");
+  ASSERT_NE(line, std::string::npos) << result.text;
+  const std::string said = result.text.substr(line, result.text.find('\n', line) - line);
+  const size_t name = said.find("FTAR_");
+  ASSERT_NE(name, std::string::npos) << said;
+  EXPECT_EQ(said.find("FTAR_", name + 1), std::string::npos) << said;
+}
 
 TEST(Perf, AHangIsNoSuccess) {
   // The stopped rank is evicted after 30 s at the earliest; the launcher has lost its patience
@@ -309,6 +365,8 @@ TEST(Perf, ABadFlagIsNamed) {
       {{"-b", "lots"}, "lots"},
       {{"--ft", "maybe"}, "--ft"},
       {{"-n", "-3"}, "-n"},
+      {{"-n", "0"}, "-n"},
+      {{"-d", "int32", "-o", "wavg"}, "wavg needs a floating type"},
       {{"-n", "4", "--fault", "kill:2"}, "kill:2"},
       {{"-n", "4", "--fault", "kill:4@3"}, "no rank 4"},
       {{"-n", "4", "--iters", "5", "--placement", "out", "--fault", "kill:2@9"}, "kill:2@9"},
@@ -319,6 +377,9 @@ TEST(Perf, ABadFlagIsNamed) {
       {{"-n", "2", "--ideal", "--against", "ft=off"}, "--ideal"},
       {{"-n", "2", "--memory", "device", "--against", "ft=off"}, "host's memory"},
       {{"--fault", "kill:2@3"}, "-n"},
+      {{"-n", "2", "--fault", "kill:0@3", "--fault", "kill:1@3"}, "nobody would be left"},
+      {{"-n", "3", "--iters", "20", "--fault", "leave:1@5", "--fault", "join@9"}, "comes after it"},
+      {{"-n", "2", "--fault", "kill:0@3", "--fault-stage", "foo"}, "gathering"},
       {{"-n", "2", "--set", "novalue"}, "novalue"},
   };
   for (const auto& item : cases) {

@@ -19,11 +19,51 @@ TEST(Options, DefaultsAreThoseOfNcclTests) {
   EXPECT_EQ(options.sizes, (std::vector<uint64_t>{32 << 20}));
   EXPECT_EQ(options.types, (std::vector<ftarDtype_t>{FTAR_F32}));
   EXPECT_EQ(options.ops, (std::vector<ftarRedop_t>{FTAR_SUM}));
-  EXPECT_EQ(options.iters, 20);
-  EXPECT_EQ(options.warmup, 1);
   EXPECT_EQ(options.check, 1);
   EXPECT_EQ(options.average, Average::kMean);
   EXPECT_FALSE(options.CheckEvery());
+}
+
+// Twenty small operations say little; a fault's iteration is one of few, whatever the size.
+TEST(Options, IterationsAreBySizeUnlessTheyAreGivenOrEachIsChecked) {
+  const auto counts = [](const ParseResult& result) {
+    return std::pair(result.options.iters, result.options.warmup);
+  };
+  EXPECT_EQ(counts(Parse({})), std::pair(0, -1));
+  EXPECT_EQ(counts(Parse({"--iters", "20"})), std::pair(20, 1));
+  EXPECT_EQ(counts(Parse({"-w", "3"})), std::pair(0, 3));
+  EXPECT_EQ(counts(Parse({"--check-every"})), std::pair(20, 1));
+  EXPECT_EQ(counts(Parse({"-n", "3", "--fault", "kill:2@20"})), std::pair(20, 1));
+  EXPECT_EQ(counts(Parse({"-n", "3", "--fault", "leave:2@20"})), std::pair(60, 1));
+  EXPECT_EQ(counts(Parse({"-n", "3", "--fresh"})), std::pair(0, 1));
+  EXPECT_FALSE(Parse({"-w", "-1"}).run);
+}
+
+TEST(Options, ChurnIsSmallUnlessASizeIsGiven) {
+  EXPECT_EQ(Parse({"-n", "3", "--churn", "5"}).options.sizes, std::vector<uint64_t>{64 << 10});
+  EXPECT_EQ(Parse({"-n", "3", "--churn", "5", "-b", "1K", "-e", "1K"}).options.sizes,
+            std::vector<uint64_t>{1 << 10});
+  EXPECT_EQ(Parse({"-n", "3", "--churn", "5", "--sizes", "8"}).options.sizes,
+            std::vector<uint64_t>{8});
+}
+
+TEST(Options, SomebodyStays) {
+  EXPECT_TRUE(Parse({"-n", "2", "--fault", "kill:1@3"}).run);
+  EXPECT_TRUE(Parse({"-n", "2", "--fault", "kill:1@3", "--fault", "leave:1@9"}).run);
+  EXPECT_FALSE(Parse({"-n", "2", "--fault", "kill:1@3", "--fault", "leave:0@9"}).run);
+  EXPECT_TRUE(
+      Parse({"-n", "2", "--fault", "kill:1@3", "--fault", "leave:0@9", "--fault", "join@5"}).run);
+  EXPECT_FALSE(
+      Parse({"-n", "2", "--fault", "kill:1@3", "--fault", "leave:0@9", "--fault", "join@12"}).run);
+  EXPECT_FALSE(
+      Parse({"-n", "2", "--fault", "stop:0@3", "--fault", "start@1", "--fault", "drop:1@3"}).run);
+}
+
+TEST(Options, PairsThatDoNotGoAreLeftOutButNotAll) {
+  EXPECT_FALSE(Parse({"-d", "int8,int32", "-o", "wavg"}).run);
+  EXPECT_TRUE(Parse({"-d", "int8,float", "-o", "wavg"}).run);
+  EXPECT_TRUE(Parse({"-d", "int8", "-o", "wavg,sum"}).run);
+  EXPECT_TRUE(Parse({"-d", "int8", "-o", "wavg", "--collective", "broadcast"}).run);
 }
 
 TEST(Options, ARankMayCoordinate) {
@@ -115,6 +155,12 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
       {{"-n", "2", "--memory", "device", "--matmul", "64", "-w", "0"}, "-w"},
       {{"-n", "2", "--memory", "device", "--cublas", "x.so"}, "--matmul"},
       {{"-n", "-1"}, "-n"},
+      {{"-n", "0"}, "-n is 1 to"},
+      {{"-n", "3", "--collective", "broadcast", "-r", "3"}, "no rank 3"},
+      {{"-d", "quad"}, "bfloat16"},
+      {{"-o", "xor"}, "wavg"},
+      {{"--collective", "alltoall"}, "reduce_scatter"},
+      {{"-n", "3", "--fault", "kill:1@2", "--fault-stage", "foo"}, "stability"},
       {{"--iters", "-1"}, "--iters"},
       {{"--placement", "over"}, "--placement"},
       {{"--memory", "gold"}, "--memory"},
@@ -136,6 +182,15 @@ TEST(Options, HelpIsNoError) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_NE(result.text.find("--fault"), std::string::npos);
   EXPECT_EQ(result.text.find("--rank-index"), std::string::npos);
+  for (const char* name : {"bfloat16", "wavg", "reduce_scatter", "gathering"})
+    EXPECT_NE(result.text.find(name), std::string::npos) << name;
+}
+
+TEST(Options, TheVersionIsTheLibrarys) {
+  const ParseResult result = Parse({"--version"});
+  EXPECT_FALSE(result.run);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.text, "ftar-perf " + LibraryVersion() + "\n");
 }
 
 TEST(Options, ACommandFollowsTheDashes) {

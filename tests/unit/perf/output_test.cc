@@ -33,6 +33,26 @@ TEST(Output, NewFilesNeverReplaceOldOnes) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Output, WhatCannotBeWrittenIsKnownBefore) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("output_test" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  EXPECT_EQ(WhyNotWritable({folder / "a", folder / "b", folder / "c"}), "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder)) << "asking leaves nothing behind";
+  EXPECT_TRUE(WriteOver(folder / "a", "old"));
+  EXPECT_EQ(WhyNotWritable({folder / "a", "", folder / "a"}), "");
+  EXPECT_EQ(ContentOf(folder / "a"), "old");
+  const std::string nowhere = folder / "no" / "x";
+  for (const ResultFiles& files :
+       {ResultFiles{nowhere, "", ""}, ResultFiles{"", nowhere, ""}, ResultFiles{"", "", nowhere}}) {
+    EXPECT_EQ(WhyNotWritable(files), "cannot write " + nowhere + ": No such file or directory");
+    EXPECT_EQ(WriteResults(files, {{"results", json::array()}}), nowhere);
+  }
+  EXPECT_EQ(WriteResults({folder / "new", "", ""}, {{"results", json::array()}}), "");
+  EXPECT_EQ(json::parse(ContentOf(folder / "new")), json({{"results", json::array()}}));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Output, CsvHasAColumnForEachFieldOfAnyRow) {
   const json results = {{{"size", 8}, {"type", "float"}, {"out", {{"time", 1.5}, {"all", {1, 2}}}}},
                         {{"size", 16}, {"note", "a \"b\", c"}}};

@@ -101,6 +101,17 @@ TEST(Schedule, CountsBySizeDifferFromRowToRow) {
   EXPECT_TRUE(schedule.At(schedule.size() - 1).last_of_place);
 }
 
+TEST(Schedule, SmallOperationsAreWarmedUpForLonger) {
+  Options options = Small();
+  options.sizes = {8, 1 << 30};
+  options.iters = 0;
+  options.warmup = -1;
+  const Schedule schedule(options, false);
+  EXPECT_GT(schedule.rows()[0].warmup, 10);
+  EXPECT_EQ(schedule.rows()[1].warmup, 2);
+  EXPECT_EQ(schedule.At(1 + schedule.rows()[0].warmup).phase, Phase::kTimed);
+}
+
 TEST(Schedule, BucketsMakeOneRowWhosePhasesRunAllOfThem) {
   Options options = Small();
   options.types = {FTAR_BF16};
