@@ -76,8 +76,8 @@ Status OpenGroup(const std::shared_ptr<api::JobObject>& owner, const ftarGroupCo
 
 Status CheckStepConfig(const ftarStepConfig& config) {
   if (config.step < -1) return Status(Code::kArg, "config.step", "config.step is below -1");
-  // One more is the next step's number.
-  if (config.step == INT64_MAX) return Status(Code::kArg, "config.step", "config.step is too large");
+  if (config.step == INT64_MAX)  // one more is the next step's number
+    return Status(Code::kArg, "config.step", "config.step is too large");
   if (!std::isnan(config.weight) && !(std::isfinite(config.weight) && config.weight >= 0)) {
     return Status(Code::kArg, "config.weight",
                   "config.weight must be finite and not negative (NaN: 1)");
