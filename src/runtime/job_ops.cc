@@ -67,7 +67,9 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   if (epoch != 0 && state != groups_.end()) {
     if (const Layout* const found = FindLayout(state->second, key, epoch)) layout = *found;
   } else if (const ViewPtr current = driver_->engine().group_view(key)) {
-    layout = LayoutOf(*current);  // who only asks has it remembered nowhere
+    layout = LayoutOf(*current);
+    // Calls that name its epoch mean these members.
+    if (state != groups_.end()) state->second.Remember(current->epoch, current);
   }
   if (layout) {
     out.members = static_cast<int32_t>(layout->members.size());

@@ -175,8 +175,8 @@ TEST(Server, WhoSaysNothingGoesInTime) {
   Member member(server, MemberId{1, 1}), mute(server, MemberId{2, 2});
   ASSERT_TRUE(Eventually([&] { return member.Open() && mute.Open(); }));
   member.SayHello();
+  EXPECT_TRUE(Eventually([&] { return member.Heard(); }));
   EXPECT_TRUE(Eventually([&] { return mute.Closed(); }));
-  EXPECT_TRUE(member.Heard());
   EXPECT_FALSE(member.Closed());
 }
 
