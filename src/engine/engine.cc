@@ -195,7 +195,6 @@ Ready Engine::Impl::TakeReady(Ready used) {
     CollectGroups();
     TendLeaving();
     if (early_proposal_ && MayPropose()) On(*std::exchange(early_proposal_, {}));
-    if (early_proposal_ && now_ >= next_beat_ && Idle()) DeclineProposal();
     CheckDeadlines();
   }
   Beat();

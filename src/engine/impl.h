@@ -175,8 +175,6 @@ class Engine::Impl {
   const std::vector<MemberId>& Leavers();
   bool PassedBound(const wire::Bound& bound) const;
   bool MayPropose() const;
-  bool Idle() const;  // nothing is called, in any group
-  void DeclineProposal();
   void AwaitEnds();
   Seq CalledBy(MemberId leaver, GroupKey key) const;  // it has said so
   void TellEndKnown();

@@ -21,14 +21,14 @@ void Engine::Impl::On(const wire::Propose& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !IsRoot()) return;
   if (!MayPropose() && !FTAR_MUTANT(kPlanOnPlan)) {
     early_proposal_ = message;
-    if (Idle()) DeclineProposal();
     return;
   }
   proposed_ = message.view;
   wire::Reserved reserved;
   reserved.epoch = message.view.epoch;
   reserved.shard = config_.self.shard;
-  reserved.idle = Idle();
+  reserved.idle = std::all_of(groups_.begin(), groups_.end(),
+                              [](const auto& entry) { return entry.second->idle(); });
   if (steps_marked_) {
     reserved.earliest.kind = wire::Bound::Kind::kStep;
     // A root that has just entered may be behind those who heard its predecessor's marks.
@@ -49,22 +49,6 @@ void Engine::Impl::On(const wire::Propose& message) {
     }
   }
   SendCoordinator(std::move(reserved));
-}
-
-bool Engine::Impl::Idle() const {
-  return std::all_of(groups_.begin(), groups_.end(),
-                     [](const auto& entry) { return entry.second->idle(); });
-}
-
-// Nobody calls up to the boundary before, for now, and who comes or goes does not wait for traffic
-// (J3): no boundary can be offered, so this change goes by Prepare.
-void Engine::Impl::DeclineProposal() {
-  wire::Reserved none;
-  none.epoch = early_proposal_->view.epoch;
-  none.shard = config_.self.shard;
-  none.idle = true;
-  early_proposal_.reset();
-  SendCoordinator(std::move(none));
 }
 
 // One planned view at a time (J3): who is to go by the one before knows of it, too.
