@@ -50,7 +50,7 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
   const Status translated = api::TranslateOp(desc, prefix, context, request);
   // Of a broken context nothing comes any more: the others are not to wait for this member.
   if (translated.code() == Code::kDevice && context.gpu != nullptr)
-    static_cast<void>(group.job->job->Report(Code::kDevice, translated.text()));
+    static_cast<void>(group.job->job->Abort(translated.text(), Code::kDevice));
   FTAR_RETURN_IF_ERROR(translated);
   if (desc.on_done != nullptr) {
     request->on_done = [fn = desc.on_done, user = desc.user](const collective::Outcome& outcome) {

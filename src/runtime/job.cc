@@ -28,9 +28,9 @@ Expected<std::shared_ptr<Job>> Job::Create(const JobOptions& options,
 
 Status Job::WaitReady(int64_t timeout_ns) { return impl_->WaitReady(timeout_ns); }
 Status Job::Leave(int64_t timeout_ns) { return impl_->Leave(timeout_ns); }
-Status Job::Abort(const std::string& reason) {
+Status Job::Abort(const std::string& reason, Code cause) {
   return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")
-                         : impl_->Abort(reason);
+                         : impl_->Abort(reason, cause);
 }
 Status Job::Report(Code cause, const std::string& text) {
   return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")

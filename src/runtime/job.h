@@ -131,7 +131,7 @@ class Job : public std::enable_shared_from_this<Job> {
   Status WaitReady(
       int64_t timeout_ns);  // kTimeout, kAuth, kConfig, kPeer (place held), kCoordinator, ...
   Status Leave(int64_t timeout_ns);
-  Status Abort(const std::string& reason);
+  Status Abort(const std::string& reason, Code cause = Code::kAborted);
   Status Report(Code cause, const std::string& text);
   Status Evict(MemberId member, const std::string& reason);
   Status Destroy();  // aborts what runs; afterwards every call returns kState; idempotent

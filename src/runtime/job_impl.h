@@ -64,7 +64,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // The face, see job.h.
   Status WaitReady(int64_t timeout_ns);
   Status Leave(int64_t timeout_ns);
-  Status Abort(const std::string& reason);
+  Status Abort(const std::string& reason, Code cause);
   Status Report(Code cause, const std::string& text);
   Status Evict(MemberId member, const std::string& reason);
   Status Destroy();

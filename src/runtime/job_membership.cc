@@ -183,11 +183,11 @@ void Job::Impl::AwaitHandOver(Lock* lock) {
   lock->lock();
 }
 
-Status Job::Impl::Abort(const std::string& reason) {
+Status Job::Impl::Abort(const std::string& reason, Code cause) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   const TimeNs now = Now();
-  driver_->Feed(now, engine::AbortSelf{Code::kAborted, reason.empty() ? "aborted" : reason});
+  driver_->Feed(now, engine::AbortSelf{cause, reason.empty() ? "aborted" : reason});
   Settle(now);
   changed_.notify_all();
   Wake();
