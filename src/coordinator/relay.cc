@@ -143,8 +143,8 @@ void Relay::Sleep() {
   const TimeNs now = Now();
   for (const auto& [id, line] : lines_) {
     add(*line);
-    const bool asks = line->wants_addresses(now);
-    deadline = std::min(deadline, asks ? now + Resolver::kLookNs : line->next_deadline());
+    const bool waits = resolver_.busy() && line->wants_addresses(now);
+    deadline = std::min(deadline, waits ? now + Resolver::kLookNs : line->next_deadline());
   }
   for (const LastWords& last : last_words_) {
     add(*last.line);

@@ -24,6 +24,8 @@ class Resolver {
   // Nothing: not known yet, ask again. One name is looked up at a time; asking for another one
   // drops the answer that nobody has taken. Numbers are answered at once.
   std::optional<Answer> Ask(const HostPort& name);
+  // A name is being looked up. If not, whoever has to ask need not wait.
+  bool busy() const { return pending_.valid(); }
 
  private:
   HostPort name_;

@@ -155,8 +155,8 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
   TimeNs control = kNever;
   if (control_ && !closed_down_) {
     const TimeNs now = Now();
-    const bool asks = control_->wants_addresses(now);
-    control = std::min(asks ? now + coordinator::Resolver::kLookNs : control_->next_deadline(),
+    const bool waits = resolver_.busy() && control_->wants_addresses(now);
+    control = std::min(waits ? now + coordinator::Resolver::kLookNs : control_->next_deadline(),
                        speak_ns_);
   }
   if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
