@@ -59,12 +59,14 @@
   X(kDeadVote, "Q4", "counts the proven dead among those who have promised") \
   X(kDeadLeaveQuorum, "Q4", "takes the proven dead out of the number that the majority is of") \
   X(kAnyProofCounts, "Q4", "counts proof of a death that came long after it lost the dead one") \
+  X(kPlanOfThePastWins, "Q4", "begins at the highest epoch, though its era has ended") \
   X(kAnyHostCounts, "Q4", "counts a death that it saw beside a coordinator without a quorum") \
   X(kLedAsleep, "Q4", "counts a death that it heard of after it had been stopped itself") \
   X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
   X(kDeadTakenBack, "Q4", "takes a replica back of which one is proven dead") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
+  X(kPlanOfThePastOvertakes, "Q5", "gives way to a plan that died with the era before") \
   X(kHandsOverUnheld, "Q5", "hands over before all hold the view without it") \
   X(kGoodbyesUnawaited, "Q5", "hands over while another that leaves has not said goodbye yet") \
   X(kPromisedElsewhere, "Q5", "leaves a member to wait for a change that another had asked for") \
@@ -128,6 +130,8 @@
   X(kStepTooNear, "J4", "reserves the next step as a boundary") \
   X(kReservedStepBegun, "J4", "begins a step before it has announced the reserved boundary") \
   X(kRunsAheadOfRoot, "J4", "begins a step without having heard that the root is near") \
+  X(kOwnWordOfABoundary, "J4", "tells who joins at a step by its own view, not as others have") \
+  X(kAnyonesMark, "J4", "takes any survivor's word of a step, though its era has ended") \
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kBeginningForgotten, "J4", "forgets where the step begins that a newcomer enters at") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \

@@ -264,11 +264,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   view_ = std::make_shared<const wire::View>(install.view);
   base_ = nullptr;
   era_ = view_->era;
-  era_step_ = verdicts.step;
-  // J4: a mark of a step that no survivor has begun is void. Only the lost root had called what
-  // lies before that step, so it may begin elsewhere.
-  std::erase_if(marks_, [this](const wire::StepMark& mark) { return mark.step > era_step_; });
-  root_step_ = 0;
+  RenewMarks(verdicts);
   frozen_ = false;
   prepare_.reset();
   confirmed_.reset();

@@ -111,6 +111,10 @@ class Engine::Impl {
   wire::Heartbeat Progress() const;
 
  private:
+  struct Boundary {  // of a step: how many enter at it, and who was here before
+    int32_t joined = 0;
+    MemberId source;  // invalid: nobody
+  };
   struct Held {
     MemberId from;
     wire::Message message;
@@ -188,10 +192,14 @@ class Engine::Impl {
   // steps.cc
   void TryBeginStep();
   void FinishBeginStep(uint64_t step);
-  void AnnounceStep(uint64_t step);
+  void AnnounceStep(uint64_t step, const Boundary& boundary);
   void KeepMark(const wire::StepMark& mark);
+  void RenewMarks(const wire::ColumnVerdicts& verdicts);
   bool MarksABound(size_t index) const;
-  StepBegun DescribeStep(uint64_t step, uint64_t previous) const;
+  void LearnBoundary(const wire::StepMark& mark);
+  bool TakesPart(const wire::ViewEntry& entry, uint64_t step) const;
+  Boundary BoundaryOf(uint64_t step, uint64_t previous) const;
+  StepBegun DescribeStep(uint64_t step, const Boundary& boundary) const;
 
   TimeNs now_ = 0;
   Ready ready_;
@@ -244,6 +252,7 @@ class Engine::Impl {
   std::map<MemberId, std::deque<wire::StepMark>>
       other_marks_;                   // of members that are not the root here yet
   std::deque<wire::StepMark> marks_;  // the newest few: a newcomer may need one that is past
+  std::map<uint64_t, Boundary> boundaries_;  // of steps that others have begun
   int32_t lost_since_step_ = 0;
 
   // evidence and beats

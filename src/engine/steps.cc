@@ -91,13 +91,18 @@ void Engine::Impl::FinishBeginStep(uint64_t step) {
   pending_step_.reset();
   step_ = step;
   steps_marked_ = true;
-  AnnounceStep(step);
-  ready_.step = DescribeStep(step, previous);
+  const auto told = boundaries_.find(step);
+  const Boundary boundary = told != boundaries_.end() && !FTAR_MUTANT(kOwnWordOfABoundary)
+                                ? told->second
+                                : BoundaryOf(step, previous);
+  boundaries_.erase(boundaries_.begin(), boundaries_.upper_bound(step));
+  AnnounceStep(step, boundary);
+  ready_.step = DescribeStep(step, boundary);
   lost_since_step_ = 0;
 }
 
-void Engine::Impl::AnnounceStep(uint64_t step) {
-  wire::StepMark mark{era_, step, {}};
+void Engine::Impl::AnnounceStep(uint64_t step, const Boundary& boundary) {
+  wire::StepMark mark{era_, step, {}, boundary.joined, boundary.source};
   for (const auto& [key, group] : groups_) mark.starts.push_back({key, group->next_seq()});
   KeepMark(mark);  // also if another is the root: it may go before it has begun this step itself
   if (!IsRoot()) return;
@@ -107,11 +112,15 @@ void Engine::Impl::AnnounceStep(uint64_t step) {
   }
 }
 
-// A step begins at the same operations for all, so it does not matter whose word is kept.
+// A step begins at the same operations for all, so it does not matter whose word is kept; but one of
+// an era that has ended since may be void.
 void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   const auto at = std::find_if(marks_.begin(), marks_.end(),
                                [&](const wire::StepMark& m) { return m.step >= mark.step; });
-  if (at != marks_.end() && at->step == mark.step) return;
+  if (at != marks_.end() && at->step == mark.step) {
+    if (mark.NewerThan(*at)) *at = mark;
+    return;
+  }
   marks_.insert(at, mark);
   // A change may make a boundary of any step that only a lost root had begun: one for each
   // operation of the window, if they are short.
@@ -123,6 +132,20 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   size_t spare = 0;
   while (spare + 2 < marks_.size() && MarksABound(spare)) ++spare;
   marks_.erase(marks_.begin() + static_cast<std::ptrdiff_t>(spare));
+}
+
+// J4: a mark of a step that no survivor has begun is void. Only the lost root had called what lies
+// before that step, so it may begin elsewhere. What the survivors know counts for this member, too.
+void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
+  era_step_ = verdicts.step;
+  root_step_ = 0;
+  boundaries_.clear();
+  std::erase_if(marks_, [this](const wire::StepMark& mark) { return mark.step > era_step_; });
+  for (const wire::StepMark& mark : verdicts.marks) {
+    LearnBoundary(mark);
+    const auto same = [&mark](const wire::StepMark& mine) { return mine.step == mark.step; };
+    if (std::ranges::any_of(marks_, same)) KeepMark(mark);
+  }
 }
 
 // The first mark at or behind the end of somebody who leaves, or behind the beginning of somebody
@@ -201,6 +224,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
   steps_marked_ = true;
   root_step_ = std::max(root_step_, message.step);
   KeepMark(message);
+  LearnBoundary(message);
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (self && self->first.kind == wire::Bound::Kind::kStep && message.step >= self->first.step) {
     for (auto& [key, group] : groups_) {
@@ -210,29 +234,59 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
   TryBeginStep();
 }
 
-// J4: the same for every member: who enters at this boundary, and who was here before.
-StepBegun Engine::Impl::DescribeStep(uint64_t step, uint64_t previous) const {
+// What somebody who has begun a step has heard of its boundary holds for whoever begins it later,
+// also in another view (J4): users call more where somebody joins, and by that all must do the
+// same. Marks go with each change to all, so nobody begins a step before it has those of the view
+// before.
+void Engine::Impl::LearnBoundary(const wire::StepMark& mark) {
+  if (mark.joined < 0 || mark.step <= step_) return;
+  boundaries_.try_emplace(mark.step, Boundary{mark.joined, mark.source});
+  // Steps that are further back than the window are without calls, or from before a newcomer.
+  const size_t kept = kMarksKept + config_.group.window;
+  if (boundaries_.size() > kept) boundaries_.erase(boundaries_.begin());
+}
+
+bool Engine::Impl::TakesPart(const wire::ViewEntry& entry, uint64_t step) const {
+  const bool early = entry.first.kind == wire::Bound::Kind::kStep && entry.first.step > step;
+  const bool late = entry.last.kind == wire::Bound::Kind::kStep && entry.last.step <= step;
+  return entry.card.shard == config_.self.shard && !early && !late;
+}
+
+// Who enters at this boundary, and who was here before, of those of this view.
+Engine::Impl::Boundary Engine::Impl::BoundaryOf(uint64_t step, uint64_t previous) const {
+  Boundary out;
+  const wire::ViewEntry* source = nullptr;
+  for (const wire::ViewEntry& entry : view_->entries) {
+    if (!TakesPart(entry, step)) continue;
+    if (entry.first.kind == wire::Bound::Kind::kStep && entry.first.step > previous) {
+      ++out.joined;
+    } else if (previous > 0 && (!source || entry.joined_epoch < source->joined_epoch)) {
+      source = &entry;
+      out.source = entry.card.id;
+    }
+  }
+  return out;
+}
+
+// Where the source has gone since, whoever has been here for longest stands for it, so that all
+// make the same calls; the one by which it sends its state fails, as others have named the source.
+StepBegun Engine::Impl::DescribeStep(uint64_t step, const Boundary& boundary) const {
   StepBegun out;
   out.step = static_cast<int64_t>(step) - 1;
   out.epoch = view_->epoch;
   out.left = lost_since_step_;
-  int rank = 0;
+  out.joined = boundary.joined;
   const wire::ViewEntry* source = nullptr;
   for (const wire::ViewEntry& entry : view_->entries) {
-    if (entry.card.shard != config_.self.shard) continue;
-    const bool by_step = entry.first.kind == wire::Bound::Kind::kStep;
-    if ((by_step && entry.first.step > step) ||
-        (entry.last.kind == wire::Bound::Kind::kStep && entry.last.step <= step)) {
-      continue;
+    if (!TakesPart(entry, step)) continue;
+    const bool is_source = entry.card.id == boundary.source;
+    const bool stands_in = !source || (source->card.id != boundary.source &&
+                                       entry.joined_epoch < source->joined_epoch);
+    if (boundary.source.valid() && (is_source || stands_in)) {
+      source = &entry;
+      out.source = out.participants;
     }
     ++out.participants;
-    if (by_step && entry.first.step > previous) {
-      ++out.joined;
-    } else if (previous > 0 && (!source || entry.joined_epoch < source->joined_epoch)) {
-      source = &entry;
-      out.source = rank;
-    }
-    ++rank;
   }
   out.weight_sum = out.participants;
   return out;

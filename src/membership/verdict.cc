@@ -271,7 +271,8 @@ class Table {
     // member called something else.
     if (Disagree(facts, &verdict)) return verdict;
     verdict.origin = OriginOf(facts);
-    if (Salvage(facts, &verdict) || RootGone(facts, &verdict)) return verdict;
+    if (Salvage(facts, &verdict)) return verdict;
+    if (RootGone(facts, facts.sample->signature, &verdict)) return verdict;
     verdict.kind = VerdictKind::kRetry;
     return verdict;
   }
@@ -337,6 +338,7 @@ class Table {
       const auto& [other_id, other] = ordered[i].second;
       const std::string difference = wire::SignatureDifference(first->signature, other->signature);
       if (difference.empty()) continue;
+      if (DifferByLostRoot(facts, first->signature, other->signature, verdict)) return true;
       verdict->kind = VerdictKind::kFail;
       verdict->attempt = prepare_.epoch;
       verdict->code = Code::kMismatch;
@@ -348,8 +350,16 @@ class Table {
     return false;
   }
 
-  bool RootGone(const OpFacts& facts, Verdict* verdict) const {
-    const wire::Signature& signature = facts.sample->signature;
+  // Who begins a step when its source has gone takes another member for the source.
+  bool DifferByLostRoot(const OpFacts& facts, const wire::Signature& a, const wire::Signature& b,
+                        Verdict* verdict) const {
+    wire::Signature as_root_of_a = b;
+    as_root_of_a.root = a.root;
+    return wire::SignatureDifference(a, as_root_of_a).empty() &&
+           (RootGone(facts, a, verdict) || RootGone(facts, b, verdict));
+  }
+
+  bool RootGone(const OpFacts& facts, const wire::Signature& signature, Verdict* verdict) const {
     if (signature.kind != kBroadcast || FTAR_MUTANT(kRootGoneRetries)) return false;
     if (std::find(facts.members.begin(), facts.members.end(), signature.root) !=
         facts.members.end())
@@ -485,7 +495,10 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
   std::map<uint64_t, wire::StepMark> marks;
   for (const auto& [id, status] : statuses) {
     decision.verdicts.step = std::max(decision.verdicts.step, status.step);
-    for (const wire::StepMark& mark : status.marks) marks.insert({mark.step, mark});
+    for (const wire::StepMark& mark : status.marks) {
+      wire::StepMark& known = marks.try_emplace(mark.step, mark).first->second;
+      if (mark.NewerThan(known) || FTAR_MUTANT(kAnyonesMark)) known = mark;
+    }
     for (const wire::View& view : status.views) {
       if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);
     }

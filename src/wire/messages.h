@@ -269,6 +269,13 @@ struct StepMark {  // root to column: it has begun this step; first seq of the s
   Epoch era = 0;
   uint64_t step = 0;
   std::vector<SeqBound> starts;
+  int32_t joined = -1;  // at its boundary, and who was here before (invalid: nobody); -1: not known
+  MemberId source;
+
+  // Of one step: who was not there may hold the word of a root that is lost, and nobody's by now.
+  bool NewerThan(const StepMark& other) const {
+    return std::pair(joined >= 0, era) > std::pair(other.joined >= 0, other.era);
+  }
 };
 struct ColumnStatus {  // answer to Prepare, member to column leader
   Epoch epoch = 0;

@@ -251,7 +251,8 @@ Offset<fb::Credit> Pack(Builder& b, const Credit& m) {
   return fb::CreateCredit(b, m.era, PackList(b, m.kept));
 }
 Offset<fb::StepMark> Pack(Builder& b, const StepMark& m) {
-  return fb::CreateStepMark(b, m.era, m.step, PackSeqs(b, m.starts));
+  const fb::Id source = Pack(m.source);
+  return fb::CreateStepMark(b, m.era, m.step, PackSeqs(b, m.starts), m.joined, &source);
 }
 Offset<fb::Want> Pack(Builder& b, const Want& m) {
   return fb::CreateWant(b, m.era, m.group, m.seq, m.attempt, b.CreateVector(m.chunks));

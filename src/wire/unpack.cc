@@ -269,6 +269,8 @@ class Reader {
     out.era = in.era();
     out.step = in.step();
     Seqs(in.starts(), out.starts);
+    out.joined = in.joined();
+    out.source = Id(in.source());
   }
   void Get(const fb::Want& in, Want& out) {
     out.era = in.era();

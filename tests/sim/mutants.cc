@@ -156,6 +156,10 @@ constexpr Where kWhere[] = {
      "replicas=3,joins=3,fades=4,hosted=0,kills=0,stops=0,cuts=0,leaves=0,ambushes=0,aborts=0,"
      "mismatch=0,strandings=0,coordinator_restarts=2,record=0,hiccups=3,delay_max_us=1000,"
      "min_replicas=2"},
+    {Mutant::kPlanOfThePastOvertakes, "hosted=1"},
+    {Mutant::kPlanOfThePastWins, "hosted=1"},
+    {Mutant::kAnyonesMark, kFades},
+    {Mutant::kOwnWordOfABoundary, "ops_per_step=1,joins=3,kills=3,replicas=4,hosted=0"},
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
     {Mutant::kOthersFailureUntold, kFades},

@@ -96,6 +96,8 @@ void World::OnDelivered(Node& node, Use& use, const collective::Outcome& outcome
   buffers.recv.resize(OutputElements(spec));
   CheckAgreement(node, use.group, outcome, scattered ? nullptr : &buffers.recv);
   FailIf(CheckResult(use.group, spec, offset, outcome, buffers.recv));
+  if (spec.tag > 0 && outcome.status == Code::kOk)
+    FailIf(steps_.Delivered(node.card.shard, node.steps.at(spec.tag)));
   use.specs.erase(found);
   use.memory.Close(outcome.seq);
 }

@@ -22,6 +22,7 @@
 #include "invariants/agreement.h"
 #include "invariants/fencing.h"
 #include "invariants/majority.h"
+#include "invariants/steps.h"
 #include "invariants/views.h"
 #include "lane.h"
 #include "membership/coordinator_machine.h"
@@ -325,6 +326,7 @@ class World {
   std::unordered_map<uint64_t, std::map<Epoch, std::set<const Node*>>> failure_knowers_;
   std::map<GroupKey, Fencing> fencing_;
   Views views_;
+  Steps steps_;
   Majority majority_;
   std::unique_ptr<Director> director_;  // null without a story
   Explorer* explorer_ = nullptr;        // null where times decide what comes next

@@ -64,6 +64,19 @@ TEST(Verdict, WhatEachHasFromARootOfItsOwnIsAMismatch) {
   EXPECT_TRUE(decision.violations.empty());
 }
 
+// One began the step when its source was alive, the other when that was lost.
+TEST(Verdict, WhereOneNamesALostRootAndAnotherALivingOneTheRootIsGone) {
+  constexpr MemberId kLost{3, 3};
+  for (const auto& [first, second] : {std::pair{kLost, kFirst}, {kSecond, kLost}}) {
+    const Decision decision = DecideBroadcast(first, second);
+    ASSERT_EQ(decision.verdicts.groups.size(), 1u);
+    ASSERT_EQ(decision.verdicts.groups[0].verdicts.size(), 1u);
+    EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].kind, VerdictKind::kFail);
+    EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].code, Code::kAbsent);
+    EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].culprit, kLost);
+  }
+}
+
 wire::ColumnStatus StatusOf(const wire::View& installed, Seq first, Seq called) {
   wire::ColumnStatus status;
   status.epoch = 3;
