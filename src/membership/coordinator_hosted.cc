@@ -160,11 +160,15 @@ bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) cons
 }
 
 // Somebody has installed, or a member has promised, what another coordinator has made: that one
-// goes on. What others have promised, strangers and newcomers, binds nobody.
+// goes on. What others have promised, strangers and newcomers, binds nobody; nor does a plan made in
+// an era before this one, of which they alone have heard: whoever plans in this era, or has begun
+// another, is one who has taken over.
 bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   const bool member = current_ && Alive(from);
   const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
   if (!config_.hosted || recovering_ || !current_ || heard <= made_) return false;
+  const bool of_the_past = report.installed_view && report.installed_view->era < current_->era;
+  if (!member && of_the_past && !FTAR_MUTANT(kPlanOfThePastOvertakes)) return false;
   StandDown("another has numbered epoch " + std::to_string(EpochCounter(heard)));
   return true;
 }

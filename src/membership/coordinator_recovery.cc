@@ -8,6 +8,16 @@
 #include "membership/coordinator_machine.h"
 
 namespace ftar::membership {
+namespace {
+
+// Which of two views goes on. A plan may have a higher number than the change that ended the era it
+// was made in: whoever changed then had not heard of it, nor has anybody who went on.
+bool Newer(const wire::View& view, const wire::View& than) {
+  if (FTAR_MUTANT(kPlanOfThePastWins)) return view.epoch > than.epoch;
+  return std::pair(view.era, view.epoch) > std::pair(than.era, than.epoch);
+}
+
+}  // namespace
 
 bool CoordinatorMachine::AnybodyReports() const {
   return std::any_of(peers_.begin(), peers_.end(),
@@ -56,6 +66,8 @@ std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) co
     const bool counts =
         base.Find(reporter) || (!config_.hosted && !FTAR_MUTANT(kNewcomersPromiseIgnored));
     if (!counts || report.promised <= base.epoch || report.promised_members.empty()) return;
+    const bool planned = report.installed_view && report.promised == report.installed;
+    if (planned && !Newer(*report.installed_view, base)) return;
     const std::set<MemberId> promised(report.promised_members.begin(),
                                       report.promised_members.end());
     for (const wire::ViewEntry& entry : base.entries) {
@@ -67,20 +79,20 @@ std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) co
   return out;
 }
 
-// Q4: the base is the highest view that anybody heard has installed, or that the predecessor has
+// Q4: the base is the newest view that anybody heard has installed, or that the predecessor has
 // recorded: all members of that one have promised it, or hold the view that it was planned on.
 const wire::View* CoordinatorMachine::RecoveryBase() const {
-  const wire::View* highest = predecessors_ ? &*record_.view : nullptr;
-  const auto hear = [&highest](const wire::Report& report) {
+  const wire::View* newest = predecessors_ ? &*record_.view : nullptr;
+  const auto hear = [&newest](const wire::Report& report) {
     if (!report.installed_view) return;
     const wire::View& view = *report.installed_view;
-    if (!highest || view.epoch > highest->epoch || FTAR_MUTANT(kAnyBase)) highest = &view;
+    if (!newest || Newer(view, *newest) || FTAR_MUTANT(kAnyBase)) newest = &view;
   };
   for (const auto& [id, report] : told_) hear(report);
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kReporting) hear(peer.report);
   }
-  return highest;
+  return newest;
 }
 
 // Q2: who has promised a view and not heard the end of it names who would be in it. Newcomers, of
