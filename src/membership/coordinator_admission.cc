@@ -172,6 +172,9 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
     const Peer* newcomer = Find(id);
     return !newcomer || !newcomer->announced || FTAR_MUTANT(kAnnouncedLeftOut);
   });
+  for (auto& [id, peer] : peers_) {
+    if (peer.state == State::kNewcomer) peer.linked = Linked(peer);
+  }
   change_due_ = roster_changed_ = plan_due_ = true;
 }
 
