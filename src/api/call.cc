@@ -52,6 +52,13 @@ void NoteCulprit(const runtime::Culprit& culprit) {
   t_has_culprit = true;
 }
 
+Status WithCulprit(const runtime::Job& job, Status status) {
+  const Code code = status.code();
+  if (IsPeerError(code) || IsEpochError(code) || IsGroupError(code))
+    NoteCulprit(job.last_culprit());
+  return status;
+}
+
 void SetLastError(const Status& status) {
   ftarErrorInfo info = FTAR_ERROR_INFO_INIT;
   if (t_has_culprit) info = t_culprit;

@@ -29,6 +29,8 @@ bool Forked();
 
 // Adds to the error that this call is about to return: who it was. Lost if the call succeeds.
 void NoteCulprit(const runtime::Culprit& culprit);
+// The same where the job knows, of errors that are about somebody. Returns `status`.
+Status WithCulprit(const runtime::Job& job, Status status);
 // Makes `status` (not OK) the thread's last error, together with the culprit noted.
 void SetLastError(const Status& status);
 const ftarErrorInfo& LastError();
@@ -62,6 +64,13 @@ ftarResult_t Call(const char* call, Where where, Body&& body) noexcept {
   } catch (...) {
     return LeaveByException(Code::kInternal, "an exception that is no std::exception");
   }
+}
+
+// The same for a call that makes something for its caller: null wherever the call fails.
+template <typename Made, typename Body>
+ftarResult_t CallFor(Made** out, const char* call, Where where, Body&& body) noexcept {
+  if (out != nullptr) *out = nullptr;
+  return Call(call, where, std::forward<Body>(body));
 }
 
 }  // namespace ftar::api

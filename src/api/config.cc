@@ -12,6 +12,7 @@
 
 using namespace ftar;  // NOLINT: the C functions below live outside every namespace
 using api::Call;
+using api::CallFor;
 using api::Where;
 
 namespace ftar::api {
@@ -29,9 +30,8 @@ Status VisitConfig(const Config& config, ftarConfigVisitor visitor, void* user) 
 }  // namespace ftar::api
 
 ftarResult_t ftarConfigCreate(ftarConfig_t* config) {
-  return Call("ftarConfigCreate", Where::kAnywhere, [&] {
+  return CallFor(config, "ftarConfigCreate", Where::kAnywhere, [&] {
     if (config == nullptr) return Status(Code::kArg, "config", "config is null");
-    *config = nullptr;
     FTAR_RETURN_IF_ERROR(api::WatchForks());
     auto handle = api::AddHandle<ftarConfig_t>(std::make_shared<api::ConfigObject>());
     if (handle.ok()) *config = *handle;

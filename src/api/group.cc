@@ -13,6 +13,7 @@
 
 using namespace ftar;  // NOLINT: the C functions below live outside every namespace
 using api::Call;
+using api::CallFor;
 using api::Where;
 
 namespace {
@@ -108,11 +109,10 @@ Status EndStepCall(const runtime::Job& job, const Status& status, const runtime:
 }  // namespace
 
 ftarResult_t ftarGroupOpen(ftarJob_t job, const ftarGroupConfig* config, ftarGroup_t* group) {
-  return Call("ftarGroupOpen", Where::kNotInCallback, [&] {
+  return CallFor(group, "ftarGroupOpen", Where::kNotInCallback, [&] {
     const auto owner = api::FindHandle(job);
     if (owner == nullptr) return api::BadHandle(api::HandleKind::kJob, job);
     if (group == nullptr) return Status(Code::kArg, "group", "group is null");
-    *group = nullptr;
     ftarGroupConfig known = FTAR_GROUP_CONFIG_INIT;
     if (config != nullptr) FTAR_RETURN_IF_ERROR(api::ReadStruct(config, "config", &known));
     FTAR_RETURN_IF_ERROR(CheckGroupConfig(known));

@@ -17,6 +17,7 @@
 
 using namespace ftar;  // NOLINT: the C functions below live outside every namespace
 using api::Call;
+using api::CallFor;
 using api::Where;
 
 namespace {
@@ -38,17 +39,8 @@ Status CheckTimeout(int64_t timeout_ns) {
   return Status(Code::kArg, "timeout_ns", "timeout_ns is below -1");
 }
 
-// Says who is to blame where the job knows, for errors that are about somebody.
-Status WithCulprit(const runtime::Job& job, const Status& status) {
-  if (IsPeerError(status.code()) || IsEpochError(status.code()) || IsGroupError(status.code())) {
-    api::NoteCulprit(job.last_culprit());
-  }
-  return status;
-}
-
 Status Join(const ftarJobConfig* in, ftarJob_t* job) {
   if (job == nullptr) return Status(Code::kArg, "job", "job is null");
-  *job = nullptr;
   ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
   if (in != nullptr) FTAR_RETURN_IF_ERROR(api::ReadStruct(in, "config", &config));
   runtime::JobOptions options;
@@ -78,7 +70,7 @@ Status Join(const ftarJobConfig* in, ftarJob_t* job) {
     *job = *handle;
     return ready;
   }
-  ready = WithCulprit(*object->job, ready);
+  ready = api::WithCulprit(*object->job, ready);
   api::RemoveHandle(*handle);
   // The reason why joining failed is what the caller wants to hear, whatever tidying up says.
   static_cast<void>(object->job->Destroy());
@@ -88,20 +80,20 @@ Status Join(const ftarJobConfig* in, ftarJob_t* job) {
 }  // namespace
 
 ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job) {
-  return Call("ftarJobJoin", Where::kNotInCallback, [&] { return Join(config, job); });
+  return CallFor(job, "ftarJobJoin", Where::kNotInCallback, [&] { return Join(config, job); });
 }
 
 ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns) {
   return OnJob("ftarJobWaitReady", Where::kNotInCallback, job, [&](runtime::Job& run) {
     FTAR_RETURN_IF_ERROR(CheckTimeout(timeout_ns));
-    return WithCulprit(run, run.WaitReady(timeout_ns));
+    return api::WithCulprit(run, run.WaitReady(timeout_ns));
   });
 }
 
 ftarResult_t ftarJobLeave(ftarJob_t job, int64_t timeout_ns) {
   return OnJob("ftarJobLeave", Where::kNotInCallback, job, [&](runtime::Job& run) {
     FTAR_RETURN_IF_ERROR(CheckTimeout(timeout_ns));
-    return WithCulprit(run, run.Leave(timeout_ns));
+    return api::WithCulprit(run, run.Leave(timeout_ns));
   });
 }
 
@@ -126,7 +118,7 @@ ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char* reason) {
     if (view != nullptr && view->Find(id) == nullptr) {
       return Status(Code::kArg, "member", "no member " + ToString(id) + " is in the view");
     }
-    return WithCulprit(run, run.Evict(id, TextOf(reason)));
+    return api::WithCulprit(run, run.Evict(id, TextOf(reason)));
   });
 }
 

@@ -12,6 +12,7 @@
 
 using namespace ftar;  // NOLINT: the C functions below live outside every namespace
 using api::Call;
+using api::CallFor;
 using api::Where;
 
 namespace {
@@ -38,11 +39,10 @@ Status ReadDesc(const ftarMemDesc* in, ftarMemDesc* out) {
 }  // namespace
 
 ftarResult_t ftarMemAlloc(ftarJob_t job, size_t bytes, const ftarMemDesc* desc, void** memory) {
-  return Call("ftarMemAlloc", Where::kAnywhere, [&] {
+  return CallFor(memory, "ftarMemAlloc", Where::kAnywhere, [&] {
     const auto owner = api::FindHandle(job);
     if (owner == nullptr) return api::BadHandle(api::HandleKind::kJob, job);
     if (memory == nullptr) return Status(Code::kArg, "memory", "memory is null");
-    *memory = nullptr;
     if (bytes == 0) return Status(Code::kArg, "bytes", "bytes is 0");
     ftarMemDesc wanted = FTAR_MEM_DESC_INIT;
     FTAR_RETURN_IF_ERROR(ReadDesc(desc, &wanted));
@@ -71,10 +71,9 @@ ftarResult_t ftarMemFree(ftarJob_t job, void* memory) {
 
 ftarResult_t ftarMemRegister(ftarJob_t job, void* memory, size_t bytes, const ftarMemDesc* desc,
                              ftarMem_t* mem) {
-  return Call("ftarMemRegister", Where::kAnywhere, [&] {
+  return CallFor(mem, "ftarMemRegister", Where::kAnywhere, [&] {
     if (api::FindHandle(job) == nullptr) return api::BadHandle(api::HandleKind::kJob, job);
     if (mem == nullptr) return Status(Code::kArg, "mem", "mem is null");
-    *mem = nullptr;
     if (memory == nullptr) return Status(Code::kArg, "memory", "memory is null");
     if (bytes == 0) return Status(Code::kArg, "bytes", "bytes is 0");
     if (reinterpret_cast<uintptr_t>(memory) > UINTPTR_MAX - bytes) {

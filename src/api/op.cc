@@ -18,6 +18,7 @@
 
 using namespace ftar;  // NOLINT: the C functions below live outside every namespace
 using api::Call;
+using api::CallFor;
 using api::Where;
 
 namespace {
@@ -30,6 +31,9 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
   FTAR_RETURN_IF_ERROR(api::ReadStruct(in, prefix, &desc));
   api::OpContext context;
   if (api::NeedsContext(desc.kind)) {
+    // Who is out has no view to look ranks up in.
+    Status may = group.job->job->MayStart(group.group);
+    if (!may.ok()) return api::WithCulprit(*group.job->job, std::move(may));
     const runtime::GroupInfo info = group.job->job->group_info(group.group, desc.epoch);
     if (desc.epoch != 0 && info.epoch == 0) {
       const std::string field = std::string(prefix) + ".epoch";
@@ -84,10 +88,7 @@ Status StartAll(const api::GroupObject& group, std::span<const runtime::OpPtr> o
     undo.Keep();
     return status;
   }
-  if (IsPeerError(status.code()) || IsEpochError(status.code())) {
-    api::NoteCulprit(group.job->job->last_culprit());
-  }
-  return status;
+  return api::WithCulprit(*group.job->job, std::move(status));
 }
 
 Status CheckGroup(ftarGroup_t group, api::Used<ftarGroup_t>* object) {
@@ -98,7 +99,6 @@ Status CheckGroup(ftarGroup_t group, api::Used<ftarGroup_t>* object) {
 }
 
 Status StartOne(const char* prefix, ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
-  if (op != nullptr) *op = nullptr;
   api::Used<ftarGroup_t> object;
   FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
   const runtime::OpPtr made = runtime::NewOp();
@@ -111,7 +111,6 @@ Status StartOne(const char* prefix, ftarGroup_t group, const ftarOpDesc* desc, f
 Status StartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_t n,
                  ftarOp_t* ops) {
   if (n > kStartManyMax) return Status(Code::kArg, "n", "n is above 65536");
-  for (size_t i = 0; ops != nullptr && i < n; ++i) ops[i] = nullptr;
   api::Used<ftarGroup_t> object;
   FTAR_RETURN_IF_ERROR(CheckGroup(group, &object));
   if (n == 0) return Status::Ok();
@@ -215,12 +214,13 @@ Status ListParticipants(ftarOp_t op, ftarMemberInfo* members, size_t stride, siz
 
 [[gnu::hot]] ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) {
   if (api::StartAgain(group, desc, op)) return FTAR_OK;
-  return Call("ftarOpStart", Where::kNotInCallback,
-              [&] { return StartOne("desc", group, desc, op); });
+  return CallFor(op, "ftarOpStart", Where::kNotInCallback,
+                 [&] { return StartOne("desc", group, desc, op); });
 }
 
 ftarResult_t ftarOpStartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride, size_t n,
                              ftarOp_t* ops) {
+  for (size_t i = 0; ops != nullptr && i < n && n <= kStartManyMax; ++i) ops[i] = nullptr;
   return Call("ftarOpStartMany", Where::kNotInCallback,
               [&] { return StartMany(group, desc, stride, n, ops); });
 }

@@ -11,6 +11,7 @@
 
 using namespace ftar;  // NOLINT: the C functions below live outside every namespace
 using api::Call;
+using api::CallFor;
 using api::Where;
 
 namespace {
@@ -69,11 +70,10 @@ ftarMemberInfo MemberOf(const api::ViewObject& object, int32_t rank) {
 }  // namespace
 
 ftarResult_t ftarJobGetView(ftarJob_t job, ftarView_t* view) {
-  return Call("ftarJobGetView", Where::kAnywhere, [&] {
+  return CallFor(view, "ftarJobGetView", Where::kAnywhere, [&] {
     const auto owner = api::FindHandle(job);
     if (owner == nullptr) return api::BadHandle(api::HandleKind::kJob, job);
     if (view == nullptr) return Status(Code::kArg, "view", "view is null");
-    *view = nullptr;
     auto object = std::make_shared<api::ViewObject>();
     object->view = owner->job->view();
     object->self = owner->job->self();
@@ -82,11 +82,10 @@ ftarResult_t ftarJobGetView(ftarJob_t job, ftarView_t* view) {
 }
 
 ftarResult_t ftarGroupGetView(ftarGroup_t group, ftarView_t* view) {
-  return Call("ftarGroupGetView", Where::kAnywhere, [&] {
+  return CallFor(view, "ftarGroupGetView", Where::kAnywhere, [&] {
     const auto owner = api::FindHandle(group);
     if (owner == nullptr) return api::BadHandle(api::HandleKind::kGroup, group);
     if (view == nullptr) return Status(Code::kArg, "view", "view is null");
-    *view = nullptr;
     if (owner->job->destroyed.load()) return Destroyed();
     const runtime::GroupInfo info = owner->job->job->group_info(owner->group);
     auto object = std::make_shared<api::ViewObject>();

@@ -104,6 +104,8 @@ GroupInfo Job::group_info(const GroupPtr& group, Epoch epoch) const {
   return impl_->group_info(group->key, epoch);
 }
 
+Status Job::MayStart(const GroupPtr& group) const { return impl_->MayStart(group); }
+
 Status Job::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (InCallback()) return Status(Code::kState, "a callback must not start operations");

@@ -154,6 +154,8 @@ class Job : public std::enable_shared_from_this<Job> {
   // `epoch`: members and rank in that view, as far as it is still known; 0: in the newest.
   GroupInfo group_info(const GroupPtr& group, Epoch epoch = 0) const;
 
+  // Why this member starts nothing (in the group): it is out, leaves, or is not in yet.
+  Status MayStart(const GroupPtr& group) const;
   // All or none; of NewOp's, each once. Buffers belong to the library until Wait returns a final
   // status.
   Status Start(const GroupPtr& group, std::span<const OpPtr> ops);

@@ -77,6 +77,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Culprit last_culprit();
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);
   GroupInfo group_info(GroupKey key, Epoch epoch);
+  Status MayStart(const GroupPtr& group);
   Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
   Status Wait(const OpPtr& op, int64_t timeout_ns);
   bool StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers);

@@ -200,6 +200,12 @@ Status Job::Impl::CheckStart(const GroupPtr& group) const {
   return Status::Ok();
 }
 
+Status Job::Impl::MayStart(const GroupPtr& group) {
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  const Lock lock = TakeLock();
+  return CheckStart(group);
+}
+
 // The engine hears of the call.
 void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
   starting_.push_back(op);

@@ -327,6 +327,22 @@ TEST_F(Abi, ARefusedStartHasNoHandle) {
   EXPECT_EQ(ftarOpStart(group_, &desc_, &op), FTAR_ERR_EVICTED);
   EXPECT_EQ(op, nullptr);
   EXPECT_STREQ(LastError().host, "here");
+  op = reinterpret_cast<ftarOp_t>(1);
+  EXPECT_EQ(ftarOpStart(nullptr, &desc_, &op), FTAR_ERR_HANDLE);
+  EXPECT_EQ(op, nullptr);
+}
+
+// Whoever is out has no ranks that a root could be looked up in.
+TEST_F(Abi, ABroadcastOfAMemberThatIsOutSaysThatItIsOut) {
+  World().start = Status(Code::kLeft, "this member has left");
+  ftarOpDesc desc = desc_;
+  desc.kind = FTAR_BROADCAST;
+  desc.root = 1000;
+  ftarOp_t op = nullptr;
+  EXPECT_EQ(ftarOpStart(group_, &desc, &op), FTAR_ERR_LEFT);
+  EXPECT_EQ(ftarOpStartMany(group_, &desc, sizeof(desc), 1, &op), FTAR_ERR_LEFT);
+  World().start = Status::Ok();
+  EXPECT_EQ(ftarOpStart(group_, &desc, &op), FTAR_ERR_ARG);
 }
 
 TEST_F(Abi, ParticipantsFillTheCallersStride) {
@@ -582,11 +598,12 @@ TEST_F(Abi, EveryCallInAForkedChildIsRefused) {
   const pid_t child = fork();
   ASSERT_NE(child, -1);
   if (child == 0) {
-    ftarJob_t job = nullptr;
-    ftarView_t view = nullptr;
-    ftarConfig_t config = nullptr;
+    // What a call makes is null where it fails, whatever was there before.
+    auto job = reinterpret_cast<ftarJob_t>(1);
+    auto view = reinterpret_cast<ftarView_t>(1);
+    auto config = reinterpret_cast<ftarConfig_t>(1);
+    auto second = reinterpret_cast<ftarOp_t>(1);
     ftarErrorInfo info = FTAR_ERROR_INFO_INIT;
-    ftarOp_t second = nullptr;
     const ftarResult_t results[] = {ftarJobJoin(nullptr, &job),
                                     ftarJobWaitReady(job_, 0),
                                     ftarJobLeave(job_, 0),
@@ -603,14 +620,14 @@ TEST_F(Abi, EveryCallInAForkedChildIsRefused) {
                                     ftarGetLastError(&info),
                                     ftarSetLogHandler(nullptr, nullptr),
                                     ftarMemFree(job_, &info)};
-    int wrong = 0;
+    int wrong = (job != nullptr) + (view != nullptr) + (config != nullptr) + (second != nullptr);
     for (ftarResult_t result : results) wrong += result != FTAR_ERR_FORKED;
     _exit(wrong);
   }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "calls that were not refused";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "calls that were not refused, or made something";
   EXPECT_EQ(ftarOpWait(op, 0, nullptr), FTAR_OK) << "the parent goes on";
   EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
 }

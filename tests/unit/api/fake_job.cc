@@ -108,6 +108,8 @@ GroupInfo Job::group_info(const GroupPtr&, Epoch) const {
   return info;
 }
 
+Status Job::MayStart(const GroupPtr&) const { return World().start; }
+
 Status Job::Start(const GroupPtr&, std::span<const OpPtr> ops) {
   if (World().throw_bad_alloc) throw std::bad_alloc();
   if (World().throw_other) throw std::runtime_error("broken");
