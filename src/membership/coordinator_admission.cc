@@ -222,6 +222,31 @@ void CoordinatorMachine::RejectOverdue() {
   }
 }
 
+// Newcomers do not beat, so one that hangs is found by this: it is silent, has not got its links, and
+// keeps another out who has all but that to it. Where all wait for somebody else, nobody is to blame.
+void CoordinatorMachine::RejectHung() {
+  constexpr int kTimeouts = 2;
+  if (!current_ || recovering_) return;
+  const auto hangs = [this](const Peer& peer) {
+    return peer.state == State::kNewcomer && !peer.linked &&
+           now_ - std::max(peer.placed_ns, peer.heard_ns) >= kTimeouts * timeout_ns_;
+  };
+  std::map<MemberId, std::string> hung;  // and whom it keeps out
+  for (const auto& [id, peer] : peers_) {
+    if (peer.state != State::kNewcomer || !peer.welcomed || peer.linked) continue;
+    std::vector<MemberId> missed;
+    for (const auto& [other_id, other] : peers_) {
+      if (Misses(peer, other)) missed.push_back(other_id);
+    }
+    const bool all = std::ranges::all_of(missed, [&](MemberId one) { return hangs(*Find(one)); });
+    for (const MemberId one : missed) {
+      if (all) hung.try_emplace(one, Describe(peer.card));
+    }
+  }
+  for (const auto& [id, kept_out] : hung)
+    RejectNewcomer(id, "it has been silent for long, and " + kept_out + " waits for its link");
+}
+
 // Two that were given one place wait for the same view, and one of them gives up before the other,
 // who then has the place for a moment; that hears whose it was.
 void CoordinatorMachine::TellLateHolder(const Peer& newcomer) {
@@ -269,15 +294,16 @@ bool CoordinatorMachine::InRoster(const Peer& peer) const {
 // Every newcomer holds links to its column: to members and to the newcomers before it. Later dials
 // earlier, so each pair has one who dials.
 bool CoordinatorMachine::Linked(const Peer& newcomer) const {
-  if (!newcomer.welcomed) return false;
-  for (const auto& [id, peer] : peers_) {
-    if (id == newcomer.card.id || peer.card.shard != newcomer.card.shard || !InRoster(peer))
-      continue;
-    if (peer.state == State::kNewcomer && (!peer.welcomed || peer.serial > newcomer.serial))
-      continue;
-    if (!newcomer.links.contains(id) && !peer.links.contains(newcomer.card.id)) return false;
-  }
-  return true;
+  return newcomer.welcomed &&
+         std::ranges::none_of(peers_, [&](const auto& e) { return Misses(newcomer, e.second); });
+}
+
+bool CoordinatorMachine::Misses(const Peer& newcomer, const Peer& peer) const {
+  const bool another = peer.card.id != newcomer.card.id && peer.card.shard == newcomer.card.shard;
+  const bool later = peer.state == State::kNewcomer &&
+                     (!peer.welcomed || peer.serial > newcomer.serial);
+  return another && !later && InRoster(peer) && !newcomer.links.contains(peer.card.id) &&
+         !peer.links.contains(newcomer.card.id);
 }
 
 // Before the first view links wait until all places are filled: list order decides who dials.

@@ -66,6 +66,7 @@ void CoordinatorMachine::RunTimers() {
   if (now_ >= next_beat_) {
     Beat();
     RejectOverdue();
+    RejectHung();
     TellMissing();
   }
   RunDetector();

@@ -215,8 +215,10 @@ class CoordinatorMachine {
   bool InRoster(const Peer& peer) const;
   bool PlacesFilled() const;
   bool Linked(const Peer& newcomer) const;
+  bool Misses(const Peer& newcomer, const Peer& peer) const;  // a link that it needs
   void OnLinksUp(Peer& from, const wire::LinksUp& message);
   void RejectOverdue();
+  void RejectHung();
   void TellMissing();
   void TellLateHolder(const Peer& newcomer);
   void ForgetNewcomer(MemberId id);

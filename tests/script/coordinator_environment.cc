@@ -434,7 +434,10 @@ void CoordinatorEnvironment::Hear(Puppet& puppet, const wire::Message& message) 
   if (puppet.dead || puppet.deaf.contains(wire::MessageName(message))) return;
   if (puppet.stopped) return puppet.inbox.push_back(message);
   const auto want = [&](const std::vector<wire::MemberCard>& peers) {
-    for (const wire::MemberCard& card : peers) puppet.wanted.insert(card.id);
+    for (const wire::MemberCard& card : peers) {
+      const Puppet* peer = ById(card.id);
+      if (!peer || !peer->stopped) puppet.wanted.insert(card.id);
+    }
     Say(puppet, wire::LinksUp{{puppet.wanted.begin(), puppet.wanted.end()}});
   };
   if (const auto* m = std::get_if<wire::Welcome>(&message)) return want(m->peers);
