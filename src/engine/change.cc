@@ -123,6 +123,9 @@ void Engine::Impl::Promise(const wire::Prepare& message) {
   promised_members_.clear();
   for (const wire::ViewEntry& entry : message.members) promised_members_.push_back(entry.card.id);
   prepare_ = message;
+  for (const wire::Loss& loss : message.lost) {
+    if (!FTAR_MUTANT(kEarlierLossUntold)) losses_[loss.member] = loss;
+  }
   if (!FTAR_MUTANT(kStatusOutlivesPrepare)) statuses_.clear();
   if (!FTAR_MUTANT(kVerdictsOutlivePrepare)) verdicts_.reset();
   install_.reset();
@@ -297,31 +300,53 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   ForgetStrangers();
   EnterAsRoot(verdicts);
   SendCoordinator(wire::Installed{view_->epoch});
-  AfterView(before, install.lost);
+  for (const wire::Loss& loss : install.lost) losses_[loss.member] = loss;
+  AfterView(before);
 }
 
-// What every new view brings, whichever way it came.
-void Engine::Impl::AfterView(const collective::ViewPtr& before,
-                             const std::vector<wire::Loss>& lost) {
-  ready_.view_changed = true;
-  for (const wire::Loss& loss : lost) {
-    ready_.notices.push_back({Notice::Kind::kLost, view_->epoch, loss, {}});
-    ++lost_since_step_;
+wire::Loss Engine::Impl::LossOf(const wire::MemberCard& card) {
+  wire::Loss out;
+  out.member = card.id;
+  out.replica = card.replica;
+  out.shard = card.shard;
+  out.host = card.host;
+  return out;
+}
+
+// What is different from the view before, which may be several changes back: where two follow each
+// other fast a member misses the first one's Install, and that one's losses are not the next one's.
+void Engine::Impl::TellNews(const wire::View& before) {
+  const auto tell = [this](Notice::Kind kind, wire::Loss who) {
+    ready_.notices.push_back({kind, view_->epoch, std::move(who), {}});
+  };
+  for (const wire::ViewEntry& entry : before.entries) {
+    if (view_->Find(entry.card.id)) continue;
+    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
+    const auto known = losses_.find(entry.card.id);
+    // Of a leaver users have heard that it leaves.
+    if (known == losses_.end() && (leaves || FTAR_MUTANT(kEarlierLossUntold))) continue;
+    wire::Loss loss = LossOf(entry.card);
+    loss.stage = "earlier change";
+    loss.text = "it was lost in a change whose reasons have not come here";
+    tell(Notice::Kind::kLost, known != losses_.end() ? known->second : std::move(loss));
+    if (!leaves) ++lost_since_step_;
   }
   for (const wire::ViewEntry& entry : view_->entries) {
-    wire::Loss who;
-    who.member = entry.card.id;
-    who.replica = entry.card.replica;
-    who.shard = entry.card.shard;
-    who.host = entry.card.host;
-    const wire::ViewEntry* old = before ? before->Find(entry.card.id) : nullptr;
-    if (before && !old) ready_.notices.push_back({Notice::Kind::kJoined, view_->epoch, who, {}});
+    const wire::ViewEntry* old = before.Find(entry.card.id);
+    if (!old) tell(Notice::Kind::kJoined, LossOf(entry.card));
     if (old && old->last.kind == wire::Bound::Kind::kNone &&
         entry.last.kind != wire::Bound::Kind::kNone) {
-      ready_.notices.push_back({Notice::Kind::kLeft, view_->epoch, who, {}});
+      tell(Notice::Kind::kLeft, LossOf(entry.card));
       ++lost_since_step_;
     }
   }
+}
+
+// What every new view brings, whichever way it came.
+void Engine::Impl::AfterView(const collective::ViewPtr& before) {
+  ready_.view_changed = true;
+  if (before) TellNews(*before);
+  losses_.clear();
   ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
   for (auto& [key, group] : groups_)
     group->NotifyCallsTo(Leavers());  // by all: the root may not have begun yet (J5)

@@ -164,7 +164,9 @@ class Engine::Impl {
   void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
   void PassMarksOn(const collective::ViewPtr& before);
   void EnterAsRoot(const wire::ColumnVerdicts& verdicts);
-  void AfterView(const collective::ViewPtr& before, const std::vector<wire::Loss>& lost);
+  static wire::Loss LossOf(const wire::MemberCard& card);  // who, not why
+  void TellNews(const wire::View& before);
+  void AfterView(const collective::ViewPtr& before);
   void GrantCredits();
   void ReplayHeld();
 
@@ -222,6 +224,7 @@ class Engine::Impl {
       early_changes_;  // Status and verdicts of Prepares not heard yet
   std::optional<wire::ColumnVerdicts> verdicts_;
   std::optional<wire::Install> install_;
+  std::map<MemberId, wire::Loss> losses_;  // that Prepares have told of since the last view
   bool decided_ = false;
   TimeNs ask_verdicts_at_ = kNever;
 

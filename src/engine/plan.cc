@@ -158,7 +158,7 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
   for (auto& [key, group] : groups_) group->SetPlannedView(now_, view_, base_);
   ForgetStrangers();
   SendCoordinator(wire::Installed{view_->epoch});
-  AfterView(before, {});
+  AfterView(before);
   for (const wire::Announce& held : std::exchange(held_announces_, {})) OnPeer({}, held);
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "invariants/conduct.h"
+#include "invariants/news.h"
 #include "lane.h"
 #include "world.h"
 
@@ -41,6 +42,7 @@ struct World::Node {
   Buffer saved;                            // of what it has written over in place
   int looks = 0;                           // of its user, at what is shared
   Conduct conduct;
+  News news;
   bool alive = true;
   bool stopped = false;
   bool hung = false;      // stopped for good

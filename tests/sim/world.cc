@@ -325,7 +325,10 @@ void World::CarryOut(Node& node, engine::Ready ready) {
       Fail("fencing: " + ToString(node.card.id) + " forgets " + ToString(id) + " of its view");
   }
   if (weather_.hosted && ready.decides()) NoteSuccessors(node);
-  if (ready.view_changed && node.engine->view()) NoteView(node);
+  if (ready.view_changed && node.engine->view()) {
+    FailIf(node.news.Heard(ready.notices, *node.engine->view()));
+    NoteView(node);
+  }
   if (!node.alive) return;  // a story's: it dies on the spot, here or below in what it sends
   for (wire::Message& message : ready.to_coordinator) {
     FailIf(node.conduct.SaysToCoordinator(now_, message));
