@@ -6,7 +6,7 @@ namespace {
 bool Same(const collective::Outcome& a, const collective::Outcome& b) {
   if (a.status != b.status) return false;
   if (a.status != Code::kOk && a.status != Code::kAbsent)
-    return true;  // a failed op's members are nobody's participants
+    return a.culprit == b.culprit && a.text == b.text;  // its members are nobody's participants
   if (a.epoch != b.epoch || a.members.size() != b.members.size() ||
       a.participants != b.participants || a.weight_sum != b.weight_sum) {
     return false;

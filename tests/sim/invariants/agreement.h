@@ -1,5 +1,5 @@
 // Agreement (contract 2): all who deliver an operation see the same status, epoch, members, weights
-// and, where all get the whole result, the same bits.
+// and, where all get the whole result, the same bits; where it fails, the same reason.
 #ifndef FTAR_TESTS_SIM_INVARIANTS_AGREEMENT_H_
 #define FTAR_TESTS_SIM_INVARIANTS_AGREEMENT_H_
 
