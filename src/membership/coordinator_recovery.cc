@@ -59,12 +59,12 @@ void CoordinatorMachine::BeginRecovery() {
 
 // Q3: whoever was left out of a Prepare that reached a survivor is out for good; by the epoch of
 // that Prepare. One that reached a newcomer alone says as much, if nobody else can have sent it:
-// the others may have followed it, and be gone.
+// the others may have followed it, and be gone. Then a record tells.
 std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) const {
   std::map<MemberId, Epoch> out;
   const auto hear = [&](MemberId reporter, const wire::Report& report) {
-    const bool counts =
-        base.Find(reporter) || (!config_.hosted && !FTAR_MUTANT(kNewcomersPromiseIgnored));
+    const bool alone = !config_.hosted && !predecessors_ && !FTAR_MUTANT(kNewcomersPromiseIgnored);
+    const bool counts = base.Find(reporter) || alone;
     if (!counts || report.promised <= base.epoch || report.promised_members.empty()) return;
     const bool planned = report.installed_view && report.promised == report.installed;
     if (planned && !Newer(*report.installed_view, base)) return;

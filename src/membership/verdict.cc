@@ -497,7 +497,8 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
     decision.verdicts.step = std::max(decision.verdicts.step, status.step);
     for (const wire::StepMark& mark : status.marks) {
       wire::StepMark& known = marks.try_emplace(mark.step, mark).first->second;
-      if (mark.NewerThan(known) || FTAR_MUTANT(kAnyonesMark)) known = mark;
+      if (FTAR_MUTANT(kAnyonesMark)) known = mark;
+      known.Take(mark);
     }
     for (const wire::View& view : status.views) {
       if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);

@@ -77,6 +77,22 @@ TEST(Verdict, WhereOneNamesALostRootAndAnotherALivingOneTheRootIsGone) {
   }
 }
 
+// Who was not there may hold the word of a root that is lost, and that of a step nobody had begun.
+TEST(Marks, TheLaterErasWordCountsAndTheOtherOneOfGroupsThatItDoesNotKnow) {
+  const wire::StepMark earlier{1, 6, {{7, 10}, {9, 4}}, 0, kFirst};
+  const wire::StepMark later{3, 6, {{7, 12}}, 2, kSecond};
+  const wire::StepMark unsaid{5, 6, {{7, 20}, {8, 1}}, -1, {}};
+  for (const auto& [first, second] : {std::pair{earlier, later}, {later, earlier}}) {
+    wire::StepMark mark = first;
+    mark.Take(second);
+    mark.Take(unsaid);
+    EXPECT_EQ(mark.joined, 2);
+    EXPECT_EQ(mark.source, kSecond);
+    EXPECT_EQ(mark.era, 3u);
+    EXPECT_EQ(mark.starts, (std::vector<wire::SeqBound>{{7, 12}, {9, 4}, {8, 1}}));
+  }
+}
+
 wire::ColumnStatus StatusOf(const wire::View& installed, Seq first, Seq called) {
   wire::ColumnStatus status;
   status.epoch = 3;
