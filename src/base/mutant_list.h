@@ -107,6 +107,7 @@
   X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
   X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
+  X(kOldFirstKept, "J1", "begins where it would have, though its boundary has been moved since") \
   X(kActedNewcomerVoid, "J1", "voids the boundary of a newcomer that has begun") \
   X(kUnheardPlanBinds, "J1", "keeps a boundary that nobody but its idle newcomer knows") \
   X(kLateAnnouncement, "J1", "obeys an announcement after it has promised a Prepare") \

@@ -277,6 +277,7 @@ class GroupMachine {
   Seq FailedEnd() const;  // behind all failures that are known here
   wire::Signature SignatureOf(const OpSpec& spec, uint64_t step) const;
   void LearnFirst(TimeNs now, Seq first);
+  void ForgetFirst(const wire::View& view);
   wire::CallNotice NoticeOf(const Op& op) const;
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc

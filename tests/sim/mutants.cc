@@ -159,6 +159,7 @@ constexpr Where kWhere[] = {
     {Mutant::kPlanOfThePastOvertakes, "hosted=1"},
     {Mutant::kPlanOfThePastWins, "hosted=1"},
     {Mutant::kAnyonesMark, kFades},
+    {Mutant::kOldFirstKept, "ops_per_step=1,joins=3,kills=3,replicas=4,hosted=0"},
     {Mutant::kOwnWordOfABoundary, "ops_per_step=1,joins=3,kills=3,replicas=4,hosted=0"},
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
