@@ -353,6 +353,7 @@ void World::CarryOut(Node& node, engine::Ready ready) {
     node.in_step = true;
     node.step = static_cast<uint64_t>(ready.step->step) + 1;
     node.steps[node.step] = *ready.step;
+    FailIf(node.news.Begins(*ready.step));
     node.step_pending = false;
     for (Use* use : {&node.main, &node.urgent}) {
       const auto info = node.engine->group_info(use->group);

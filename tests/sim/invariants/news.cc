@@ -11,9 +11,10 @@ std::string News::Hear(const engine::Notice& notice) {
     case engine::Notice::Kind::kJoined:
       return in_.insert(who).second ? "" : "news: hears twice that " + ToString(who) + " is in";
     case engine::Notice::Kind::kLeft:
-      leaving_.insert(who);
+      if (leaving_.insert(who).second) ++left_;
       return in_.contains(who) ? "" : "news: " + ToString(who) + " leaves, and was not in";
     case engine::Notice::Kind::kLost:
+      if (!leaving_.contains(who)) ++left_;
       return in_.erase(who) > 0 ? "" : "news: " + ToString(who) + " is lost, and was not in";
     default: return "";
   }
@@ -23,7 +24,8 @@ std::string News::Heard(const std::vector<engine::Notice>& notices, const wire::
   const bool first = !std::exchange(any_view_, true);
   const std::set<MemberId> before = in_;
   for (const engine::Notice& notice : notices) {
-    std::string wrong = first ? "" : Hear(notice);
+    // Of those before its time it hears nothing: nobody is in yet, as far as it knows.
+    std::string wrong = Hear(notice);
     if (!wrong.empty()) return wrong;
   }
   std::set<MemberId> now;
@@ -44,6 +46,13 @@ std::string News::Heard(const std::vector<engine::Notice>& notices, const wire::
   }
   in_ = std::move(now);
   return "";
+}
+
+std::string News::Begins(const engine::StepBegun& step) {
+  const int32_t left = std::exchange(left_, 0);
+  if (step.left == left) return "";
+  return "news: step " + std::to_string(step.step) + " begins with " + std::to_string(step.left) +
+         " who have left, and it has heard of " + std::to_string(left);
 }
 
 }  // namespace ftar::sim

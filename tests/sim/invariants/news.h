@@ -16,11 +16,14 @@ class News {
  public:
   // What it has been told since the view before; `view` is the one that it holds now.
   std::string Heard(const std::vector<engine::Notice>& notices, const wire::View& view);
+  // A step's `left`: who is lost or leaves since the one before.
+  std::string Begins(const engine::StepBegun& step);
 
  private:
   std::string Hear(const engine::Notice& notice);
 
   bool any_view_ = false;
+  int32_t left_ = 0;
   std::set<MemberId> in_, leaving_;
 };
 
