@@ -167,7 +167,7 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   const bool member = current_ && Alive(from);
   const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
   if (!config_.hosted || recovering_ || !current_ || heard <= made_) return false;
-  const bool of_the_past = report.installed_view && report.installed_view->era < current_->era;
+  const bool of_the_past = report.installed_view && !Newer(*report.installed_view, *current_);
   if (!member && of_the_past && !FTAR_MUTANT(kPlanOfThePastOvertakes)) return false;
   StandDown("another has numbered epoch " + std::to_string(EpochCounter(heard)));
   return true;

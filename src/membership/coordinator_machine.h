@@ -307,6 +307,7 @@ class CoordinatorMachine {
   void BeginRecovery();
   void TryRecover();
   void GiveUpRecovery();
+  static bool Newer(const wire::View& view, const wire::View& than);
   const wire::View* RecoveryBase() const;
   std::map<MemberId, Epoch> LeftOut(const wire::View& base) const;
   bool NamesOthers(const wire::Report& report, const wire::View* base) const;

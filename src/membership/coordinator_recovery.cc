@@ -8,16 +8,12 @@
 #include "membership/coordinator_machine.h"
 
 namespace ftar::membership {
-namespace {
-
 // Which of two views goes on. A plan may have a higher number than the change that ended the era it
 // was made in: whoever changed then had not heard of it, nor has anybody who went on.
-bool Newer(const wire::View& view, const wire::View& than) {
+bool CoordinatorMachine::Newer(const wire::View& view, const wire::View& than) {
   if (FTAR_MUTANT(kPlanOfThePastWins)) return view.epoch > than.epoch;
   return std::pair(view.era, view.epoch) > std::pair(than.era, than.epoch);
 }
-
-}  // namespace
 
 bool CoordinatorMachine::AnybodyReports() const {
   return std::any_of(peers_.begin(), peers_.end(),
@@ -66,8 +62,9 @@ std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) co
     const bool alone = !config_.hosted && !predecessors_ && !FTAR_MUTANT(kNewcomersPromiseIgnored);
     const bool counts = base.Find(reporter) || alone;
     if (!counts || report.promised <= base.epoch || report.promised_members.empty()) return;
-    const bool planned = report.installed_view && report.promised == report.installed;
-    if (planned && !Newer(*report.installed_view, base)) return;
+    // A plan that has ended with its era leaves nobody out.
+    const bool holds_it = report.installed_view && report.promised == report.installed;
+    if (holds_it && !Newer(*report.installed_view, base)) return;
     const std::set<MemberId> promised(report.promised_members.begin(),
                                       report.promised_members.end());
     for (const wire::ViewEntry& entry : base.entries) {
