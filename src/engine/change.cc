@@ -8,6 +8,19 @@
 #include "engine/impl.h"
 
 namespace ftar::engine {
+namespace {
+
+// Who, not why.
+wire::Loss LossOf(const wire::MemberCard& card) {
+  wire::Loss out;
+  out.member = card.id;
+  out.replica = card.replica;
+  out.shard = card.shard;
+  out.host = card.host;
+  return out;
+}
+
+}  // namespace
 
 wire::Report Engine::Impl::MakeReport() const {
   wire::Report report;
@@ -302,15 +315,6 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   SendCoordinator(wire::Installed{view_->epoch});
   for (const wire::Loss& loss : install.lost) losses_[loss.member] = loss;
   AfterView(before);
-}
-
-wire::Loss Engine::Impl::LossOf(const wire::MemberCard& card) {
-  wire::Loss out;
-  out.member = card.id;
-  out.replica = card.replica;
-  out.shard = card.shard;
-  out.host = card.host;
-  return out;
 }
 
 // What is different from the view before, which may be several changes back: where two follow each

@@ -164,7 +164,6 @@ class Engine::Impl {
   void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
   void PassMarksOn(const collective::ViewPtr& before);
   void EnterAsRoot(const wire::ColumnVerdicts& verdicts);
-  static wire::Loss LossOf(const wire::MemberCard& card);  // who, not why
   void TellNews(const wire::View& before);
   void AfterView(const collective::ViewPtr& before);
   void GrantCredits();

@@ -118,7 +118,7 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   const auto at = std::find_if(marks_.begin(), marks_.end(),
                                [&](const wire::StepMark& m) { return m.step >= mark.step; });
   if (at != marks_.end() && at->step == mark.step) {
-    at->Take(mark);
+    membership::TakeMark(mark, &*at);
     return;
   }
   marks_.insert(at, mark);

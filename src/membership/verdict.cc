@@ -443,6 +443,16 @@ std::map<uint64_t, wire::StepMark> FollowedSteps(const StatusMap& statuses) {
 
 }  // namespace
 
+void TakeMark(wire::StepMark other, wire::StepMark* mark) {
+  const auto place = [](const wire::StepMark& one) { return std::pair(one.joined >= 0, one.era); };
+  if (place(other) > place(*mark)) std::swap(*mark, other);
+  if (other.starts == mark->starts) return;  // nearly always, and there may be many groups
+  for (const wire::SeqBound& start : other.starts) {
+    const auto same = [&start](const wire::SeqBound& known) { return known.group == start.group; };
+    if (std::ranges::none_of(mark->starts, same)) mark->starts.push_back(start);
+  }
+}
+
 std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
                                   const StatusMap& statuses) {
   const bool late = std::any_of(
@@ -498,7 +508,7 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
     for (const wire::StepMark& mark : status.marks) {
       wire::StepMark& known = marks.try_emplace(mark.step, mark).first->second;
       if (FTAR_MUTANT(kAnyonesMark)) known = mark;
-      known.Take(mark);
+      TakeMark(mark, &known);
     }
     for (const wire::View& view : status.views) {
       if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);

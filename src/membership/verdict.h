@@ -24,6 +24,10 @@ struct Decision {
 // `statuses` holds one from every member of `shard` in `prepare.members`.
 Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& statuses);
 
+// Two words of one step (J4): the newer one counts, as who was not there may hold that of a root
+// that is lost, and nobody's by now; of groups that it does not know the other one does.
+void TakeMark(wire::StepMark other, wire::StepMark* mark);
+
 // The bounds alone; exposed for tests.
 std::vector<wire::BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
                                         const StatusMap& statuses);

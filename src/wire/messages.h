@@ -7,11 +7,9 @@
 #ifndef FTAR_WIRE_MESSAGES_H_
 #define FTAR_WIRE_MESSAGES_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -273,17 +271,6 @@ struct StepMark {  // root to column: it has begun this step; first seq of the s
   std::vector<SeqBound> starts;
   int32_t joined = -1;  // at its boundary, and who was here before (invalid: nobody); -1: not known
   MemberId source;
-
-  // Two words of one step: the newer one counts, as who was not there may hold that of a root that
-  // is lost, and nobody's by now; of groups that it does not know the other one does.
-  void Take(StepMark other) {
-    if (std::pair(other.joined >= 0, other.era) > std::pair(joined >= 0, era))
-      std::swap(*this, other);
-    for (const SeqBound& start : other.starts) {
-      const auto same = [&start](const SeqBound& mine) { return mine.group == start.group; };
-      if (std::none_of(starts.begin(), starts.end(), same)) starts.push_back(start);
-    }
-  }
 };
 struct ColumnStatus {  // answer to Prepare, member to column leader
   Epoch epoch = 0;

@@ -84,8 +84,8 @@ TEST(Marks, TheLaterErasWordCountsAndTheOtherOneOfGroupsThatItDoesNotKnow) {
   const wire::StepMark unsaid{5, 6, {{7, 20}, {8, 1}}, -1, {}};
   for (const auto& [first, second] : {std::pair{earlier, later}, {later, earlier}}) {
     wire::StepMark mark = first;
-    mark.Take(second);
-    mark.Take(unsaid);
+    TakeMark(second, &mark);
+    TakeMark(unsaid, &mark);
     EXPECT_EQ(mark.joined, 2);
     EXPECT_EQ(mark.source, kSecond);
     EXPECT_EQ(mark.era, 3u);
