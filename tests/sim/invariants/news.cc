@@ -11,10 +11,10 @@ std::string News::Hear(const engine::Notice& notice) {
     case engine::Notice::Kind::kJoined:
       return in_.insert(who).second ? "" : "news: hears twice that " + ToString(who) + " is in";
     case engine::Notice::Kind::kLeft:
-      if (leaving_.insert(who).second) ++left_;
+      if (leaving_.insert(who).second) ++left_[notice.epoch];
       return in_.contains(who) ? "" : "news: " + ToString(who) + " leaves, and was not in";
     case engine::Notice::Kind::kLost:
-      if (!leaving_.contains(who)) ++left_;
+      if (!leaving_.contains(who)) ++left_[notice.epoch];
       return in_.erase(who) > 0 ? "" : "news: " + ToString(who) + " is lost, and was not in";
     default: return "";
   }
@@ -49,7 +49,10 @@ std::string News::Heard(const std::vector<engine::Notice>& notices, const wire::
 }
 
 std::string News::Begins(const engine::StepBegun& step) {
-  const int32_t left = std::exchange(left_, 0);
+  int32_t left = 0;
+  const auto later = left_.upper_bound(step.epoch);
+  for (auto told = left_.begin(); told != later; ++told) left += told->second;
+  left_.erase(left_.begin(), later);
   if (step.left == left) return "";
   return "news: step " + std::to_string(step.step) + " begins with " + std::to_string(step.left) +
          " who have left, and it has heard of " + std::to_string(left);

@@ -2,6 +2,7 @@
 #ifndef FTAR_TESTS_SIM_INVARIANTS_NEWS_H_
 #define FTAR_TESTS_SIM_INVARIANTS_NEWS_H_
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,14 +17,15 @@ class News {
  public:
   // What it has been told since the view before; `view` is the one that it holds now.
   std::string Heard(const std::vector<engine::Notice>& notices, const wire::View& view);
-  // A step's `left`: who is lost or leaves since the one before.
+  // A step's `left`: who is lost or leaves since the one before, as of its view. Of a later one there
+  // may be news already: where a member was stopped meanwhile, both come at once.
   std::string Begins(const engine::StepBegun& step);
 
  private:
   std::string Hear(const engine::Notice& notice);
 
   bool any_view_ = false;
-  int32_t left_ = 0;
+  std::map<Epoch, int32_t> left_;  // that no step has told yet
   std::set<MemberId> in_, leaving_;
 };
 
