@@ -25,15 +25,6 @@ Status AddView(std::shared_ptr<api::ViewObject> object, ftarView_t* view) {
 
 Status Destroyed() { return Status(Code::kState, "the job of this handle was destroyed"); }
 
-// The first operation of a group within a bound; 0 for bounds by step, which name none.
-Seq FirstSeq(const wire::Bound& bound, GroupKey key) {
-  if (bound.kind != wire::Bound::Kind::kSeq) return 0;
-  for (const wire::SeqBound& seq : bound.seqs) {
-    if (seq.group == key) return seq.seq;
-  }
-  return bound.default_seq;
-}
-
 ftarViewInfo InfoOf(const api::ViewObject& object) {
   ftarViewInfo info = FTAR_VIEW_INFO_INIT;
   std::set<int32_t> replicas, shards;
@@ -63,7 +54,7 @@ ftarMemberInfo MemberOf(const api::ViewObject& object, int32_t rank) {
   info.weight = 1;
   info.joined_epoch = entry.joined_epoch;
   api::CopyText(entry.card.host, info.host);
-  info.first_seq = object.of_group ? FirstSeq(entry.first, object.key) : 0;
+  info.first_seq = object.of_group ? entry.first.SeqIn(object.key) : 0;
   return info;
 }
 

@@ -288,11 +288,7 @@ Seq GroupMachine::ReserveBoundary() const {
   // A newcomer counts its window from its first operation, which may lie ahead of all acks.
   Seq from = complete_end_;
   for (const wire::ViewEntry& entry : current_->entries) {
-    if (entry.card.shard != config_.shard || entry.first.kind != wire::Bound::Kind::kSeq) continue;
-    const auto listed =
-        std::find_if(entry.first.seqs.begin(), entry.first.seqs.end(),
-                     [this](const wire::SeqBound& bound) { return bound.group == config_.key; });
-    from = std::max(from, listed == entry.first.seqs.end() ? entry.first.default_seq : listed->seq);
+    if (entry.card.shard == config_.shard) from = std::max(from, entry.first.SeqIn(config_.key));
   }
   // Failed operations wait for nobody: who has nothing before them is behind them already. And
   // newcomers know nothing of them: they begin behind.

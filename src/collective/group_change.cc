@@ -27,12 +27,7 @@ void GroupMachine::EnterAtBound(TimeNs now) {
   const wire::ViewEntry* self = SelfIn(*current_);
   if (first_known_ || !self) return;
   if (self->first.kind == wire::Bound::Kind::kAlways) return LearnFirst(now, 0);
-  if (self->first.kind != wire::Bound::Kind::kSeq) return;
-  Seq first = self->first.default_seq;
-  for (const wire::SeqBound& bound : self->first.seqs) {
-    if (bound.group == config_.key) first = bound.seq;
-  }
-  LearnFirst(now, first);
+  if (self->first.kind == wire::Bound::Kind::kSeq) LearnFirst(now, self->first.SeqIn(config_.key));
 }
 
 // J1: the bound of a newcomer that has called nothing may be moved, by those who have not heard of the

@@ -233,12 +233,8 @@ bool Engine::Impl::PassedBound(const wire::Bound& bound) const {
     return false;
   }
   return std::all_of(groups_.begin(), groups_.end(), [&bound](const auto& entry) {
-    Seq end = bound.default_seq;
-    for (const wire::SeqBound& seq : bound.seqs) {
-      if (seq.group == entry.first) end = seq.seq;
-    }
     // A group that nobody uses has nothing to wait for.
-    return entry.second->delivered_end() >= end ||
+    return entry.second->delivered_end() >= bound.SeqIn(entry.first) ||
            (entry.second->called_end() == 0 && entry.second->idle());
   });
 }

@@ -15,15 +15,9 @@ using wire::Bound;
 // Group by group; one that only one side lists stands against the other side's default.
 Bound LaterSeq(const Bound& a, const Bound& b) {
   std::map<GroupKey, Seq> seqs;
-  const auto of = [](const Bound& bound, GroupKey group) {
-    for (const wire::SeqBound& at : bound.seqs) {
-      if (at.group == group) return at.seq;
-    }
-    return bound.default_seq;
-  };
   for (const Bound* side : {&a, &b}) {
     for (const wire::SeqBound& at : side->seqs)
-      seqs[at.group] = std::max(of(a, at.group), of(b, at.group));
+      seqs[at.group] = std::max(a.SeqIn(at.group), b.SeqIn(at.group));
   }
   Bound out{Bound::Kind::kSeq, 0, std::max(a.default_seq, b.default_seq), {}};
   for (const auto& [group, seq] : seqs) out.seqs.push_back({group, seq});

@@ -59,14 +59,6 @@ std::map<GroupKey, Seq> CalledEnds(const StatusMap& statuses) {
   return ends;
 }
 
-Seq SeqOf(const Bound& first, GroupKey group) {
-  if (first.kind != Bound::Kind::kSeq) return 0;
-  for (const wire::SeqBound& at : first.seqs) {
-    if (at.group == group) return at.seq;
-  }
-  return first.default_seq;
-}
-
 // The first operation that nobody has called, in every group; or the first step that nobody has
 // begun. None before somebody takes part who stays (`staying`: where they begin): what lies there
 // those who are lost may have delivered among themselves, and nobody here would know (J3). Where
@@ -96,7 +88,7 @@ Bound FreshBound(const StatusMap& statuses, const std::vector<Bound>& staying) {
   for (const auto& [key, end] : CalledEnds(statuses)) {
     const GroupKey group = key;
     bound.seqs.push_back(
-        {group, std::max(end, least([group](const Bound& first) { return SeqOf(first, group); }))});
+        {group, std::max(end, least([group](const Bound& first) { return first.SeqIn(group); }))});
   }
   return bound;
 }

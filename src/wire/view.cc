@@ -24,6 +24,14 @@ WireCosts MedianOf(const std::vector<WireCosts>& all) {
   return {MedianOf(all, &WireCosts::round_ns), MedianOf(all, &WireCosts::byte_ps)};
 }
 
+Seq Bound::SeqIn(GroupKey group) const {
+  if (kind != Kind::kSeq) return 0;
+  for (const SeqBound& bound : seqs) {
+    if (bound.group == group) return bound.seq;
+  }
+  return default_seq;
+}
+
 bool Bound::Reached(GroupKey group, Seq seq, uint64_t op_step) const {
   switch (kind) {
     case Kind::kNone: return false;
@@ -31,10 +39,7 @@ bool Bound::Reached(GroupKey group, Seq seq, uint64_t op_step) const {
     case Kind::kStep: return op_step >= step;
     case Kind::kSeq: break;
   }
-  for (const SeqBound& bound : seqs) {
-    if (bound.group == group) return seq >= bound.seq;
-  }
-  return seq >= default_seq;
+  return seq >= SeqIn(group);
 }
 
 const ViewEntry* View::Find(MemberId id) const {

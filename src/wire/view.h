@@ -68,6 +68,8 @@ struct Bound {
   std::vector<SeqBound> seqs;
   bool operator==(const Bound&) const = default;
 
+  // Where it is in this group; 0 unless it is a bound by operations.
+  Seq SeqIn(GroupKey group) const;
   // True if the operation (group, seq, step) is at or after this bound.
   bool Reached(GroupKey group, Seq seq, uint64_t op_step) const;
 };
