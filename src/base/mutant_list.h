@@ -141,6 +141,7 @@
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
   X(kEndForgotten, "J5", "forgets where the step begins that a leaver has to pass") \
   X(kMarksAheadForgotten, "J5", "forgets where steps begin that only a lost root had begun") \
+  X(kBeginsAtItsBoundary, "J5", "a leaver takes who comes to begin at its bound itself") \
   X(kLeaversCallsAwaited, "J5", "a leaver waits for calls that another leaver does not make") \
   X(kUntoldStepIsFirst, "J5", "lets a leaver wait for calls of steps before one that is not told") \
   X(kEarlyLeaverLost, "J5", "takes for lost who leaves before all columns know of its end") \

@@ -256,8 +256,7 @@ void Engine::Impl::SkipWhatNobodyCalls() {
     for (const wire::ViewEntry& entry : view_->entries) {
       if (entry.card.shard != config_.self.shard || entry.card.id == config_.self.id) continue;
       if (HasCalledAll(entry.card.id, key, group->delivered_end())) continue;
-      const bool by_step = entry.first.kind == wire::Bound::Kind::kStep;
-      first = std::min(first, by_step ? FirstStepSeq(key, entry.first.step) : 0);
+      first = std::min(first, FirstSeqOf(entry, key));
     }
     if (first != kNoSeq) group->SkipTo(now_, first);
   }

@@ -34,6 +34,19 @@ Seq Engine::Impl::FirstStepSeq(GroupKey group, uint64_t step) const {
   return first;
 }
 
+// Where a member begins, as far as it is known here: who comes at a step begins with the first one
+// that a root begins from there on.
+Seq Engine::Impl::FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const {
+  if (entry.first.kind != wire::Bound::Kind::kStep) return entry.first.SeqIn(group);
+  uint64_t step = entry.first.step;
+  for (const wire::StepMark& mark : marks_) {
+    if (mark.step < entry.first.step || FTAR_MUTANT(kBeginsAtItsBoundary)) continue;
+    step = mark.step;
+    break;
+  }
+  return FirstStepSeq(group, step);
+}
+
 // A newcomer's first operation is the first one of the step it enters at, which may have begun
 // already when it learns of its bound.
 void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
