@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+
 namespace ftar::kernel_bench {
 
 struct Row {
@@ -40,8 +42,8 @@ struct Plan {
 using Report = std::function<void(const Row&)>;
 
 void HostRows(const Plan& plan, const Report& report);
-// Answers why there is no device, or nothing.
-std::string DeviceRows(const Plan& plan, const Report& report);
+// kUnsupported where there is no device; any other error has ended the rows early.
+Status DeviceRows(const Plan& plan, const Report& report);
 
 // Rates of a row whose times are set.
 void SetRates(uint64_t touched_bytes, Row* row);

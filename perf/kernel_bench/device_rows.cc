@@ -222,13 +222,12 @@ Status Sweep(const Plan& plan, Bench* bench) {
 
 }  // namespace
 
-std::string DeviceRows(const Plan& plan, const Report& report) {
+Status DeviceRows(const Plan& plan, const Report& report) {
   const Expected<kernels::DeviceFacts> facts = kernels::CurrentDevice();
-  if (!facts.ok()) return facts.status().text();
+  if (!facts.ok()) return Status(Code::kUnsupported, facts.status().text());
   Bench bench(plan, report);
-  Status status = bench.Open(*facts);
-  if (status.ok()) status = Sweep(plan, &bench);
-  return status.ok() ? "" : "stopped: " + status.ToString();
+  FTAR_RETURN_IF_ERROR(bench.Open(*facts));
+  return Sweep(plan, &bench);
 }
 
 }  // namespace ftar::kernel_bench

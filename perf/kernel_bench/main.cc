@@ -105,15 +105,17 @@ int main(int argc, char** argv) {
   };
   if (host) ftar::kernel_bench::HostRows(plan, report);
   if (!device) return 0;
-  const std::string missing = ftar::kernel_bench::DeviceRows(plan, report);
-  if (missing.empty()) {
+  const ftar::Status status = ftar::kernel_bench::DeviceRows(plan, report);
+  if (status.ok()) {
     if (!json) PrintBars(rows);
     return 0;
   }
+  const bool missing = status.code() == ftar::Code::kUnsupported;
   if (json) {
-    std::printf("{\"no_device\": \"%s\"}\n", missing.c_str());
+    std::printf("{\"%s\": \"%s\"}\n", missing ? "no_device" : "stopped", status.text().c_str());
   } else {
-    std::printf("# no GPU rows: %s\n", missing.c_str());
+    std::printf("# %s: %s\n", missing ? "no GPU rows" : "stopped", status.text().c_str());
   }
+  if (!missing) return 1;
   return host ? 0 : 77;
 }

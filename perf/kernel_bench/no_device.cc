@@ -2,6 +2,8 @@
 
 namespace ftar::kernel_bench {
 
-std::string DeviceRows(const Plan&, const Report&) { return "built without nvcc"; }
+Status DeviceRows(const Plan&, const Report&) {
+  return Status(Code::kUnsupported, "built without nvcc");
+}
 
 }  // namespace ftar::kernel_bench
