@@ -139,9 +139,15 @@ class Error(Exception):
         self.code = code
 
 
+def built(place):
+    """What is built of this source, if it is there."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/release", place)
+    return path if os.path.exists(path) else None
+
+
 def load():
-    """The library: $LIBFTAR, else by name."""
-    library = ctypes.CDLL(os.environ.get("LIBFTAR") or ctypes.util.find_library("ftar") or "libftar.so")
+    """The library: $LIBFTAR, else the installed one, else what is built here."""
+    library = ctypes.CDLL(os.environ.get("LIBFTAR") or ctypes.util.find_library("ftar") or built("lib/libftar.so") or "libftar.so")
     for name, arguments in FUNCTIONS.items():
         getattr(library, name).argtypes = arguments
     library.ftarResultString.restype = c_char_p

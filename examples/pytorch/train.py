@@ -6,7 +6,8 @@
     train.py --replicas 3 --model plain            without PyTorch
     FTAR_REPLICA=0 FTAR_REPLICAS=2 FTAR_COORDINATOR=host:7000 train.py     one replica of many, started by somebody else
 
-LIBFTAR names libftar.so, --coordinator ftar-coordinator, if they are not where the system looks. Exit code: 0 all went as it should.
+LIBFTAR names libftar.so, --coordinator ftar-coordinator, if they are neither installed nor in build/release. A replica that comes back
+gets the parameters at the first step that begins after it has joined. Exit code: 0 all went as it should.
 """
 import argparse
 import collections
@@ -14,6 +15,7 @@ import json
 import os
 import secrets
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -193,7 +195,7 @@ def parse():
     parser.add_argument("--show", type=int, default=10, help="print every so many steps (10)")
     parser.add_argument("--limit", type=float, default=300, help="seconds after which it has failed (300)")
     parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE")
-    parser.add_argument("--coordinator", default="ftar-coordinator")
+    parser.add_argument("--coordinator", default=shutil.which("ftar-coordinator") or ftar.built("bin/ftar-coordinator") or "ftar-coordinator")
     parser.add_argument("--cuda-runtime", default="", help="of --model plain: libcudart.so")
     return parser.parse_args()
 
