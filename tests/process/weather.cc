@@ -1,9 +1,12 @@
 // Preloaded into a process, makes its system misbehave as variables say:
 //   WEATHER_CLOCK=1     the wall clock is an hour off, now ahead, now behind, at each look
 //   WEATHER_NO_SPACE=N  after N times there is no space for shared memory (ENOSPC)
+//   WEATHER_HANG=N      after N connections it stands still at the next (SIGSTOP)
 // At the end it says on standard error how often it struck, so that a test knows that it was there.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +18,7 @@
 
 namespace {
 
-std::atomic<int> looks{0}, allocations{0}, refusals{0};
+std::atomic<int> looks{0}, allocations{0}, refusals{0}, connections{0};
 
 template <typename Function>
 Function Real(const char* name) {
@@ -52,6 +55,17 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const int result = real(clock, now);
   if (clock == CLOCK_REALTIME && On("WEATHER_CLOCK")) now->tv_sec = Stepped(now->tv_sec);
   return result;
+}
+
+int connect(int fd, const sockaddr* address, socklen_t size) {
+  static const auto real = Real<int (*)(int, const sockaddr*, socklen_t)>("connect");
+  const char* allowed = getenv("WEATHER_HANG");
+  int type = 0;
+  socklen_t type_size = sizeof type;
+  getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size);
+  const bool tcp = address->sa_family != AF_UNIX && type == SOCK_STREAM;
+  if (allowed != nullptr && tcp && connections++ == atoi(allowed)) kill(getpid(), SIGSTOP);
+  return real(fd, address, size);
 }
 
 int gettimeofday(timeval* __restrict now, void* __restrict zone) noexcept {

@@ -93,4 +93,18 @@ TEST_F(Weather, NoSpaceForANewcomersLinksDisturbsNobody) {
   EXPECT_THAT(poor.Errors(), ContainsRegex("refused [1-9]"));
 }
 
+// It never has its links; who comes behind it and has all but that one does not wait for it.
+TEST_F(Weather, ANewcomerThatHangsInItsJoinKeepsNobodyOut) {
+  Open(2, {}, "tcp");
+  for (const int replica : {0, 1})
+    team_->StartWith(replica, {}, {"scenario=plain", "ops=400", "pause_ms=50", "count=100000"});
+  ASSERT_TRUE(team_->member(0).WaitLine("found op2=FTAR_OK", kPatience));
+  Process& hung = team_->Start(2, Preloaded("WEATHER_HANG", "1"));
+  for (int i = 0; i < 500 && !hung.Stopped(); ++i) process::SleepMs(10);
+  ASSERT_TRUE(hung.Stopped()) << "it was to stop at its first link\n" << hung.Output();
+  team_->Start(3);
+  ExpectDone(3, "3");
+  EXPECT_THAT(coordinator_->process().Output(), HasSubstr("it has been silent for long, and"));
+}
+
 }  // namespace
