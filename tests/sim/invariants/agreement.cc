@@ -1,5 +1,7 @@
 #include "invariants/agreement.h"
 
+#include <algorithm>
+
 namespace ftar::sim {
 namespace {
 
@@ -16,6 +18,17 @@ bool Same(const collective::Outcome& a, const collective::Outcome& b) {
       return false;
   }
   return true;
+}
+
+bool AnyInBoth(const collective::Outcome& a, const collective::Outcome& b) {
+  return std::ranges::any_of(a.members, [&b](const auto& one) {
+    return std::ranges::any_of(b.members, [&one](const auto& two) { return one.id == two.id; });
+  });
+}
+
+// Of a stand-in's the step is not known, but whose operation it was.
+bool OneOperation(const collective::Outcome& a, const collective::Outcome& b) {
+  return a.tag == b.tag || ((a.tag == 0 || b.tag == 0) && AnyInBoth(a, b));
 }
 
 uint64_t HashOf(const Buffer& result) {
@@ -46,8 +59,7 @@ std::string Agreement::Delivered(int shard, const collective::Outcome& outcome,
       if (bits != 0) one.bits = bits;
       return differ ? "agreement: other bits of " + NameOf(outcome) : "";
     }
-    if (one.outcome.tag == outcome.tag || one.outcome.tag == 0 || outcome.tag == 0)
-      other = &one.outcome;
+    if (OneOperation(one.outcome, outcome)) other = &one.outcome;
   }
   const std::string wrong = other ? "agreement: " + NameOf(*other) + " and " + NameOf(outcome) : "";
   known.push_back({outcome, bits});

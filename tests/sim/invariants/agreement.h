@@ -16,8 +16,9 @@ namespace ftar::sim {
 class Agreement {
  public:
   // An operation is known by its number and, with step marks, by its step, which is its tag:
-  // newcomers that find all others dead may not know which numbers are taken. Tag 0: a stand-in's,
-  // of unknown step. `result`: null if this member gets none, or a part of its own.
+  // newcomers that find all others dead may not know which numbers are taken. A stand-in does not
+  // know the step, its tag is 0; its operation is another's if anybody has a part in both.
+  // `result`: null if this member gets none, or a part of its own.
   std::string Delivered(int shard, const collective::Outcome& outcome, const Buffer* result);
 
  private:
