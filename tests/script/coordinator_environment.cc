@@ -66,6 +66,7 @@ class CoordinatorEnvironment : public Environment {
   void Restart(const Command& command);
   void Job(const Command& command);
   void Join(const Command& command);
+  void Planned(const Command& command);
   void Kill(const Command& command);
   void Advance(const Command& command);
   void Evidence(const Command& command);
@@ -196,6 +197,8 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
     const auto by = static_cast<uint16_t>(command.Number("by", 1));
     for (Puppet* puppet : Named(command))
       puppet->promised = MakeEpoch(command.Number("epoch", 1), by);
+  } else if (command.name == "planned") {
+    Planned(command);
   } else if (command.name == "leave") {
     for (Puppet* puppet : Named(command)) Say(*puppet, wire::LeaveRequest{});
   } else if (command.name == "ready") {
@@ -273,6 +276,25 @@ void CoordinatorEnvironment::Join(const Command& command) {
       puppet->hello.card = card;
     }
     ConnectPuppet(*puppet);
+  }
+}
+
+// A root, with this view, has told newcomers alone of a planned one that takes them in.
+void CoordinatorEnvironment::Planned(const Command& command) {
+  wire::View plan = *At(command.Option("on", "r0")).view;
+  plan.base = plan.epoch;
+  plan.epoch = MakeEpoch(command.Number("epoch", 1), static_cast<uint16_t>(command.Number("by", 1)));
+  plan.planned = true;
+  for (Puppet* puppet : Named(command)) {
+    plan.entries.emplace_back().card = puppet->hello.card;
+    plan.entries.back().joined_epoch = plan.epoch;
+  }
+  for (Puppet* puppet : Named(command)) {
+    puppet->promised = plan.epoch;
+    puppet->promised_members.clear();
+    for (const wire::ViewEntry& entry : plan.entries)
+      puppet->promised_members.push_back(entry.card.id);
+    puppet->view = plan;
   }
 }
 
