@@ -42,6 +42,7 @@
   X(kVerdictsOutlivePrepare, "V10", "installs with the verdicts of an older Prepare") \
   X(kInstallOfAnyEpoch, "V10", "obeys an Install of an epoch other than the one last promised") \
   X(kEarlierLossUntold, "V10", "tells its user the losses of its last Install, no earlier ones") \
+  X(kLeaveToldTwice, "V10", "tells of who leaves with every view again") \
   X(kHeardEpochForgotten, "Q1", "begins below epochs that members have told it of") \
   X(kOldPrepareObeyed, "Q2", "promises an epoch below the one promised last") \
   X(kPromisedUnawaited, "Q2", "goes on without those whom a promise names beside the base") \

@@ -325,7 +325,7 @@ void Engine::Impl::TellNews(const wire::View& before) {
   };
   for (const wire::ViewEntry& entry : before.entries) {
     if (view_->Find(entry.card.id)) continue;
-    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool leaves = leaving_.contains(entry.card.id);
     const auto known = losses_.find(entry.card.id);
     // Of a leaver users have heard that it leaves.
     if (known == losses_.end() && (leaves || FTAR_MUTANT(kEarlierLossUntold))) continue;
@@ -338,8 +338,8 @@ void Engine::Impl::TellNews(const wire::View& before) {
   for (const wire::ViewEntry& entry : view_->entries) {
     const wire::ViewEntry* old = before.Find(entry.card.id);
     if (!old) tell(Notice::Kind::kJoined, LossOf(entry.card));
-    if (old && old->last.kind == wire::Bound::Kind::kNone &&
-        entry.last.kind != wire::Bound::Kind::kNone) {
+    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
+    if (old && leaves && (!leaving_.contains(entry.card.id) || FTAR_MUTANT(kLeaveToldTwice))) {
       tell(Notice::Kind::kLeft, LossOf(entry.card));
       ++lost_since_step_;
     }
@@ -351,6 +351,10 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before) {
   ready_.view_changed = true;
   if (before) TellNews(*before);
   losses_.clear();
+  std::erase_if(leaving_, [this](MemberId id) { return !view_->Find(id); });
+  for (const wire::ViewEntry& entry : view_->entries) {
+    if (entry.last.kind != wire::Bound::Kind::kNone) leaving_.insert(entry.card.id);
+  }
   ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
   for (auto& [key, group] : groups_)
     group->NotifyCallsTo(Leavers());  // by all: the root may not have begun yet (J5)

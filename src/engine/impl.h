@@ -224,6 +224,7 @@ class Engine::Impl {
       early_changes_;  // Status and verdicts of Prepares not heard yet
   std::optional<wire::ColumnVerdicts> verdicts_;
   std::optional<wire::Install> install_;
+  std::set<MemberId> leaving_;  // as it is known here; a change may void the end and plan it anew
   std::map<MemberId, wire::Loss> losses_;  // that Prepares have told of since the last view
   bool decided_ = false;
   TimeNs ask_verdicts_at_ = kNever;

@@ -11,7 +11,8 @@ std::string News::Hear(const engine::Notice& notice) {
     case engine::Notice::Kind::kJoined:
       return in_.insert(who).second ? "" : "news: hears twice that " + ToString(who) + " is in";
     case engine::Notice::Kind::kLeft:
-      if (leaving_.insert(who).second) ++left_[notice.epoch];
+      if (!leaving_.insert(who).second) return "news: hears twice that " + ToString(who) + " leaves";
+      ++left_[notice.epoch];
       return in_.contains(who) ? "" : "news: " + ToString(who) + " leaves, and was not in";
     case engine::Notice::Kind::kLost:
       if (!leaving_.contains(who)) ++left_[notice.epoch];
