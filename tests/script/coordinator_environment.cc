@@ -283,7 +283,8 @@ void CoordinatorEnvironment::Join(const Command& command) {
 void CoordinatorEnvironment::Planned(const Command& command) {
   wire::View plan = *At(command.Option("on", "r0")).view;
   plan.base = plan.epoch;
-  plan.epoch = MakeEpoch(command.Number("epoch", 1), static_cast<uint16_t>(command.Number("by", 1)));
+  const auto by = static_cast<uint16_t>(command.Number("by", 1));
+  plan.epoch = MakeEpoch(command.Number("epoch", 1), by);
   plan.planned = true;
   for (Puppet* puppet : Named(command)) {
     plan.entries.emplace_back().card = puppet->hello.card;

@@ -11,7 +11,7 @@ std::string News::Hear(const engine::Notice& notice) {
     case engine::Notice::Kind::kJoined:
       return in_.insert(who).second ? "" : "news: hears twice that " + ToString(who) + " is in";
     case engine::Notice::Kind::kLeft:
-      if (!leaving_.insert(who).second) return "news: hears twice that " + ToString(who) + " leaves";
+      if (!leaving_.insert(who).second) return "news: hears again that " + ToString(who) + " goes";
       ++left_[notice.epoch];
       return in_.contains(who) ? "" : "news: " + ToString(who) + " leaves, and was not in";
     case engine::Notice::Kind::kLost:
