@@ -130,9 +130,6 @@ constexpr Where kWhere[] = {
     {Mutant::kLedAsleep,
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,stops=3,coordinator_restarts=2,joins=2,"
      "leaves=0,cuts=0,ambushes=3,min_replicas=1"},
-    {Mutant::kEndedCallsLast,
-     "replicas=2,shards=1,ops_per_step=4,window=2,kills=1,joins=3,leaves=2,hiccups=2,"
-     "coordinator_restarts=1,ambushes=2,hosted=0,min_replicas=1,record=1,cuts=0"},
     {Mutant::kFramesBesideLane,
      "lanes=1,hosted=0,replicas=3,stops=0,ambushes=0,hiccups=0,skew=1,ops_per_step=3,eager=0,"
      "aborts=1,hangs=1,mismatch=0,late_installs=3,plan_strikes=0"},
