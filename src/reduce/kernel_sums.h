@@ -1,6 +1,6 @@
-// Sums of floats for AVX-512, by loops that decide nothing while they run.
+// Sums of floats for AVX2 and AVX-512, by loops that decide nothing while they run.
 //
-// Included by kernels_avx512.cc and kernels_avx512bf16.cc only; the rules of kernel_formats.h hold.
+// Included by each kernels_avx*.cc only; the rules of kernel_formats.h hold.
 //
 // The kernels of kernel_loops.h look at each block's accumulators before they round and store them,
 // and that costs as much as the conversions: the way from a comparison to a branch is long. Here
@@ -44,17 +44,17 @@ FTAR_INLINE bool MakeSum(const Source* sources, size_t count, const Finish& fini
 // compiler knows.
 template <typename Format>
 FTAR_INLINE F32s Plus(F32s a, F32s b, F32s one) {
-  if constexpr (Format::kBytes == 2) {
-    return _mm512_fmadd_ps(b, one, a);
-  } else {
-    static_cast<void>(one);
-    return a + b;
-  }
+#if FTAR_KERNEL_VECTOR_BYTES == 64
+  if constexpr (Format::kBytes == 2) return _mm512_fmadd_ps(b, one, a);
+#endif
+  static_cast<void>(one);
+  return a + b;
 }
 
-// Lanes in which no accumulator was NaN so far. A comparison under a mask is one instruction, where
-// to join what it gives to what others gave is another one, on the units that add; and of two masks
-// in turn neither is waited for.
+// Lanes in which no accumulator was NaN so far. Of two masks in turn neither is waited for.
+#if FTAR_KERNEL_VECTOR_BYTES == 64
+// A comparison under a mask is one instruction, where to join what it gives to what others gave is
+// another one, on the units that add.
 struct Ordered {
   __mmask16 even = 0xffff, odd = 0xffff;
 
@@ -64,6 +64,17 @@ struct Ordered {
   }
   bool all() const { return (even & odd) == 0xffff; }
 };
+#else
+struct Ordered {
+  I32s even{}, odd{};  // the others' lanes
+
+  [[gnu::always_inline]] void Note(const Block<float>& acc) {
+    even |= reinterpret_cast<I32s>(_mm256_cmp_ps(acc.v[0], acc.v[1], _CMP_UNORD_Q));
+    odd |= reinterpret_cast<I32s>(_mm256_cmp_ps(acc.v[2], acc.v[3], _CMP_UNORD_Q));
+  }
+  bool all() const { return _mm256_movemask_ps(AsF32(even | odd)) == 0; }
+};
+#endif
 
 // Sums `blocks` blocks from element `i` on and copies what `out` held there to `kept` unless that
 // is null. `fixed` is the number of sources, or 0.
@@ -137,6 +148,20 @@ void SumAndMend(const Source* sources, size_t source_count, const Finish& finish
     const Source stored{.data = out, .format = Format::kDtype, .weight = 1.0};
     kGeneral(&stored, 1, Finish{}, out, to - from);
   }
+}
+
+template <typename Format>
+constexpr void SetSum(KernelTable* table) {
+  table->kernel[static_cast<int>(Format::kDtype)][static_cast<int>(Combine::kSum)]
+               [static_cast<int>(Output::kMultiply)] = SumAndMend<Format>;
+}
+
+constexpr KernelTable MakeSumTable() {
+  KernelTable table = MakeTable();
+  SetSum<F32Format>(&table);
+  SetSum<F16Format>(&table);
+  SetSum<BF16Format>(&table);
+  return table;
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 #define FTAR_KERNEL_VECTOR_BYTES 32
 #define FTAR_KERNEL_F16C
 
-#include "reduce/kernel_loops.h"
+#include "reduce/kernel_sums.h"
 
 namespace ftar::reduce {
 
 const KernelTable& Avx2Kernels() {
-  static constexpr KernelTable kTable = MakeTable();
+  static constexpr KernelTable kTable = MakeSumTable();
   return kTable;
 }
 
