@@ -145,6 +145,7 @@ class Engine::Impl {
   TimeNs NextDeadline() const;
   collective::GroupMachine& Group(GroupKey key);
   Seq FirstStepSeq(GroupKey group, uint64_t step) const;
+  const wire::StepMark* MarkFrom(uint64_t step) const;
   Seq FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const;
   void EnterAtMark(GroupKey key, collective::GroupMachine& group);
 

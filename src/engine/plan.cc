@@ -222,15 +222,11 @@ void Engine::Impl::TellEndKnown() {
 // Everything before the bound is delivered here, so it is stable: all members have it.
 bool Engine::Impl::PassedBound(const wire::Bound& bound) const {
   if (bound.kind == wire::Bound::Kind::kStep) {
-    for (const wire::StepMark& mark : marks_) {
-      if (mark.step < bound.step) continue;
-      return std::all_of(
-          mark.starts.begin(), mark.starts.end(), [this](const wire::SeqBound& start) {
-            const auto found = groups_.find(start.group);
-            return found == groups_.end() || found->second->delivered_end() >= start.seq;
-          });
-    }
-    return false;
+    const wire::StepMark* mark = MarkFrom(bound.step);
+    return mark && std::ranges::all_of(mark->starts, [this](const wire::SeqBound& start) {
+             const auto found = groups_.find(start.group);
+             return found == groups_.end() || found->second->delivered_end() >= start.seq;
+           });
   }
   return std::all_of(groups_.begin(), groups_.end(), [&bound](const auto& entry) {
     // A group that nobody uses has nothing to wait for.

@@ -34,17 +34,20 @@ Seq Engine::Impl::FirstStepSeq(GroupKey group, uint64_t step) const {
   return first;
 }
 
+// Where the first step begins, of those from this one on, that is known to begin; null if none is.
+const wire::StepMark* Engine::Impl::MarkFrom(uint64_t step) const {
+  const auto mark = std::ranges::find_if(
+      marks_, [step](const wire::StepMark& mark) { return mark.step >= step; });
+  return mark == marks_.end() ? nullptr : &*mark;
+}
+
 // Where a member begins, as far as it is known here: who comes at a step begins with the first one
 // that a root begins from there on.
 Seq Engine::Impl::FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const {
   if (entry.first.kind != wire::Bound::Kind::kStep) return entry.first.SeqIn(group);
-  uint64_t step = entry.first.step;
-  for (const wire::StepMark& mark : marks_) {
-    if (mark.step < entry.first.step || FTAR_MUTANT(kBeginsAtItsBoundary)) continue;
-    step = mark.step;
-    break;
-  }
-  return FirstStepSeq(group, step);
+  const wire::StepMark* mark = MarkFrom(entry.first.step);
+  const bool begun = mark && !FTAR_MUTANT(kBeginsAtItsBoundary);
+  return FirstStepSeq(group, begun ? mark->step : entry.first.step);
 }
 
 // A newcomer's first operation is the first one of the step it enters at, which may have begun
@@ -52,10 +55,8 @@ Seq Engine::Impl::FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const
 void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (!self || self->first.kind != wire::Bound::Kind::kStep) return;
-  for (const wire::StepMark& mark : marks_) {
-    if (mark.step >= self->first.step && !group.knows_first())
-      group.LearnFirstAt(now_, FirstStepSeq(key, mark.step));
-  }
+  const wire::StepMark* mark = MarkFrom(self->first.step);
+  if (mark && !group.knows_first()) group.LearnFirstAt(now_, FirstStepSeq(key, mark->step));
 }
 
 void Engine::Impl::TryBeginStep() {
@@ -70,14 +71,12 @@ void Engine::Impl::TryBeginStep() {
   uint64_t target = step_ + 1;
   if (entering) {
     // A newcomer's first step is the first one that the root begins at or after the boundary.
-    const auto mark = std::find_if(marks_.begin(), marks_.end(), [self](const wire::StepMark& m) {
-      return m.step >= self->first.step;
-    });
+    const wire::StepMark* mark = MarkFrom(self->first.step);
     const bool placed = IsRoot() && std::all_of(groups_.begin(), groups_.end(), [](const auto& e) {
                           return e.second->knows_first();
                         });
-    if (mark == marks_.end() && !placed) return;  // or it enters as the root, see EnterAsRoot
-    target = mark == marks_.end() ? self->first.step : mark->step;
+    if (!mark && !placed) return;  // or it enters as the root, see EnterAsRoot
+    target = mark ? mark->step : self->first.step;
   }
   if (pending_step_->step >= 0) {
     const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
@@ -190,14 +189,15 @@ bool Engine::Impl::MarksABound(size_t index) const {
 void Engine::Impl::EnterAsRoot(const wire::ColumnVerdicts& verdicts) {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (!IsRoot() || self->first.kind != wire::Bound::Kind::kStep) return;
-  const auto reached = [self](const wire::StepMark& mark) { return mark.step >= self->first.step; };
-  if (std::any_of(marks_.begin(), marks_.end(), reached)) return;
+  if (MarkFrom(self->first.step)) return;
   std::map<GroupKey, Seq> starts;
   for (const auto& [key, group] : groups_) starts[key] = group->floor();
   for (const wire::GroupVerdicts& group : verdicts.groups) {
     if (group.queued_end != kNoSeq) starts[group.group] = group.queued_end;
   }
-  const auto begun = std::find_if(verdicts.marks.begin(), verdicts.marks.end(), reached);
+  const auto begun = std::ranges::find_if(verdicts.marks, [self](const wire::StepMark& mark) {
+    return mark.step >= self->first.step;
+  });
   if (begun != verdicts.marks.end()) {
     for (const wire::SeqBound& start : begun->starts) starts[start.group] = start.seq;
     if (begun->starts.size() >= groups_.size()) KeepMark(*begun);
