@@ -101,10 +101,10 @@ FTAR_INLINE void SumAt(const Sum& sum, size_t i, F32s one, uint8_t* kept, Ordere
   for (size_t b = 0; b < blocks; ++b) Format::StoreBlock(sum.out + at + b * kBlockBytes, acc[b]);
 }
 
-// Sums elements [from, to), a whole number of blocks; true if an accumulator was NaN. Four lines of
-// each source are taken at a time, of whatever type: with many sources it is how often the loop
-// goes from one to the next that counts. Never inlined, so that what the processor notes meanwhile
-// is noted when it returns.
+// Sums elements [from, to), a whole number of blocks; true if an accumulator was NaN. As many bytes
+// of each source are taken at a time as four vectors have, of whatever type: with many sources it is
+// how often the loop goes from one to the next that counts. Never inlined, so that what the
+// processor notes meanwhile is noted when it returns.
 template <typename Format, size_t fixed, bool scaled>
 [[gnu::noinline]] bool SumBlocks(const Sum& sum_in, size_t from, size_t to, uint8_t* kept) {
   constexpr size_t kStep = Block<float>::kElements;
