@@ -77,6 +77,7 @@ struct Work {
     kReduceFinal,    // dst = round(scale * sum / divisor)
     kReducePartial,  // dst = sum, in the accumulator's type
     kCopy,           // dst = source 0
+    kExchange,       // dst and source 0, which is staging, change places
     kZero,           // dst = 0
   };
   uint64_t id = 0;

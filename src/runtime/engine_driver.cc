@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/copy.h"
@@ -321,7 +322,6 @@ bool EngineDriver::GatherSources(GroupKey group, const Work& work) {
   return true;
 }
 
-// For the report of a defect: which of a work's buffers is not there.
 // What lands in a user's large buffer, or is saved from it, is not read again while it is in the
 // caches.
 void EngineDriver::CopyBytes(GroupKey group, const Work& work, const std::byte* src,
@@ -340,6 +340,22 @@ void EngineDriver::CopyBytes(GroupKey group, const Work& work, const std::byte* 
   Copy(dst, src, from.bytes, past_caches ? CopyMode::kStream : CopyMode::kCached);
 }
 
+bool EngineDriver::Exchange(GroupKey group, const Work& work, std::byte* dst) {
+  const BufferRef& kept = work.sources[0].buffer;
+  std::byte* src = Resolve(group, kept, /*write=*/true);
+  if (src == nullptr || kept.bytes != work.dst.bytes) return false;
+  NoteSaved(group, work.dst, kept);
+  std::array<std::byte, 512> held;
+  for (size_t at = 0; at < kept.bytes; at += held.size()) {
+    const size_t bytes = std::min(held.size(), kept.bytes - at);
+    std::memcpy(held.data(), dst + at, bytes);
+    std::memcpy(dst + at, src + at, bytes);
+    std::memcpy(src + at, held.data(), bytes);
+  }
+  return true;
+}
+
+// For the report of a defect: which of a work's buffers is not there.
 std::string EngineDriver::OutsideText(GroupKey group, const Work& work) {
   const auto describe = [&](const BufferRef& ref, bool write) {
     static constexpr const char* kNames[] = {"none", "send", "recv", "staging", "inbound", "lane"};
@@ -397,6 +413,8 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     if (good) NoteSaved(group, from, work.dst);
     moves = src != dst;
     if (good && moves) CopyBytes(group, work, src, dst);
+  } else if (good && work.kind == Work::Kind::kExchange) {
+    good = Exchange(group, work, dst);
   } else if (good) {
     std::memset(dst, 0, work.dst.bytes);
   }

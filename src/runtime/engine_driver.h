@@ -345,6 +345,7 @@ class EngineDriver final : public transport::Placer {
   bool GatherSources(GroupKey group, const collective::Work& work);
   void CopyBytes(GroupKey group, const collective::Work& work, const std::byte* src,
                  std::byte* dst);
+  bool Exchange(GroupKey group, const collective::Work& work, std::byte* dst);
   void Deliver(TimeNs now, GroupKey group, collective::Outcome outcome);
   void DeliverNow(TimeNs now, GroupKey group, collective::Outcome&& outcome);
   void Allocate(TimeNs now, GroupKey group, const collective::Todo& todo);

@@ -166,8 +166,12 @@ std::string Memory::Run(const collective::Work& work, Epoch era, bool* spoiled) 
   Buffer sum(count);
   for (const collective::SourceRef& source : work.sources) {
     uint64_t available = 0;
-    const Element* from = Resolve(source.buffer, &available);
+    Element* from = Resolve(source.buffer, &available);
     if (!from || available < count) return wrong(" reads what is not there");
+    if (work.kind == collective::Work::Kind::kExchange) {
+      std::swap_ranges(from, from + count, dst);
+      return "";
+    }
     for (uint64_t i = 0; i < count; ++i) {
       if (work.kind == collective::Work::Kind::kCopy) {
         sum[i] = from[i];

@@ -128,11 +128,25 @@ TEST(Memory, MayBeShortForAMoment) {
   EXPECT_GT(LiveUntilItSuffices(), 100);
 }
 
-// Two members that add in place.
-struct Two {
-  static constexpr size_t kCount = 5000;
+struct Shape {
+  const char* plan;
+  size_t count;
+  int64_t apart;  // so many allocations from one try to the next
+  const char* name;
+};
 
-  explicit Two(const std::string& coordinator) {
+// Two members that add in place, some operations at a time.
+struct Two {
+  static constexpr int kOps = 3;
+  struct Member {
+    ftarJob_t job = nullptr;
+    ftarGroup_t group = nullptr;
+    std::array<ftarOp_t, kOps> ops{};
+    std::array<std::vector<float>, kOps> data;
+    int started = 0;
+  };
+
+  Two(const std::string& coordinator, const Shape& what) : shape(what) {
     for (int32_t i = 0; i < 2; ++i) {
       ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
       config.replica = i;
@@ -140,77 +154,96 @@ struct Two {
       config.coordinator = coordinator.c_str();
       config.timeout_ns = 2 * kSecondNs;
       config.flags = FTAR_JOB_NONBLOCKING;
-      EXPECT_EQ(ftarJobJoin(&config, &jobs[i]), FTAR_IN_PROGRESS) << LastError().text;
-      data[i].assign(kCount, 1);
+      EXPECT_EQ(ftarJobJoin(&config, &members[i].job), FTAR_IN_PROGRESS) << LastError().text;
+      for (std::vector<float>& data : members[i].data) data.assign(shape.count, 1);
     }
-    for (int i = 0; i < 2; ++i) {
-      EXPECT_EQ(ftarJobWaitReady(jobs[i], kLongNs), FTAR_OK) << LastError().text;
-      EXPECT_EQ(ftarGroupOpen(jobs[i], nullptr, &groups[i]), FTAR_OK) << LastError().text;
+    for (Member& member : members) {
+      EXPECT_EQ(ftarJobWaitReady(member.job, kLongNs), FTAR_OK) << LastError().text;
+      EXPECT_EQ(ftarGroupOpen(member.job, nullptr, &member.group), FTAR_OK) << LastError().text;
     }
   }
   ~Two() {
-    for (int i = 0; i < 2; ++i) {
-      ftarOpRelease(ops[i]);
-      ftarGroupClose(groups[i]);
-      ftarJobDestroy(jobs[i]);
+    for (const Member& member : members) {
+      for (const ftarOp_t op : member.ops) ftarOpRelease(op);
+      ftarGroupClose(member.group);
+      ftarJobDestroy(member.job);
     }
   }
-  // With so many allocations from now on. How many had not enough.
-  int Add(int64_t allocations, const char* plan) {
-    ftarOutcome outcomes[2] = {FTAR_OUTCOME_INIT, FTAR_OUTCOME_INIT};
-    ftarResult_t results[2] = {};
-    left = allocations;
-    for (int i = 0; i < 2; ++i) {
+  void Start(Member* member) const {
+    for (member->started = 0; member->started < kOps; ++member->started) {
+      std::vector<float>& data = member->data[static_cast<size_t>(member->started)];
       ftarOpDesc desc = FTAR_OP_DESC_INIT;
-      desc.send = desc.recv = data[i].data();
-      desc.count = kCount;
-      desc.plan = plan;
-      results[i] = ftarOpStart(groups[i], &desc, &ops[i]);
+      desc.send = desc.recv = data.data();
+      desc.count = shape.count;
+      desc.plan = shape.plan;
+      ftarOp_t* const op = &member->ops[static_cast<size_t>(member->started)];
+      if (ftarOpStart(member->group, &desc, op) != FTAR_OK) return;
     }
-    for (int i = 0; i < 2; ++i) {  // whoever could not even start is not waited for
-      if (results[i] == FTAR_OK) continue;
+  }
+  // With so many allocations from now on. How many operations had not enough.
+  int Add(int64_t allocations) {
+    left = allocations;
+    for (Member& member : members) Start(&member);
+    for (const Member& member : members) {  // whoever could not even start is not waited for
+      if (member.started == kOps) continue;
       left = kPlenty;
-      static_cast<void>(ftarJobAbort(jobs[i], "no memory"));  // it may be out by itself
+      static_cast<void>(ftarJobAbort(member.job, "no memory"));  // it may be out by itself
     }
-    for (int i = 0; i < 2; ++i) {
-      if (results[i] == FTAR_OK) results[i] = ftarOpWait(ops[i], kSecondNs, &outcomes[i]);
+    int failed = 0;
+    std::array<std::array<ftarResult_t, kOps>, 2> results{};
+    std::array<std::array<ftarOutcome, kOps>, 2> outcomes{};
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t k = 0; k < static_cast<size_t>(members[i].started); ++k) {
+        outcomes[i][k] = FTAR_OUTCOME_INIT;
+        results[i][k] = ftarOpWait(members[i].ops[k], kSecondNs, &outcomes[i][k]);
+      }
     }
     left = kPlenty;
-    int failed = 0;
-    for (int i = 0; i < 2; ++i) {
-      if (results[i] == FTAR_TIMEOUT) continue;  // a process without memory may starve its waits
-      const bool good = results[i] == FTAR_OK;
-      EXPECT_TRUE(good || IsOutOfMemory(results[i])) << ftarResultString(results[i]);
-      const auto expected = static_cast<float>(good ? outcomes[i].participants : 1);
-      size_t wrong = 0;
-      for (const float value : data[i]) wrong += value != expected ? 1 : 0;
-      EXPECT_EQ(wrong, 0u) << plan << " member " << i << " after " << allocations << ": "
-                           << ftarResultString(results[i]);
-      failed += good ? 0 : 1;
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t k = 0; k < static_cast<size_t>(members[i].started); ++k)
+        failed += Check(results[i][k], outcomes[i][k].participants, members[i].data[k],
+                        "member " + std::to_string(i) + " operation " + std::to_string(k) +
+                            " after " + std::to_string(allocations));
     }
     return failed;
   }
+  // 1 if it had no memory.
+  int Check(ftarResult_t result, int32_t participants, const std::vector<float>& data,
+            const std::string& where) const {
+    if (result == FTAR_TIMEOUT) return 0;  // a process without memory may starve its waits
+    const bool good = result == FTAR_OK;
+    EXPECT_TRUE(good || IsOutOfMemory(result)) << ftarResultString(result);
+    const auto expected = static_cast<float>(good ? participants : 1);
+    size_t wrong = 0;
+    for (const float value : data) wrong += value != expected ? 1 : 0;
+    EXPECT_EQ(wrong, 0u) << shape.name << " " << where << ": " << ftarResultString(result);
+    return good ? 0 : 1;
+  }
 
-  std::array<ftarJob_t, 2> jobs{};
-  std::array<ftarGroup_t, 2> groups{};
-  std::array<ftarOp_t, 2> ops{};
-  std::array<std::vector<float>, 2> data;
+  Shape shape;
+  std::array<Member, 2> members;
 };
 
-class MemoryOfTwo : public testing::TestWithParam<const char*> {};
+class MemoryOfTwo : public testing::TestWithParam<Shape> {};
 
 TEST_P(MemoryOfTwo, MayRunOutInTheMiddleOfAnOperation) {
   only_one = false;
   static const Coordinator coordinator;
   int failed = 0;
-  for (int64_t allocations = 20; allocations < 200; allocations += 13) {
-    Two two(coordinator.address());
-    failed += two.Add(allocations, GetParam());
+  for (int64_t allocations = 20; allocations < 200; allocations += GetParam().apart) {
+    Two two(coordinator.address(), GetParam());
+    failed += two.Add(allocations);
   }
   EXPECT_GT(failed, 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, MemoryOfTwo, testing::Values("oneshot", "direct", "ring"));
+INSTANTIATE_TEST_SUITE_P(Plans, MemoryOfTwo,
+                         testing::Values(Shape{"oneshot", 5000, 13, "oneshot"},
+                                         Shape{"direct", 5000, 13, "direct"},
+                                         Shape{"ring", 5000, 13, "ring"},
+                                         Shape{nullptr, 500, 5, "lane"},
+                                         Shape{nullptr, 50000, 13, "shared"}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace process
