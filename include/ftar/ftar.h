@@ -460,8 +460,10 @@ typedef struct {
 typedef struct {
   size_t size;
   int64_t step;
-  uint64_t epoch;       /* of the view as of the call */
-  int32_t participants; /* members as of the call */
+  /* Names the step's ranks: of the view in which the first member began it, the same on all,
+   * whoever has died between their calls. For ftarOpDesc.epoch in this step. */
+  uint64_t epoch;
+  int32_t participants; /* members of that view in this step: the n of its segments */
   int32_t joined;       /* members new at this step's boundary, the same on all */
   int32_t left;         /* members gone since the last step, as of the call */
   /* Rank in the group's view of `epoch` of a member that was here before, the same member on all;
@@ -470,9 +472,10 @@ typedef struct {
   int32_t source;
   double weight_sum;
   int32_t advice_microbatches; /* 0: none */
+  int32_t rank;                /* mine in that view: which segment is this member's */
 } ftarStepInfo;
 #define FTAR_STEP_INFO_INIT \
-  { sizeof(ftarStepInfo), 0, 0, 0, 0, 0, -1, 0, 0 }
+  { sizeof(ftarStepInfo), 0, 0, 0, 0, 0, -1, 0, 0, -1 }
 
 /* Marks the start of a step, once a step by every member; members join and leave at these marks.
  * Not a barrier. Operations started afterwards belong to it. It waits until streams have come to

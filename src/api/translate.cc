@@ -124,6 +124,7 @@ ftarStepInfo ToPublic(const runtime::StepResult& step) {
   out.joined = step.joined;
   out.left = step.left;
   out.source = step.source;
+  out.rank = step.rank;
   out.weight_sum = step.weight_sum;
   return out;
 }

@@ -194,6 +194,11 @@ wire::ColumnStatus Engine::Impl::MakeStatus() {
       if (told.insert(view->epoch).second) status.views.push_back(*view);
     }
   }
+  for (const wire::StepMark& mark : marks_) {
+    const collective::ViewPtr view = NamedView(mark.layout);
+    if (FTAR_MUTANT(kNamedViewUntold)) break;
+    if (view && told.insert(view->epoch).second) status.views.push_back(*view);
+  }
   return status;
 }
 
@@ -277,6 +282,8 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   assert(frozen_ && install.view.epoch == promised_);
   if (!InPlace(install.view.entries)) return;
   const collective::ViewPtr before = view_;
+  KeepView(base_);
+  KeepView(before);
   view_ = std::make_shared<const wire::View>(install.view);
   base_ = nullptr;
   era_ = view_->era;
@@ -296,6 +303,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   std::vector<collective::ViewPtr> attempt_views;
   for (const wire::View& view : verdicts.views)
     attempt_views.push_back(std::make_shared<const wire::View>(view));
+  LearnNamedViews(verdicts, attempt_views);
   AwaitEnds();
   for (const wire::GroupVerdicts& group : verdicts.groups) Group(group.group);
   for (auto& [key, group] : groups_) {

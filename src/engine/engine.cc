@@ -34,6 +34,9 @@ std::shared_ptr<const wire::View> Engine::view() const {
 std::shared_ptr<const wire::View> Engine::group_view(GroupKey group) const {
   return impl_->GroupView(group);
 }
+std::shared_ptr<const wire::View> Engine::step_view(GroupKey group) const {
+  return impl_->StepView(group);
+}
 std::vector<wire::MemberCard> Engine::successors() const {
   wire::View view;
   if (impl_->view_) {
@@ -671,8 +674,13 @@ std::shared_ptr<const wire::View> Engine::Impl::GroupView(GroupKey key) const {
   const auto found = groups_.find(key);
   const Seq seq = found == groups_.end() ? 0 : found->second->next_seq();
   const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step_);
-  const wire::View& source = before ? *base_ : *view_;
-  wire::View out = membership::ColumnOf(source, config_.self.shard);
+  return MembersAt(before ? *base_ : *view_, key, seq);
+}
+
+// Of this column, whoever takes part in this member's call of this number, in its step.
+std::shared_ptr<const wire::View> Engine::Impl::MembersAt(const wire::View& view, GroupKey key,
+                                                          Seq seq) const {
+  wire::View out = membership::ColumnOf(view, config_.self.shard);
   std::erase_if(out.entries,
                 [&](const wire::ViewEntry& entry) { return !entry.Contains(key, seq, step_); });
   return std::make_shared<const wire::View>(std::move(out));

@@ -129,9 +129,10 @@ struct Started {
 struct StepBegun {
   Code status = Code::kOk;
   int64_t step = 0;
-  Epoch epoch = 0;
-  int32_t participants = 0, joined = 0, left = 0, source = -1;
+  Epoch epoch = 0;  // of the view that names ranks in this step (J4): source is one of its
+  int32_t participants = 0, joined = 0, left = 0, source = -1, rank = -1;
   double weight_sum = 0;
+  Epoch as_of = 0;  // of the view that this member had; of all who are gone in it `left` tells
 };
 // What people and programs are told; translated to ftarEvent and to log lines by the runtime.
 struct Notice {
@@ -218,6 +219,8 @@ class Engine {
   // The group's members as of its next call, in rank order: the same on all members for the same
   // call (rules F6, F7).
   std::shared_ptr<const wire::View> group_view(GroupKey group) const;
+  // The same by the view of StepBegun::epoch, for the calls of the step that runs; null: none does.
+  std::shared_ptr<const wire::View> step_view(GroupKey group) const;
   // Who may coordinate, in the order in which they take over (rule Q5): of the view, or of the
   // first one as it was promised.
   std::vector<wire::MemberCard> successors() const;

@@ -108,12 +108,17 @@ class Engine::Impl {
   std::vector<Ranked> ranked_;  // of groups_, the most urgent first, equals by key
 
   std::shared_ptr<const wire::View> GroupView(GroupKey group) const;
+  std::shared_ptr<const wire::View> StepView(GroupKey group) const;
+  std::shared_ptr<const wire::View> MembersAt(const wire::View& view, GroupKey group,
+                                              Seq seq) const;
   wire::Heartbeat Progress() const;
 
  private:
-  struct Boundary {  // of a step: how many enter at it, and who was here before
+  // Of a step: how many enter at it, who was here before, and the view that names its ranks.
+  struct Boundary {
     int32_t joined = 0;
     MemberId source;  // invalid: nobody
+    Epoch layout = 0;
   };
   struct Held {
     MemberId from;
@@ -202,6 +207,11 @@ class Engine::Impl {
   void LearnBoundary(const wire::StepMark& mark);
   bool TakesPart(const wire::ViewEntry& entry, uint64_t step) const;
   Boundary BoundaryOf(uint64_t step, uint64_t previous) const;
+  void KeepView(collective::ViewPtr view);
+  collective::ViewPtr NamedView(Epoch epoch) const;
+  void LearnNamedViews(const wire::ColumnVerdicts& verdicts,
+                       const std::vector<collective::ViewPtr>& views);
+  void NameRanks(uint64_t step, Epoch told);
   StepBegun DescribeStep(uint64_t step, const Boundary& boundary) const;
 
   TimeNs now_ = 0;
@@ -258,6 +268,8 @@ class Engine::Impl {
       other_marks_;                   // of members that are not the root here yet
   std::deque<wire::StepMark> marks_;  // the newest few: a newcomer may need one that is past
   std::map<uint64_t, Boundary> boundaries_;  // of steps that others have begun
+  std::deque<collective::ViewPtr> past_views_;  // the last few; others may have begun steps in them
+  collective::ViewPtr step_view_;               // names the ranks of the step that runs
   int32_t lost_since_step_ = 0;
 
   // evidence and beats

@@ -138,6 +138,7 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
   assert(!frozen_);
   if (!InPlace(view.entries)) return;
   const collective::ViewPtr before = view_;
+  KeepView(base_);
   base_ = view_;
   view_ = std::make_shared<const wire::View>(view);
   promised_ = std::max(promised_, view.epoch);

@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kMarksKept = 4;  // of steps that all have begun
 // Of a root that this member does not know for one yet; who leaves is not waited for meanwhile.
 constexpr size_t kMarksHeld = 1024;
+// Changes that may strike between one member's beginning of a step and another's.
+constexpr size_t kViewsKept = 8, kEntriesKept = size_t{1} << 16;
 }  // namespace
 
 void Engine::Impl::On(const BeginStep& event) {
@@ -62,7 +64,7 @@ void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
 void Engine::Impl::TryBeginStep() {
   if (!pending_step_ || frozen_ || !view_) return;
   if (phase_ != Phase::kMember) {
-    ready_.step = StepBegun{Code::kLeft, 0, view_->epoch, 0, 0, 0, -1, 0};
+    ready_.step = StepBegun{.status = Code::kLeft, .epoch = view_->epoch, .as_of = view_->epoch};
     pending_step_.reset();
     return;
   }
@@ -81,8 +83,10 @@ void Engine::Impl::TryBeginStep() {
   if (pending_step_->step >= 0) {
     const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
     if (asked <= step_ || (entering && asked != target)) {
-      ready_.step =
-          StepBegun{Code::kArg, static_cast<int64_t>(target) - 1, view_->epoch, 0, 0, 0, -1, 0};
+      ready_.step = StepBegun{.status = Code::kArg,
+                              .step = static_cast<int64_t>(target) - 1,
+                              .epoch = view_->epoch,
+                              .as_of = view_->epoch};
       pending_step_.reset();
       return;
     }
@@ -104,17 +108,18 @@ void Engine::Impl::FinishBeginStep(uint64_t step) {
   step_ = step;
   steps_marked_ = true;
   const auto told = boundaries_.find(step);
-  const Boundary boundary = told != boundaries_.end() && !FTAR_MUTANT(kOwnWordOfABoundary)
-                                ? told->second
-                                : BoundaryOf(step, previous);
+  const bool heard = told != boundaries_.end() && !FTAR_MUTANT(kOwnWordOfABoundary);
+  Boundary boundary = heard ? told->second : BoundaryOf(step, previous);
   boundaries_.erase(boundaries_.begin(), boundaries_.upper_bound(step));
+  NameRanks(step, FTAR_MUTANT(kRanksOfToday) ? 0 : boundary.layout);
+  if (boundary.layout == 0) boundary.layout = step_view_->epoch;
   AnnounceStep(step, boundary);
   ready_.step = DescribeStep(step, boundary);
   lost_since_step_ = 0;
 }
 
 void Engine::Impl::AnnounceStep(uint64_t step, const Boundary& boundary) {
-  wire::StepMark mark{era_, step, {}, boundary.joined, boundary.source};
+  wire::StepMark mark{era_, step, {}, boundary.joined, boundary.source, boundary.layout};
   for (const auto& [key, group] : groups_) mark.starts.push_back({key, group->next_seq()});
   KeepMark(mark);  // also if another is the root: it may go before it has begun this step itself
   if (!IsRoot()) return;
@@ -253,7 +258,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
 // before.
 void Engine::Impl::LearnBoundary(const wire::StepMark& mark) {
   if (mark.joined < 0 || mark.step <= step_) return;
-  boundaries_.try_emplace(mark.step, Boundary{mark.joined, mark.source});
+  boundaries_.try_emplace(mark.step, Boundary{mark.joined, mark.source, mark.layout});
   // Steps that are further back than the window are without calls, or from before a newcomer.
   const size_t kept = kMarksKept + config_.group.window;
   if (boundaries_.size() > kept) boundaries_.erase(boundaries_.begin());
@@ -281,17 +286,78 @@ Engine::Impl::Boundary Engine::Impl::BoundaryOf(uint64_t step, uint64_t previous
   return out;
 }
 
-// Where the source has gone since, whoever has been here for longest stands for it, so that all
-// make the same calls; the one by which it sends its state fails, as others have named the source.
+// Where a change strikes between the first member's beginning of a step and the last one's, all
+// name its ranks by the view of the first (F7): their calls have the same segments and roots.
+void Engine::Impl::KeepView(collective::ViewPtr view) {
+  if (!view) return;
+  past_views_.push_back(std::move(view));
+  const size_t entries = past_views_.size() * past_views_.back()->entries.size();
+  const bool large = entries > kEntriesKept && past_views_.size() > 1;
+  if (past_views_.size() > kViewsKept || large) past_views_.pop_front();
+}
+
+collective::ViewPtr Engine::Impl::NamedView(Epoch epoch) const {
+  for (const collective::ViewPtr& view : {view_, base_, step_view_}) {
+    if (view && view->epoch == epoch) return view;
+  }
+  const auto found =
+      std::ranges::find_if(past_views_, [epoch](const auto& view) { return view->epoch == epoch; });
+  return found == past_views_.end() ? nullptr : *found;
+}
+
+// Others may have begun a step in a view that never came here.
+void Engine::Impl::LearnNamedViews(const wire::ColumnVerdicts& verdicts,
+                                   const std::vector<collective::ViewPtr>& views) {
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  const bool late = self && self->first.kind == wire::Bound::Kind::kStep;
+  const uint64_t next = std::max(step_ + 1, late ? self->first.step : 0);
+  for (const collective::ViewPtr& view : views) {
+    const bool names = std::ranges::any_of(verdicts.marks, [&](const wire::StepMark& mark) {
+      return mark.step >= next && mark.layout == view->epoch;
+    });
+    if (names && !NamedView(view->epoch)) KeepView(view);
+  }
+}
+
+// By the view that this member has heard of, if it knows that one; else by its own.
+void Engine::Impl::NameRanks(uint64_t step, Epoch told) {
+  // Without step marks before, a planned view's boundary is an operation.
+  const auto reached = [&](const auto& entry) {
+    return view_->boundary.Reached(entry.first, entry.second->next_seq(), step);
+  };
+  const bool past = groups_.empty() ? view_->boundary.Reached(0, 0, step)
+                                    : std::ranges::any_of(groups_, reached);
+  const collective::ViewPtr heard = NamedView(told);
+  if (heard && heard->Find(config_.self.id)) {
+    step_view_ = heard;
+  } else {
+    step_view_ = view_->planned && base_ && !past ? base_ : view_;
+  }
+  std::erase_if(past_views_,  // later steps are named by views as new, or newer
+                [this](const auto& view) { return view->epoch < step_view_->epoch; });
+}
+
+std::shared_ptr<const wire::View> Engine::Impl::StepView(GroupKey key) const {
+  if (!step_view_) return nullptr;
+  const auto found = groups_.find(key);
+  const Seq seq = found == groups_.end() ? 0 : found->second->next_seq();
+  return MembersAt(*step_view_, key, seq);
+}
+
+// Where no view is known in which the source was, whoever has been here for longest stands for it,
+// so that all make the same calls; the one by which it sends its state fails, as others have named
+// the source.
 StepBegun Engine::Impl::DescribeStep(uint64_t step, const Boundary& boundary) const {
   StepBegun out;
   out.step = static_cast<int64_t>(step) - 1;
-  out.epoch = view_->epoch;
+  out.epoch = step_view_->epoch;
+  out.as_of = view_->epoch;
   out.left = lost_since_step_;
   out.joined = boundary.joined;
   const wire::ViewEntry* source = nullptr;
-  for (const wire::ViewEntry& entry : view_->entries) {
+  for (const wire::ViewEntry& entry : step_view_->entries) {
     if (!TakesPart(entry, step)) continue;
+    if (entry.card.id == config_.self.id) out.rank = out.participants;
     const bool is_source = entry.card.id == boundary.source;
     const bool stands_in = !source || (source->card.id != boundary.source &&
                                        entry.joined_epoch < source->joined_epoch);

@@ -433,6 +433,38 @@ std::map<uint64_t, wire::StepMark> FollowedSteps(const StatusMap& statuses) {
   return marks;
 }
 
+// The first step that a survivor has not begun.
+uint64_t NextStep(const std::vector<BoundOf>& bounds, const StatusMap& statuses) {
+  uint64_t next = ~uint64_t{0};
+  for (const BoundOf& bound : bounds) {
+    const auto status = statuses.find(bound.member);
+    if (status == statuses.end()) continue;
+    const bool late = bound.first.kind == Bound::Kind::kStep;
+    next = std::min(next, std::max(status->second.step + 1, late ? bound.first.step : 0));
+  }
+  return next;
+}
+
+// What is known of the steps that survivors have begun, the latest of which is `last`. A mark of one
+// that none of them has begun is void (J4), see Engine::Impl::RenewMarks.
+std::vector<wire::StepMark> DecideMarks(const StatusMap& statuses, uint64_t* last) {
+  std::map<uint64_t, wire::StepMark> marks;
+  for (const auto& [id, status] : statuses) {
+    *last = std::max(*last, status.step);
+    for (const wire::StepMark& mark : status.marks) {
+      wire::StepMark& known = marks.try_emplace(mark.step, mark).first->second;
+      if (FTAR_MUTANT(kAnyonesMark)) known = mark;
+      TakeMark(mark, &known);
+    }
+  }
+  marks.merge(FollowedSteps(statuses));  // where nobody has the root's word
+  std::vector<wire::StepMark> out;
+  for (auto& [step, mark] : marks) {
+    if (step <= *last) out.push_back(std::move(mark));
+  }
+  return out;
+}
+
 }  // namespace
 
 void TakeMark(wire::StepMark other, wire::StepMark* mark) {
@@ -490,26 +522,19 @@ Decision Decide(const wire::Prepare& prepare, int32_t shard, const StatusMap& st
   Table table(prepare, shard, statuses, &decision);
   for (const auto& [key, end] : CalledEnds(statuses))
     decision.verdicts.groups.push_back(table.DecideGroup(key, end));
+  decision.verdicts.marks = DecideMarks(statuses, &decision.verdicts.step);
   std::set<Epoch> named;
   for (const auto& group : decision.verdicts.groups) {
     for (const Verdict& verdict : group.verdicts) named.insert(verdict.attempt);
   }
-  std::map<uint64_t, wire::StepMark> marks;
+  const uint64_t next = NextStep(decision.bounds, statuses);
+  for (const wire::StepMark& mark : decision.verdicts.marks) {
+    if (mark.step >= next) named.insert(mark.layout);
+  }
   for (const auto& [id, status] : statuses) {
-    decision.verdicts.step = std::max(decision.verdicts.step, status.step);
-    for (const wire::StepMark& mark : status.marks) {
-      wire::StepMark& known = marks.try_emplace(mark.step, mark).first->second;
-      if (FTAR_MUTANT(kAnyonesMark)) known = mark;
-      TakeMark(mark, &known);
-    }
     for (const wire::View& view : status.views) {
       if (named.erase(view.epoch) > 0) decision.verdicts.views.push_back(view);
     }
-  }
-  marks.merge(FollowedSteps(statuses));  // where nobody has the root's word
-  // A mark of a step that no survivor has begun is void (J4), see Engine::Impl::InstallEra.
-  for (auto& [step, mark] : marks) {
-    if (step <= decision.verdicts.step) decision.verdicts.marks.push_back(std::move(mark));
   }
   return decision;
 }

@@ -116,7 +116,7 @@ struct StepRequest {
 struct StepResult {
   int64_t step = 0;
   Epoch epoch = 0;
-  int32_t participants = 0, joined = 0, left = 0, source = -1;
+  int32_t participants = 0, joined = 0, left = 0, source = -1, rank = -1;
   double weight_sum = 0;
 };
 

@@ -10,8 +10,8 @@ void Job::Impl::OnStep(const engine::StepBegun& step) {
   step_answer_ = step;
   delivered_ = true;
   if (step.status != Code::kOk) return;
-  // Its source is a rank of this view; who starts a broadcast from it may do so in a later one.
-  for (auto& [key, state] : groups_) state.Remember(step.epoch, driver_->engine().group_view(key));
+  // Its calls name ranks by this view, also if it is a past one.
+  for (auto& [key, state] : groups_) state.Remember(step.epoch, driver_->engine().step_view(key));
 }
 
 Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
@@ -50,7 +50,7 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   step_ops_.clear();
   step_weight_ = std::isnan(request.weight) ? 1 : request.weight;
   current_step_ = {answer.step, answer.epoch,  answer.participants, answer.joined,
-                   answer.left, answer.source, answer.weight_sum};
+                   answer.left, answer.source, answer.rank,         answer.weight_sum};
   step_sum_ = current_step_;
   *result = current_step_;
   return Status::Ok();

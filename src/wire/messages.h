@@ -271,6 +271,7 @@ struct StepMark {  // root to column: it has begun this step; first seq of the s
   std::vector<SeqBound> starts;
   int32_t joined = -1;  // at its boundary, and who was here before (invalid: nobody); -1: not known
   MemberId source;
+  Epoch layout = 0;  // of the view that names ranks in this step (rule F7); 0: not known
 };
 struct ColumnStatus {  // answer to Prepare, member to column leader
   Epoch epoch = 0;

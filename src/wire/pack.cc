@@ -252,7 +252,7 @@ Offset<fb::Credit> Pack(Builder& b, const Credit& m) {
 }
 Offset<fb::StepMark> Pack(Builder& b, const StepMark& m) {
   const fb::Id source = Pack(m.source);
-  return fb::CreateStepMark(b, m.era, m.step, PackSeqs(b, m.starts), m.joined, &source);
+  return fb::CreateStepMark(b, m.era, m.step, PackSeqs(b, m.starts), m.joined, &source, m.layout);
 }
 Offset<fb::Want> Pack(Builder& b, const Want& m) {
   return fb::CreateWant(b, m.era, m.group, m.seq, m.attempt, b.CreateVector(m.chunks));

@@ -271,6 +271,7 @@ class Reader {
     Seqs(in.starts(), out.starts);
     out.joined = in.joined();
     out.source = Id(in.source());
+    out.layout = in.layout();
   }
   void Get(const fb::Want& in, Want& out) {
     out.era = in.era();

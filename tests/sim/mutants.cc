@@ -158,6 +158,7 @@ constexpr Where kWhere[] = {
     {Mutant::kAnyonesMark, kFades},
     {Mutant::kOldFirstKept, "ops_per_step=1,joins=3,kills=3,replicas=4,hosted=0"},
     {Mutant::kOwnWordOfABoundary, "ops_per_step=1,joins=3,kills=3,replicas=4,hosted=0"},
+    {Mutant::kNamedViewUntold, "late_installs=1,coordinator_restarts=2,ops_per_step=1,hosted=0"},
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
     {Mutant::kOthersFailureUntold, kFades},

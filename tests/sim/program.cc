@@ -21,7 +21,9 @@ collective::OpSpec World::SpecOf(const Node& node, GroupKey group, Seq seq) cons
   std::vector<MemberId> members;
   const bool broadcast =
       kind == 1 || (kind > 3 && kind <= 3 + static_cast<uint64_t>(weather_.broadcasts));
-  if (broadcast || kind == 2 || kind == 3) view = node.engine->group_view(group);
+  const bool segmented = kind == 2 || kind == 3;
+  if (segmented && seq % 2 == 0) view = node.engine->step_view(group);
+  if ((broadcast || segmented) && !view) view = node.engine->group_view(group);
   if (view) {
     for (const wire::ViewEntry& entry : view->entries) members.push_back(entry.card.id);
   }
@@ -30,7 +32,7 @@ collective::OpSpec World::SpecOf(const Node& node, GroupKey group, Seq seq) cons
     spec.kind = plan::Kind::kBroadcast;
     spec.root = members[dice.Below(members.size())];
   }
-  if ((kind == 2 || kind == 3) && !members.empty()) {
+  if (segmented && !members.empty()) {
     spec.kind = kind == 2 ? plan::Kind::kAllGather : plan::Kind::kReduceScatter;
     spec.layout = view->epoch;
     spec.layout_members = members;

@@ -141,5 +141,40 @@ TEST_F(ManyGroups, OneLossIsNotTheLossOfAll) {
   EXPECT_EQ(data_[1][7], 3);
 }
 
+// J4, F7: what one member has named by the view before a death the other names by it as well.
+TEST_F(Steps, WhoBeginsAStepBehindADeathNamesTheRanksOfWhoBeganItBefore) {
+  BeginStep();
+  steps_[1] = jobs_[1].BeginStep().value();
+  LoseTheSource();
+  steps_[2] = jobs_[2].BeginStep().value();
+  EXPECT_EQ(steps_[2].epoch, steps_[1].epoch);
+  EXPECT_EQ(steps_[2].source, steps_[1].source);
+  std::array<std::vector<float>, 3> sums, all;
+  std::vector<ftar::Op> ops;
+  for (int i : {1, 2}) {
+    EXPECT_EQ(steps_[i].participants, 3);
+    EXPECT_EQ(steps_[i].rank, i);
+    EXPECT_EQ(steps_[i].left, i - 1);
+    data_[i] = {1, 1, 2, 2, 3, 3};
+    sums[i].resize(2);
+    all[i].assign(6, -1);
+    ops.push_back(groups_[i].ReduceScatter(data_[i], sums[i], steps_[i]));
+  }
+  for (const ftar::Op& op : ops) EXPECT_EQ(op.Wait(kLongNs).status, FTAR_OK) << op.Test().Text();
+  ops.clear();
+  for (int i : {1, 2}) {
+    EXPECT_EQ(sums[i], std::vector<float>(2, 2 * static_cast<float>(i + 1)));
+    ops.push_back(groups_[i].AllGather(sums[i], all[i], steps_[i]));
+  }
+  for (const ftar::Op& op : ops) EXPECT_EQ(op.Wait(kLongNs).status, FTAR_OK) << op.Test().Text();
+  EXPECT_EQ(all[1], (std::vector<float>{0, 0, 4, 4, 6, 6}));
+  EXPECT_EQ(all[2], all[1]);
+  for (int i : {1, 2}) {
+    const ftarStepInfo next = jobs_[i].BeginStep().value();
+    EXPECT_EQ(next.participants, 2);
+    EXPECT_EQ(next.rank, i - 1);
+  }
+}
+
 }  // namespace
 }  // namespace process

@@ -51,7 +51,7 @@ std::string News::Heard(const std::vector<engine::Notice>& notices, const wire::
 
 std::string News::Begins(const engine::StepBegun& step) {
   int32_t left = 0;
-  const auto later = left_.upper_bound(step.epoch);
+  const auto later = left_.upper_bound(step.as_of);
   for (auto told = left_.begin(); told != later; ++told) left += told->second;
   left_.erase(left_.begin(), later);
   if (step.left == left) return "";

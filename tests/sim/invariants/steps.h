@@ -21,6 +21,8 @@ class Steps {
   struct Boundary {
     int32_t joined = 0;
     bool sourced = false;
+    Epoch epoch = 0;
+    int32_t participants = 0;
     bool operator==(const Boundary&) const = default;
   };
   std::map<std::pair<int, int64_t>, Boundary> known_;

@@ -74,7 +74,7 @@ FTAR_FIELDS(ColumnVerdicts, 5);
 FTAR_FIELDS(AskVerdicts, 1);
 FTAR_FIELDS(KeptOp, 3);
 FTAR_FIELDS(Credit, 2);
-FTAR_FIELDS(StepMark, 5);
+FTAR_FIELDS(StepMark, 6);
 FTAR_FIELDS(Want, 5);
 FTAR_FIELDS(CallNotice, 5);
 FTAR_FIELDS(Release, 1);
