@@ -187,10 +187,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_streams.cc
   void LookForGpu();
-  Status EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops);
-  Status StartOnStreams(Lock& lock, TimeNs now, const GroupPtr& group, std::span<const OpPtr> ops);
-  void LetGo(std::span<const OpPtr> ops, const Status& why);
-  void Hold(TimeNs now, GroupState& state, std::span<const OpPtr> ops);
+  Status TakeGates(Lock& lock, std::span<const OpPtr> ops);
+  Status EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op);
+  void NoteCaptured(const GroupPtr& group, const OpPtr& op);
+  Status StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops);
+  void LetGo(GroupState& state, std::span<const OpPtr> ops, Code why);
+  void Hold(TimeNs now, GroupState& state, const OpPtr& op);
   bool StartHeld(TimeNs now, GroupState& state);
   void CheckOrder(const GroupState& state, const OpPtr& op);
   bool AwaitStreams(Lock& lock, TimeNs deadline);
@@ -224,6 +226,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void FinishOp(const OpPtr& op, collective::Outcome&& outcome);
   void EndOp(const OpPtr& op);
   void SumUpStep();  // step.cc
+  void EndWith(const OpPtr& op, const Status& why);
   void FinishAll(const Status& status);
   Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
   std::string LateIn(const Op& op) const;
@@ -318,7 +321,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // Streams.
   std::unique_ptr<GatePool> gates_;
   std::vector<Captured> captured_;
-  size_t held_ = 0;  // in all groups
+  size_t held_ = 0;      // in all groups
+  size_t entering_ = 0;  // calls that put something onto streams now
   size_t closed_gates_ = 0;
   bool disordered_ = false;  // said
   TimeNs streams_ns_ = 0;  // when a stream last arrived

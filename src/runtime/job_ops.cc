@@ -209,6 +209,7 @@ Status Job::Impl::MayStart(const GroupPtr& group) {
 // The engine hears of the call.
 void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
   starting_.push_back(op);
+  op->begun = true;
   if (step_number_ > 0) step_ops_.push_back(op);
   if (driver_->hook().armed()) {
     const auto info = driver_->engine().group_info(op->group);
@@ -240,9 +241,10 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   last_fast_ = nullptr;
   for (const OpPtr& op : ops) FTAR_RETURN_IF_ERROR(Prepare(now, state, group->key, op.get()));
   if (std::ranges::any_of(ops, [](const OpPtr& op) { return op->request.on_stream; })) {
-    FTAR_RETURN_IF_ERROR(StartOnStreams(lock, now, group, ops));
+    FTAR_RETURN_IF_ERROR(StartOnStreams(lock, group, ops));
   } else if (!state.held.empty()) {
-    Hold(now, state, ops);
+    for (const OpPtr& op : ops) Hold(now, state, op);
+    StartHeld(now, state);
   } else {
     // Where others are under way the next call has to be held against them, whatever it is like.
     const bool alone = NothingUnderWay();
@@ -344,6 +346,15 @@ void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
   if (!step_ops_.empty()) SumUpStep();
 }
 
+// This member is out.
+void Job::Impl::EndWith(const OpPtr& op, const Status& why) {
+  collective::Outcome outcome;
+  outcome.status = why.code();
+  outcome.text = why.text();
+  outcome.seq = op->seq;
+  FinishOp(op, std::move(outcome));
+}
+
 void Job::Impl::FinishAll(const Status& status) {
   std::vector<OpPtr> open;
   for (auto& [key, state] : groups_) {
@@ -356,13 +367,7 @@ void Job::Impl::FinishAll(const Status& status) {
   }
   std::sort(open.begin(), open.end(),
             [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
-  for (const OpPtr& op : open) {
-    collective::Outcome outcome;
-    outcome.status = status.code();
-    outcome.text = status.text();
-    outcome.seq = op->seq;
-    FinishOp(op, std::move(outcome));
-  }
+  for (const OpPtr& op : open) EndWith(op, status);
   // Only now: without memory for all of it, it is done again.
   for (auto& [key, state] : groups_) {
     state.ops.clear();

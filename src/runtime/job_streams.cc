@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/undo.h"
 #include "device/load.h"
 #include "runtime/job_impl.h"
 
@@ -30,9 +31,9 @@ device::Gate::Outcome ToGate(const collective::Outcome& outcome) {
   return out;
 }
 
-device::Gate::Outcome Refused(const Status& why) {
+device::Gate::Outcome Refused(Code why) {
   device::Gate::Outcome out;
-  out.status = static_cast<int32_t>(why.code());
+  out.status = static_cast<int32_t>(why);
   out.seq = kNoSeq;
   return out;
 }
@@ -136,57 +137,96 @@ Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
 
 // ---- calls
 
-// Without the lock. What has been captured is called when its graph is launched, and is done with
-// as far as this call goes.
-Status Job::Impl::EnterStreams(const GroupPtr& group, std::vector<OpPtr>* ops) {
-  for (OpPtr& op : *ops) {
+// All that may be refused before anything is held: whether a graph makes the calls, and gates.
+Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
+  device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
+  Status said;
+  lock.unlock();
+  for (const OpPtr& op : ops) {
     if (!op->request.on_stream) continue;
-    device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
     const Expected<bool> captured = gpu->Captures(op->request.stream);
-    if (!captured.ok()) return captured.status();
-    {
-      Lock lock = TakeLock();
-      const Expected<device::Gate*> gate = gates_->Take();
-      if (!gate.ok()) return gate.status();
-      op->gate = *gate;
-      if (!*captured) CloseGate(op);
-      const Predicate stays = [this] {
-        return driver_->accelerator()->Stays() || !ended_.ok() || destroyed_;
-      };
-      if (!*captured) DriveUntil(lock, stays, Now() + kStayNs);
-    }
+    said = captured.status();
+    if (!said.ok()) break;
     op->in_graph = *captured;
-    const Status put = gpu->EnqueueGate(op->request.stream, op->gate, op->request.device_outcome);
-    if (!put.ok()) return put;
-    if (!*captured) continue;
-    Lock lock = TakeLock();
-    captured_.push_back({group, op->request, op->gate});
-    look_at_streams_ns_ = 0;
-    op->gate = nullptr;
-    op->status = Status(Code::kState, "op",
-                        "the call was captured: a graph makes it, at every launch, and "
-                        "ftarGroupOutcome and device_outcome tell of each");
-    op->outcome.status = Code::kState;
-    op->done.store(true, std::memory_order_release);
   }
-  std::erase_if(*ops, [](const OpPtr& op) { return op->in_graph; });
+  lock = TakeLock();
+  FTAR_RETURN_IF_ERROR(said);
+  for (const OpPtr& op : ops) {
+    if (!op->request.on_stream) continue;
+    const Expected<device::Gate*> gate = gates_->Take();
+    if (!gate.ok()) return gate.status();
+    op->gate = *gate;
+  }
   return Status::Ok();
 }
 
-// Some of them at least are on streams.
-Status Job::Impl::StartOnStreams(Lock& lock, TimeNs now, const GroupPtr& group,
-                                 std::span<const OpPtr> ops) {
-  std::vector<OpPtr> fresh(ops.begin(), ops.end());
-  lock.unlock();
-  Status entered = EnterStreams(group, &fresh);
-  lock.lock();
-  if (entered.ok()) entered = CheckStart(group);
-  if (entered.ok()) {
-    Hold(now, groups_[group->key], fresh);
-  } else {
-    LetGo(ops, entered);
+// The driver may keep this thread until the stream gets on (its queue is full, or launches block),
+// and that may take an operation of this very call: so it is held before its stream hears of it.
+Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op) {
+  device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
+  device::Gate* const gate = op->gate;
+  if (!op->in_graph && !ended_.ok()) {
+    EndWith(op, ended_);  // its stream passes an open gate
+  } else if (!op->in_graph) {
+    Hold(Now(), groups_[group->key], op);
   }
-  return entered;
+  if (gate == nullptr) return Status::Ok();
+  if (op->gate != nullptr && !op->in_graph) {
+    CloseGate(op);
+    const Predicate stays = [this] {
+      return driver_->accelerator()->Stays() || !ended_.ok() || destroyed_;
+    };
+    DriveUntil(lock, stays, Now() + kStayNs);
+  }
+  WakeIfNeeded();
+  lock.unlock();
+  const Status put = gpu->EnqueueGate(op->request.stream, gate, op->request.device_outcome);
+  lock = TakeLock();
+  if (put.ok() && op->in_graph) NoteCaptured(group, op);
+  return put;
+}
+
+// What has been captured is called when its graph is launched, and is done with as far as this call
+// goes.
+void Job::Impl::NoteCaptured(const GroupPtr& group, const OpPtr& op) {
+  captured_.push_back({group, op->request, op->gate});
+  look_at_streams_ns_ = 0;
+  op->gate = nullptr;
+  op->status = Status(Code::kState, "op",
+                      "the call was captured: a graph makes it, at every launch, and "
+                      "ftarGroupOutcome and device_outcome tell of each");
+  op->outcome.status = Code::kState;
+  op->done.store(true, std::memory_order_release);
+}
+
+// Some of them at least are on streams. What has begun cannot be taken back: if the rest fails this
+// member would be calls apart from the others, so it is out, and all calls are made and end so.
+Status Job::Impl::StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops) {
+  ++entering_;
+  const Undo entered([this] {
+    if (--entering_ == 0) delivered_ = true;
+  });
+  GroupState& state = groups_[group->key];
+  Code code = Code::kMemory;
+  Undo undo([&] { LetGo(state, ops, code); });
+  Status said = TakeGates(lock, ops);
+  if (said.ok()) said = CheckStart(group);
+  for (size_t i = 0; i < ops.size() && said.ok(); ++i) said = EnterStream(lock, group, ops[i]);
+  const bool begun = std::ranges::any_of(ops, [](const OpPtr& op) {
+    return op->begun || (op->done.load(std::memory_order_relaxed) && !op->in_graph);
+  });
+  code = said.code();
+  if (!said.ok() && !begun) return said;
+  undo.Keep();
+  if (said.ok()) {
+    StartHeld(Now(), state);
+    return said;
+  }
+  lock.unlock();
+  static_cast<void>(Abort(said.text(), code));
+  lock = TakeLock();
+  for (const OpPtr& op : ops) EndWith(op, said);
+  return Status::Ok();
 }
 
 // As long as a stream waits, somebody's cudaFree may keep the driver: kernels that need no launch
@@ -201,20 +241,28 @@ void Job::Impl::LetKernelGo(const OpPtr& op) {
   if (driver_->accelerator() != nullptr) driver_->accelerator()->Hold(false);
 }
 
-// A call that fails after its stream's side is there: the stream passes.
-void Job::Impl::LetGo(std::span<const OpPtr> ops, const Status& why) {
+// A call that fails: what has not begun never does, and streams that know gates pass them.
+void Job::Impl::LetGo(GroupState& state, std::span<const OpPtr> ops, Code why) {
+  const uint64_t first = ops.front()->handle, last = ops.back()->handle;
+  held_ -= std::erase_if(state.held, [first, last](const Held& held) {
+    return held.op->handle >= first && held.op->handle <= last;
+  });
   for (const OpPtr& op : ops) {
-    if (op->gate == nullptr) continue;
-    LetKernelGo(op);
-    gates_->Open(std::exchange(op->gate, nullptr), Refused(why), op->in_graph);
+    if (op->gate == nullptr || op->begun) continue;
+    device::Gate* const gate = std::exchange(op->gate, nullptr);
+    if (op->holds || op->in_graph) {
+      LetKernelGo(op);
+      gates_->Open(gate, Refused(why), op->in_graph);
+    } else {
+      gates_->GiveBack(gate);
+    }
   }
 }
 
-void Job::Impl::Hold(TimeNs now, GroupState& state, std::span<const OpPtr> ops) {
-  for (const OpPtr& op : ops) state.held.push_back({op, !op->request.on_stream});
-  held_ += ops.size();
+void Job::Impl::Hold(TimeNs now, GroupState& state, const OpPtr& op) {
+  state.held.push_back({op, !op->request.on_stream});
+  ++held_;
   streams_ns_ = look_at_streams_ns_ = now;
-  StartHeld(now, state);
 }
 
 // A stream waits until its call is through: streams that are at two calls at once wait for each
@@ -252,7 +300,9 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
 
 // Until streams have come to all calls that were made on them; false: the deadline came first.
 bool Job::Impl::AwaitStreams(Lock& lock, TimeNs deadline) {
-  const Predicate arrived = [this] { return held_ == 0 || !ended_.ok() || destroyed_; };
+  const Predicate arrived = [this] {
+    return (held_ == 0 && entering_ == 0) || !ended_.ok() || destroyed_;
+  };
   while (!arrived() && !forked() && Now() < deadline) {
     DriveUntil(lock, arrived, std::min(deadline, Now() + kSecond));
   }
@@ -278,7 +328,7 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
       ++held_;
     }
   }
-  if (!usable.ok()) gates_->Open(captured.gate, Refused(usable), /*again=*/true);
+  if (!usable.ok()) gates_->Open(captured.gate, Refused(usable.code()), /*again=*/true);
 }
 
 bool Job::Impl::PumpStreams(TimeNs now) {

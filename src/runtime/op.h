@@ -29,6 +29,7 @@ class Op {
   // Its stream's side; open when it is done. Null: no stream.
   device::Gate* gate = nullptr;
   bool in_graph = false;
+  bool begun = false;  // the engine has heard of it
   bool holds = false;  // the resident kernel, see CloseGate
   uint64_t step = 0;   // counts StepBegin; ops of one step share it
   std::atomic<bool> done{false};

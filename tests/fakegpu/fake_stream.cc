@@ -12,6 +12,10 @@
 namespace ftar::fakegpu {
 namespace {
 
+// A real stream takes about so many things that it has not come to; whoever puts one more onto it
+// waits.
+constexpr size_t kQueueMax = 1024;
+
 std::atomic<Mood> mood{Mood::kWell};
 std::atomic<int> kernels{0};
 
@@ -77,8 +81,11 @@ Stream::~Stream() {
 }
 
 bool Stream::Put(Action action) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!capturing_ && queue_.size() >= kQueueMax && CurrentMood() != Mood::kBroken) {
+    changed_.wait_for(lock, std::chrono::milliseconds(1));
+  }
   if (CurrentMood() == Mood::kBroken) return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
   if (capturing_) {
     recording_.push_back(std::move(action));
   } else {

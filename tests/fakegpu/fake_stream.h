@@ -2,8 +2,9 @@
 // after the other.
 //
 // A stream that is being captured records instead; a graph plays its recording onto any stream, as
-// often as it is launched. Any thread may put something onto a stream. After Break (a sticky error)
-// streams forget what they hold, and nothing put onto one is done.
+// often as it is launched. Any thread may put something onto a stream, and waits while the stream
+// holds as much as a real one does. After Break (a sticky error) streams forget what they hold, and
+// nothing put onto one is done.
 #ifndef FTAR_TESTS_FAKEGPU_FAKE_STREAM_H_
 #define FTAR_TESTS_FAKEGPU_FAKE_STREAM_H_
 

@@ -6,7 +6,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -312,6 +316,59 @@ TEST_P(DeviceTest, AGraphIsLaunchedAgainAndAgain) {
     cudaGraphDestroy(graphs[i]);
   }
   EXPECT_EQ(cudaFreeHost(outcome), 0);
+}
+
+// Ends the process, saying where, if what it stands beside does not end by itself.
+class Watchdog {
+ public:
+  explicit Watchdog(const char* what) : what_(what), thread_([this] { Main(); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void Main() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto over = [this] { return over_; };
+    if (changed_.wait_for(lock, std::chrono::nanoseconds(kLongNs), over)) return;
+    std::fprintf(stderr, "%s has not ended\n", what_);
+    std::_Exit(1);
+  }
+
+  const char* const what_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+// More of them than a stream's queue takes: the driver keeps the caller until the stream gets on.
+TEST_P(DeviceTest, MoreCallsAtOnceThanAStreamTakes) {
+  // The bounded executor's launches wait for the driver that the full queue keeps.
+  if (std::string(GetParam().executor) == "bounded") return;
+  constexpr size_t kCalls = 500, kCount = 16;
+  const Watchdog dog("ftarOpStartMany");
+  const Stream stream;
+  OnGpu data(std::vector<float>(kCalls * kCount, 3));
+  ASSERT_EQ(ftarJobAbort(jobs_[1], "a member on its own is enough"), FTAR_OK);
+  std::vector<ftarOpDesc> calls;
+  for (size_t c = 0; c < kCalls; ++c) {
+    float* const at = static_cast<float*>(data.get()) + c * kCount;
+    calls.push_back(On(stream, AllReduce(at, at, kCount)));
+  }
+  std::vector<ftarOp_t> ops(kCalls);
+  ASSERT_EQ(ftarOpStartMany(groups_[0], calls.data(), sizeof(ftarOpDesc), kCalls, ops.data()),
+            FTAR_OK)
+      << LastError().text;
+  for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
+  stream.Wait();
 }
 
 void HoldUntil(void* flag) {
