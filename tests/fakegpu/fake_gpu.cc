@@ -100,9 +100,16 @@ class FakeGpu : public device::Gpu {
   }
 
   Status EnqueueGate(device::StreamHandle stream, device::Gate* gate, void* outcome) override {
-    const Locked lock(DriverLock());
-    if (!FakeMemory::Get().IsPinned(gate, sizeof *gate)) return Broken();
-    return PutGate(Stream::Of(stream), gate, outcome) ? Status::Ok() : Broken();
+    Stream* const users = Stream::Of(stream);
+    {
+      const Locked lock(DriverLock());
+      if (!FakeMemory::Get().IsPinned(gate, sizeof *gate) || !PutGate(users, gate, outcome)) {
+        return Broken();
+      }
+    }
+    // The real one copies the outcome by a kernel.
+    const bool waits = outcome != nullptr && LaunchesBlock() && !users->capturing();
+    return !waits || users->Wait() ? Status::Ok() : Broken();
   }
   Expected<bool> Captures(device::StreamHandle stream) override {
     if (CurrentMood() == Mood::kBroken) return Broken();

@@ -18,6 +18,7 @@ using ftar::fakegpu::CurrentMood;
 using ftar::fakegpu::DriverLock;
 using ftar::fakegpu::FakeMemory;
 using ftar::fakegpu::Graph;
+using ftar::fakegpu::LetLaunchesBlock;
 using ftar::fakegpu::Mood;
 using ftar::fakegpu::Stream;
 
@@ -158,5 +159,6 @@ EXPORT void fakeGpuHeal() { SetMood(Mood::kWell); }
 EXPORT void fakeGpuHealIfHung() {
   if (CurrentMood() == Mood::kHung) SetMood(Mood::kWell);
 }
+EXPORT void fakeGpuLetLaunchesBlock(int block) { LetLaunchesBlock(block != 0); }
 EXPORT size_t fakeGpuImports() { return FakeMemory::Get().imports(); }
 EXPORT size_t fakeGpuAllocations() { return FakeMemory::Get().allocations(); }

@@ -38,6 +38,8 @@ void fakeGpuBreak(void);
 void fakeGpuHang(void);
 void fakeGpuHeal(void);
 void fakeGpuHealIfHung(void);
+/* As CUDA_LAUNCH_BLOCKING=1 does: the copy of an operation's outcome keeps its caller. */
+void fakeGpuLetLaunchesBlock(int block);
 /* The first launch of a lazily loaded kernel: it holds the driver's lock until the GPU is idle, and
  * so do cudaFree and cudaFreeHost here. A copy from or to pageable memory holds it until its stream
  * is through with it. */

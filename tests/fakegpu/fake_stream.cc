@@ -18,6 +18,7 @@ constexpr size_t kQueueMax = 1024;
 
 std::atomic<Mood> mood{Mood::kWell};
 std::atomic<int> kernels{0};
+std::atomic<bool> launches_block{false};
 
 // Of all streams that there are. Never destroyed: streams may outlive main.
 struct Streams {
@@ -42,6 +43,9 @@ void Doze() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 void SetMood(Mood wanted) { mood.store(wanted); }
 Mood CurrentMood() { return mood.load(); }
+
+void LetLaunchesBlock(bool block) { launches_block.store(block); }
+bool LaunchesBlock() { return launches_block.load(); }
 
 std::mutex& DriverLock() {
   static auto* const lock = new std::mutex;

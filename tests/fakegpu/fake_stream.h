@@ -28,6 +28,10 @@ enum class Mood { kWell, kBroken, kHung };
 void SetMood(Mood mood);
 Mood CurrentMood();
 
+// As with CUDA_LAUNCH_BLOCKING: whoever launches a kernel waits until it has ended.
+void LetLaunchesBlock(bool block);
+bool LaunchesBlock();
+
 // What the driver holds while it launches, allocates or frees. A call that frees memory, or loads a
 // module, holds it until everything that was put onto any stream is done, as the real one may.
 std::mutex& DriverLock();

@@ -371,6 +371,36 @@ TEST_P(DeviceTest, MoreCallsAtOnceThanAStreamTakes) {
   stream.Wait();
 }
 
+// The kernel that copies the outcome stands behind the gate, and keeps the caller (as
+// CUDA_LAUNCH_BLOCKING has it, with which the resident executor does not begin).
+TEST_P(DeviceTest, LaunchesThatBlock) {
+  if (std::string(GetParam().executor) == "resident") return;
+  constexpr size_t kCount = 1000;
+  const Watchdog dog("ftarOpStart");
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  const Pinned outcomes(kMembers * sizeof(ftarDeviceOutcome) / sizeof(float));
+  auto* const said = static_cast<ftarDeviceOutcome*>(outcomes.get());
+  fakeGpuLetLaunchesBlock(1);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kMembers; ++i) {
+    threads.emplace_back([&, i] {
+      void* const data = (i == 0 ? data0 : data1).get();
+      ftarOpDesc desc = On(streams[i], AllReduce(data, data, kCount));
+      desc.device_outcome = said + i;
+      EXPECT_EQ(Finish(Start(i, desc)), FTAR_OK) << LastError().text;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  fakeGpuLetLaunchesBlock(0);
+  for (int i = 0; i < kMembers; ++i) {
+    streams[i].Wait();
+    EXPECT_EQ(said[i].participants, kMembers);
+  }
+  EXPECT_EQ(data0.Read(), Sum(kCount));
+  EXPECT_EQ(data1.Read(), Sum(kCount));
+}
+
 void HoldUntil(void* flag) {
   while (!static_cast<std::atomic<bool>*>(flag)->load()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
