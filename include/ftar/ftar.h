@@ -569,12 +569,12 @@ typedef struct {
                          0 and -1: the job's rules alone */
   uint64_t tag;       /* the caller's own, for logs */
   ftarMem_t send_mem, recv_mem; /* NULL, or registered memory that holds the buffer */
-  /* FTAR_STREAM_CUDA: the call returns at once; the operation begins when `stream` (a cudaStream_t;
-   * NULL is the legacy default stream) has done what was put onto it before, and the stream goes on
-   * when the operation is delivered, whatever its status. Calls of one group begin in the order in
-   * which they were made. While the stream is captured, the call becomes part of the graph and is
-   * made again, with a seq of its own, at every launch: the handle given out is no operation's
-   * then, and a graph that is launched after ftarJobDestroy never ends. */
+  /* FTAR_STREAM_CUDA: the call does not wait for it; the operation begins when `stream` (a
+   * cudaStream_t; NULL is the legacy default stream) has done what was put onto it before, and the
+   * stream goes on when the operation is delivered, whatever its status. Calls of one group begin
+   * in the order in which they were made. While the stream is captured, the call becomes part of
+   * the graph and is made again, with a seq of its own, at every launch: the handle given out is no
+   * operation's then, and a graph that is launched after ftarJobDestroy never ends. */
   ftarStreamKind_t stream_kind;
   int32_t device; /* -1, or the GPU that the job uses; its first use settles which */
   void* stream;
@@ -596,11 +596,13 @@ typedef struct {
         1, 0, 0, NULL, NULL, FTAR_STREAM_NONE, -1, NULL, -1, -1, NULL, NULL, NULL, NULL, 0       \
   }
 
-/* Starts an operation; never blocks (a full window queues it). It takes the group's next seq; a
- * refused start takes none. Until its final outcome the buffers are the library's, and no two
- * operations in flight may touch the same bytes unless both read. *op must be released; NULL op:
- * nobody waits, on_done or ftarGroupOutcome tell. On an error *op is NULL. FTAR_ERR_ARG names the
- * field; FTAR_ERR_LEFT, FTAR_ERR_EVICTED, FTAR_ERR_ABORTED: this member is out. */
+/* Starts an operation; never blocks (a full window queues it) but for a stream that waits for 128
+ * operations: then until one of them is over, or this member is out. It runs no callbacks, but hold
+ * no lock there that one takes. The operation takes the group's next seq; a refused start takes
+ * none. Until its final outcome the buffers are the library's, and no two operations in flight may
+ * touch the same bytes unless both read. *op must be released; NULL op: nobody waits, on_done or
+ * ftarGroupOutcome tell. On an error *op is NULL. FTAR_ERR_ARG names the field; FTAR_ERR_LEFT,
+ * FTAR_ERR_EVICTED, FTAR_ERR_ABORTED: this member is out. */
 FTAR_API ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op);
 
 /* Starts n operations with consecutive seqs, all or none. `desc` points to the first of n

@@ -229,14 +229,17 @@ void Job::Impl::LeaveWheel() {
   if (progress_waits_ || owes) progress_.notify_one();
 }
 
-void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
+void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline, Callbacks callbacks) {
   TimeNs now = Now();
   TimeNs busy_ns = now;
   int idle_polls = 0;
   bool parting = false;
   for (;; now = Now()) {
     const bool any = Pump(now);
-    if (!callbacks_.empty()) RunCallbacks(lock);
+    if (!callbacks_.empty()) {
+      if (callbacks == Callbacks::kRun) RunCallbacks(lock);
+      if (callbacks == Callbacks::kLeave) progress_.notify_one();
+    }
     if (forked()) return;
     if (done()) {
       // A peer may wait for what is not sent yet: it gets one turn more.
@@ -277,7 +280,8 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline) {
   }
 }
 
-bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
+bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline,
+                           Callbacks callbacks) {
   if (done()) return true;
   ++waiters_;
   bool first = true;
@@ -291,7 +295,7 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline) {
     }
     TakeWheel(Wheel::kUser);
     try {
-      Drive(lock, done, deadline);
+      Drive(lock, done, deadline, callbacks);
     } catch (...) {  // whatever it is, it is not this wait's alone
       if (!lock.owns_lock()) lock.lock();
       driver_->Break();

@@ -120,6 +120,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
  private:
   enum class Wheel { kNobody, kUser, kProgress };
+  // Of a wait: whether it runs them, or its caller may hold a lock that they take.
+  enum class Callbacks { kRun, kLeave };
   // A call that its stream has not reached yet, or that stands behind one in its group.
   struct Held {
     OpPtr op;
@@ -162,9 +164,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void ArmTestHook();
 
   // job_drive.cc
-  bool DriveUntil(Lock& lock, const Predicate& done,
-                  TimeNs deadline);  // true: done, false: deadline
-  void Drive(Lock& lock, const Predicate& done, TimeNs deadline);
+  // True: done, false: deadline.
+  bool DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline,
+                  Callbacks callbacks = Callbacks::kRun);
+  void Drive(Lock& lock, const Predicate& done, TimeNs deadline, Callbacks callbacks);
   bool Pump(TimeNs now);
   bool PumpControl(TimeNs now);
   void HearCoordinator(TimeNs now, ControlConnection::Result& result);
@@ -189,6 +192,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void LookForGpu();
   Status TakeGates(Lock& lock, std::span<const OpPtr> ops);
   Status EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op);
+  void AwaitRoom(Lock& lock, device::StreamHandle stream);
   void NoteCaptured(const GroupPtr& group, const OpPtr& op);
   Status StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops);
   void LetGo(GroupState& state, std::span<const OpPtr> ops, Code why);
@@ -323,7 +327,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::vector<Captured> captured_;
   size_t held_ = 0;      // in all groups
   size_t entering_ = 0;  // calls that put something onto streams now
-  size_t closed_gates_ = 0;
+  std::map<device::StreamHandle, size_t> closed_gates_;  // none: 0
   bool disordered_ = false;  // said
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;

@@ -20,6 +20,10 @@ constexpr TimeNs kStreamLookMinNs = 10 * kMicrosecond;
 constexpr TimeNs kStreamLookMaxNs = 500 * kMicrosecond;
 // So long a call waits for the resident kernel to stay; it goes on without.
 constexpr TimeNs kStayNs = 20 * kMillisecond;
+// A stream's queue takes about 1,000 entries, and whoever fills it is kept by the driver, maybe
+// with its lock, which launches of ours need. An operation costs 3 of them at most: so many leave
+// more than half of the queue to what the user puts between them.
+constexpr size_t kClosedGatesMax = 128;
 
 device::Gate::Outcome ToGate(const collective::Outcome& outcome) {
   device::Gate::Outcome out;
@@ -165,6 +169,7 @@ Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
 Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op) {
   device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
   device::Gate* const gate = op->gate;
+  if (gate != nullptr && !op->in_graph) AwaitRoom(lock, op->request.stream);
   if (!op->in_graph && !ended_.ok()) {
     EndWith(op, ended_);  // its stream passes an open gate
   } else if (!op->in_graph) {
@@ -176,7 +181,7 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
     const Predicate stays = [this] {
       return driver_->accelerator()->Stays() || !ended_.ok() || destroyed_;
     };
-    DriveUntil(lock, stays, Now() + kStayNs);
+    DriveUntil(lock, stays, Now() + kStayNs, Callbacks::kLeave);
   }
   WakeIfNeeded();
   lock.unlock();
@@ -184,6 +189,15 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
   lock = TakeLock();
   if (put.ok() && op->in_graph) NoteCaptured(group, op);
   return put;
+}
+
+// Until the stream waits for few enough operations.
+void Job::Impl::AwaitRoom(Lock& lock, device::StreamHandle stream) {
+  const Predicate room = [this, stream] {
+    const auto closed = closed_gates_.find(stream);
+    return closed == closed_gates_.end() || closed->second < kClosedGatesMax || !ended_.ok();
+  };
+  while (!room() && !forked()) DriveUntil(lock, room, Now() + kSecond, Callbacks::kLeave);
 }
 
 // What has been captured is called when its graph is launched, and is done with as far as this call
@@ -232,12 +246,17 @@ Status Job::Impl::StartOnStreams(Lock& lock, const GroupPtr& group, std::span<co
 // As long as a stream waits, somebody's cudaFree may keep the driver: kernels that need no launch
 // are to be there.
 void Job::Impl::CloseGate(const OpPtr& op) {
+  const bool first = closed_gates_.empty();
+  ++closed_gates_[op->request.stream];
   op->holds = true;
-  if (closed_gates_++ == 0) driver_->accelerator()->Hold(true);
+  if (first) driver_->accelerator()->Hold(true);
 }
 
 void Job::Impl::LetKernelGo(const OpPtr& op) {
-  if (!std::exchange(op->holds, false) || --closed_gates_ > 0) return;
+  if (!std::exchange(op->holds, false)) return;
+  const auto closed = closed_gates_.find(op->request.stream);
+  if (--closed->second == 0) closed_gates_.erase(closed);
+  if (!closed_gates_.empty()) return;
   if (driver_->accelerator() != nullptr) driver_->accelerator()->Hold(false);
 }
 

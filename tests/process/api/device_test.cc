@@ -349,25 +349,86 @@ class Watchdog {
   std::thread thread_;
 };
 
-// More of them than a stream's queue takes: the driver keeps the caller until the stream gets on.
+// More of them than a stream's queue takes.
 TEST_P(DeviceTest, MoreCallsAtOnceThanAStreamTakes) {
-  // The bounded executor's launches wait for the driver that the full queue keeps.
-  if (std::string(GetParam().executor) == "bounded") return;
   constexpr size_t kCalls = 500, kCount = 16;
   const Watchdog dog("ftarOpStartMany");
-  const Stream stream;
-  OnGpu data(std::vector<float>(kCalls * kCount, 3));
-  ASSERT_EQ(ftarJobAbort(jobs_[1], "a member on its own is enough"), FTAR_OK);
-  std::vector<ftarOpDesc> calls;
-  for (size_t c = 0; c < kCalls; ++c) {
-    float* const at = static_cast<float*>(data.get()) + c * kCount;
-    calls.push_back(On(stream, AllReduce(at, at, kCount)));
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(std::vector<float>(kCalls * kCount, 1)),
+      data1(std::vector<float>(kCalls * kCount, 2));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kMembers; ++i) {
+    threads.emplace_back([&, i] {
+      auto* const floats = static_cast<float*>((i == 0 ? data0 : data1).get());
+      std::vector<ftarOpDesc> calls;
+      for (size_t c = 0; c < kCalls; ++c) {
+        float* const at = floats + c * kCount;
+        calls.push_back(On(streams[i], AllReduce(at, at, kCount)));
+      }
+      std::vector<ftarOp_t> ops(kCalls);
+      EXPECT_EQ(ftarOpStartMany(groups_[i], calls.data(), sizeof(ftarOpDesc), kCalls, ops.data()),
+                FTAR_OK)
+          << LastError().text;
+      for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
+      streams[i].Wait();
+    });
   }
-  std::vector<ftarOp_t> ops(kCalls);
-  ASSERT_EQ(ftarOpStartMany(groups_[0], calls.data(), sizeof(ftarOpDesc), kCalls, ops.data()),
-            FTAR_OK)
-      << LastError().text;
-  for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(data0.Read(), std::vector<float>(kCalls * kCount, 3));
+  EXPECT_EQ(data1.Read(), std::vector<float>(kCalls * kCount, 3));
+}
+
+// One after the other, while the other member is late. They wait here, where the driver is nobody's
+// and where the callers' lock, which callbacks take, keeps nobody.
+TEST_P(DeviceTest, MoreCallsThanAStreamTakesBehindALatePeer) {
+  constexpr int kCalls = 400;
+  constexpr size_t kCount = 16;
+  const Watchdog dog("ftarOpStart");
+  std::array<Stream, kMembers> streams;
+  OnGpu data0(std::vector<float>(kCount, 0)), data1(std::vector<float>(kCount, 0));
+  std::array<std::mutex, kMembers> taken;
+  std::array<std::atomic<int>, kMembers> begun{};
+  const auto start_all = [&](int i) {
+    ftarOpDesc desc = On(streams[i], AllReduce((i == 0 ? data0 : data1).get(), nullptr, kCount));
+    desc.recv = const_cast<void*>(desc.send);
+    desc.user = &taken[i];
+    desc.on_done = [](const ftarOutcome*, void* user) {
+      const std::lock_guard<std::mutex> lock(*static_cast<std::mutex*>(user));
+    };
+    for (; begun[i] < kCalls; ++begun[i]) {
+      const std::lock_guard<std::mutex> lock(taken[i]);
+      EXPECT_EQ(ftarOpStart(groups_[i], &desc, nullptr), FTAR_OK) << LastError().text;
+    }
+    streams[i].Wait();
+  };
+  std::thread early(start_all, 0);
+  SleepMs(200);
+  EXPECT_LT(begun[0], kCalls);
+  const Pinned somebodys(kCount);  // asks the driver
+  std::thread late(start_all, 1);
+  early.join();
+  late.join();
+  ftarOutcome last = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarGroupOutcome(groups_[0], kCalls - 1, &last), FTAR_OK);
+  EXPECT_EQ(last.participants, kMembers);
+}
+
+TEST_P(DeviceTest, ACallThatWaitsForItsStreamHearsOfTheEnd) {
+  constexpr int kCalls = 200;
+  constexpr size_t kCount = 16;
+  const Watchdog dog("ftarOpStart");
+  const Stream stream;
+  OnGpu data(kCount);
+  std::atomic<int> begun{0};
+  std::thread caller([&] {
+    const ftarOpDesc desc = On(stream, AllReduce(data.get(), data.get(), kCount));
+    while (ftarOpStart(groups_[0], &desc, nullptr) == FTAR_OK) ++begun;
+  });
+  SleepMs(200);
+  EXPECT_LT(begun, kCalls);
+  EXPECT_EQ(ftarJobAbort(jobs_[0], "enough"), FTAR_OK);
+  caller.join();
+  EXPECT_LT(begun, kCalls);
   stream.Wait();
 }
 
