@@ -190,6 +190,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_streams.cc
   void LookForGpu();
+  Status Heed(Status said);
   Status TakeGates(Lock& lock, std::span<const OpPtr> ops);
   Status EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op);
   void AwaitRoom(Lock& lock, device::StreamHandle stream);

@@ -141,6 +141,15 @@ Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
 
 // ---- calls
 
+// Without the lock. Of a broken context nothing comes any more, so the others are not to wait for
+// this member; whatever else the driver says of a stream is the call's alone.
+Status Job::Impl::Heed(Status said) {
+  if (said.code() != Code::kDevice || gpu_.load(std::memory_order_acquire)->Health().ok())
+    return said;
+  static_cast<void>(Abort(said.text(), Code::kDevice));
+  return said;
+}
+
 // All that may be refused before anything is held: whether a graph makes the calls, and gates.
 Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
   device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
@@ -149,7 +158,7 @@ Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
   for (const OpPtr& op : ops) {
     if (!op->request.on_stream) continue;
     const Expected<bool> captured = gpu->Captures(op->request.stream);
-    said = captured.status();
+    said = Heed(captured.status());
     if (!said.ok()) break;
     op->in_graph = *captured;
   }
@@ -185,7 +194,7 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
   }
   WakeIfNeeded();
   lock.unlock();
-  const Status put = gpu->EnqueueGate(op->request.stream, gate, op->request.device_outcome);
+  const Status put = Heed(gpu->EnqueueGate(op->request.stream, gate, op->request.device_outcome));
   lock = TakeLock();
   if (put.ok() && op->in_graph) NoteCaptured(group, op);
   return put;

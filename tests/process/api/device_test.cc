@@ -827,6 +827,25 @@ TEST_P(DeviceTest, ABrokenGpuEndsTheMember) {
   }
 }
 
+// Also where the call has no buffer by which that would be seen.
+TEST_P(DeviceTest, ABrokenGpuEndsTheMemberThatPutsABarrierOntoAStream) {
+  const std::array<Stream, kMembers> streams;
+  ftarOpDesc barrier = AllReduce(nullptr, nullptr, 0);
+  barrier.kind = FTAR_BARRIER;
+  const ftarOpDesc desc = On(streams[0], barrier), others = On(streams[1], barrier);
+  ftarOp_t warm0 = Start(0, desc), warm1 = Start(1, others);
+  EXPECT_EQ(Finish(warm0), FTAR_OK);
+  EXPECT_EQ(Finish(warm1), FTAR_OK);
+  fakeGpuBreak();
+  EXPECT_EQ(ftarOpStart(groups_[0], &desc, nullptr), FTAR_ERR_DEVICE);
+  fakeGpuHeal();
+  ftarOp_t left = Start(1, others);
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(Finish(left, &outcome), FTAR_OK) << LastError().text;
+  EXPECT_EQ(outcome.participants, 1);
+  EXPECT_NE(ftarJobWaitReady(jobs_[0], 0), FTAR_OK);
+}
+
 // A user's kernel breaks the context before the stream has come to the call: nothing of ours is
 // under way, and the stream will never come.
 TEST_P(DeviceTest, AGpuThatBreaksBeforeTheStreamArrivesEndsTheMember) {
