@@ -329,7 +329,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   size_t held_ = 0;      // in all groups
   size_t entering_ = 0;  // calls that put something onto streams now
   std::map<device::StreamHandle, size_t> closed_gates_;  // none: 0
-  bool disordered_ = false;  // said
+  bool kernel_comes_ = true;  // the resident one, as far as the last call has seen
+  bool disordered_ = false;   // said
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_

@@ -18,7 +18,8 @@ namespace {
 // How often somebody looks whether a stream has arrived: more rarely the longer none has.
 constexpr TimeNs kStreamLookMinNs = 10 * kMicrosecond;
 constexpr TimeNs kStreamLookMaxNs = 500 * kMicrosecond;
-// So long a call waits for the resident kernel to stay; it goes on without.
+// So long a call waits for the resident kernel to stay; it goes on without, and so do those that
+// follow until it has come.
 constexpr TimeNs kStayNs = 20 * kMillisecond;
 // A stream's queue takes about 1,000 entries, and whoever fills it is kept by the driver, maybe
 // with its lock, which launches of ours need. An operation costs 3 of them at most: so many leave
@@ -187,10 +188,9 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
   if (gate == nullptr) return Status::Ok();
   if (op->gate != nullptr && !op->in_graph) {
     CloseGate(op);
-    const Predicate stays = [this] {
-      return driver_->accelerator()->Stays() || !ended_.ok() || destroyed_;
-    };
-    DriveUntil(lock, stays, Now() + kStayNs, Callbacks::kLeave);
+    const Predicate stays = [this] { return driver_->accelerator()->Stays() || !ended_.ok(); };
+    kernel_comes_ =
+        kernel_comes_ ? DriveUntil(lock, stays, Now() + kStayNs, Callbacks::kLeave) : stays();
   }
   WakeIfNeeded();
   lock.unlock();
@@ -265,8 +265,10 @@ void Job::Impl::LetKernelGo(const OpPtr& op) {
   if (!std::exchange(op->holds, false)) return;
   const auto closed = closed_gates_.find(op->request.stream);
   if (--closed->second == 0) closed_gates_.erase(closed);
-  if (!closed_gates_.empty()) return;
-  if (driver_->accelerator() != nullptr) driver_->accelerator()->Hold(false);
+  Accelerator* const accelerator = driver_->accelerator();
+  if (!closed_gates_.empty() || accelerator == nullptr) return;
+  kernel_comes_ = kernel_comes_ || accelerator->Stays();
+  accelerator->Hold(false);
 }
 
 // A call that fails: what has not begun never does, and streams that know gates pass them.

@@ -137,6 +137,7 @@ class FakeGpu : public device::Gpu {
       return Broken();
     CountKernels(1);
     std::thread([control, blocks] {
+      while (IsFull()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       kernels::RunResidentOnHost(control, blocks, [](kernels::Job* job) {
         while (CurrentMood() == Mood::kHung) {
           std::this_thread::sleep_for(std::chrono::milliseconds(1));

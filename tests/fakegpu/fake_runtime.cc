@@ -17,6 +17,7 @@ using ftar::fakegpu::AwaitIdleGpu;
 using ftar::fakegpu::CurrentMood;
 using ftar::fakegpu::DriverLock;
 using ftar::fakegpu::FakeMemory;
+using ftar::fakegpu::Fill;
 using ftar::fakegpu::Graph;
 using ftar::fakegpu::LetLaunchesBlock;
 using ftar::fakegpu::Mood;
@@ -160,5 +161,6 @@ EXPORT void fakeGpuHealIfHung() {
   if (CurrentMood() == Mood::kHung) SetMood(Mood::kWell);
 }
 EXPORT void fakeGpuLetLaunchesBlock(int block) { LetLaunchesBlock(block != 0); }
+EXPORT void fakeGpuFill(int full) { Fill(full != 0); }
 EXPORT size_t fakeGpuImports() { return FakeMemory::Get().imports(); }
 EXPORT size_t fakeGpuAllocations() { return FakeMemory::Get().allocations(); }

@@ -40,6 +40,8 @@ void fakeGpuHeal(void);
 void fakeGpuHealIfHung(void);
 /* As CUDA_LAUNCH_BLOCKING=1 does: the copy of an operation's outcome keeps its caller. */
 void fakeGpuLetLaunchesBlock(int block);
+/* As if somebody's kernels filled the card: the resident kernel does not come. */
+void fakeGpuFill(int full);
 /* The first launch of a lazily loaded kernel: it holds the driver's lock until the GPU is idle, and
  * so do cudaFree and cudaFreeHost here. A copy from or to pageable memory holds it until its stream
  * is through with it. */

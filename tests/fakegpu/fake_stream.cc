@@ -18,7 +18,7 @@ constexpr size_t kQueueMax = 1024;
 
 std::atomic<Mood> mood{Mood::kWell};
 std::atomic<int> kernels{0};
-std::atomic<bool> launches_block{false};
+std::atomic<bool> launches_block{false}, full{false};
 
 // Of all streams that there are. Never destroyed: streams may outlive main.
 struct Streams {
@@ -46,6 +46,9 @@ Mood CurrentMood() { return mood.load(); }
 
 void LetLaunchesBlock(bool block) { launches_block.store(block); }
 bool LaunchesBlock() { return launches_block.load(); }
+
+void Fill(bool fills) { full.store(fills); }
+bool IsFull() { return full.load(); }
 
 std::mutex& DriverLock() {
   static auto* const lock = new std::mutex;

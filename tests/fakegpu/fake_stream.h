@@ -32,6 +32,10 @@ Mood CurrentMood();
 void LetLaunchesBlock(bool block);
 bool LaunchesBlock();
 
+// Full of somebody's kernels: the resident one that is launched does not come.
+void Fill(bool full);
+bool IsFull();
+
 // What the driver holds while it launches, allocates or frees. A call that frees memory, or loads a
 // module, holds it until everything that was put onto any stream is done, as the real one may.
 std::mutex& DriverLock();

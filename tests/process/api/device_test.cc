@@ -771,6 +771,33 @@ TEST_P(DeviceTest, FreeingLoadingAndSynchronisingWhileStreamsWait) {
   }
 }
 
+// Somebody's kernels fill the card: the first call waits for the resident kernel in vain, for 20
+// ms.
+TEST_P(DeviceTest, ManyCallsWaitOnceForAKernelThatDoesNotCome) {
+  constexpr size_t kCalls = 100;
+  const std::array<Stream, kMembers> streams;
+  ftarOpDesc barrier = AllReduce(nullptr, nullptr, 0);
+  barrier.kind = FTAR_BARRIER;
+  for (const bool full : {false, true}) {  // launched twice, and not there the second time
+    if (full) SleepMs(50);
+    fakeGpuFill(full ? 1 : 0);
+    ftarOp_t a = Start(0, On(streams[0], barrier)), b = Start(1, On(streams[1], barrier));
+    EXPECT_EQ(Finish(a), FTAR_OK);
+    EXPECT_EQ(Finish(b), FTAR_OK);
+  }
+  std::vector<ftarOp_t> ops(2 * kCalls);
+  const double begun = NowSeconds();
+  for (size_t i = 0; i < kMembers; ++i) {
+    const std::vector<ftarOpDesc> calls(kCalls, On(streams[i], barrier));
+    EXPECT_EQ(ftarOpStartMany(groups_[i], calls.data(), sizeof(ftarOpDesc), kCalls,
+                              ops.data() + i * kCalls),
+              FTAR_OK);
+  }
+  EXPECT_LT(NowSeconds() - begun, 1);
+  fakeGpuFill(0);
+  for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
+}
+
 // Nobody waits for ever: not the operation, nor whoever called cudaFree, nor the job's own calls.
 TEST_P(DeviceTest, AMemberWhoseDriverIsKeptIsOutInTime) {
   if (std::string(GetParam().executor) == "resident") return;  // it needs none
