@@ -53,7 +53,7 @@ def test_hangs(tree):
     tree.program("tests/gpu/collectives.py", "import os, signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                  f"child = subprocess.Popen(['sleep', '600'])\nopen('{tree.top}/pid', 'w').write(str(child.pid))\nchild.wait()")
     quick = [("timeout -k 5", "timeout -k 1"), ('"$seconds" -lt 5', '"$seconds" -lt 1')]
-    code, text = tree.check("collectives", ("collectives 350", "collectives 1"), ('"gpu: pytorch" 140', '"gpu: pytorch" 1'), *quick)
+    code, text = tree.check("collectives", ("collectives 350", "collectives 1"), ('"gpu: pytorch" 375', '"gpu: pytorch" 1'), *quick)
     assert code == 1 and text.count("still running after 1 s") == 2, "a hang is a failure"
     code, text = tree.check("collectives", ("limit=510", "limit=2"), *quick)
     assert code == 3 and "cut off after 2 s" in text and "not run: out of time" in text, "the end of the time is none"

@@ -12,7 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED, USAGE = 77, 2
+SKIPPED, USAGE, LATE = 77, 2, 3
+# On a machine that has never read them PyTorch and CUDA's libraries take a minute or more to load.
+LOOK_SECONDS, TRAIN_SECONDS = 120, 240
+LOOK = "import torch; torch.zeros(1).cuda(); print(torch.cuda.get_device_name())"
 TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "pytorch", "train.py")
 
 
@@ -35,7 +38,7 @@ def run(command, seconds, environment=None):
     except OSError as error:
         return USAGE, str(error)
     except subprocess.TimeoutExpired as late:
-        return 3, (late.stdout or b"").decode(errors="replace") + f"\ndid not end within {seconds} s"
+        return LATE, (late.stdout or b"").decode(errors="replace") + f"\ndid not end within {seconds} s"
     return done.returncode, done.stdout
 
 
@@ -81,19 +84,28 @@ def collectives(options):
     return 0 if good else 1
 
 
+def missing(seconds, look):
+    """Why PyTorch cannot be shown here; nothing if it can."""
+    code, text = run([sys.executable, "-c", look], seconds)
+    if code == 0:
+        return ""
+    print(text)
+    return f"PyTorch has not come to a GPU within {seconds} s" if code == LATE else "no PyTorch here that sees a GPU"
+
+
 def train(options):
     if not os.path.exists(options.perf):
         print("SKIPPED: no ftar-perf here, so no libftar.so beside it")
         return SKIPPED
     if "plain" not in options.arguments:
-        code, text = run([sys.executable, "-c", "import torch; torch.zeros(1).cuda(); print(torch.cuda.get_device_name())"], 60)
-        if code != 0:
-            print(text, "SKIPPED: no PyTorch here that sees a GPU", sep="\n")
+        why = missing(LOOK_SECONDS, LOOK)
+        if why:
+            print(f"SKIPPED: {why}")
             return SKIPPED
     folder = os.path.dirname(os.path.realpath(options.perf))
     environment = {**os.environ, "LIBFTAR": os.path.join(folder, "..", "lib", "libftar.so")}
-    code, text = run([sys.executable, "-B", TRAIN, "--replicas", "3", "--steps", "1000000", "--kill", "1@10", "--limit", str(options.timeout),
-                      "--coordinator", os.path.join(folder, "ftar-coordinator"), *options.arguments], options.timeout + 10, environment)
+    code, text = run([sys.executable, "-B", TRAIN, "--replicas", "3", "--steps", "1000000", "--kill", "1@10", "--limit", str(TRAIN_SECONDS),
+                      "--coordinator", os.path.join(folder, "ftar-coordinator"), *options.arguments], TRAIN_SECONDS + 10, environment)
     print(text)
     return 0 if code == 0 and "'gpu_plans': 0" not in text else 1
 
@@ -103,7 +115,7 @@ def parse():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--train", action="store_true")
     parser.add_argument("--perf", default="ftar-perf")
-    parser.add_argument("--timeout", type=int, default=60, help="seconds for one run")
+    parser.add_argument("--timeout", type=int, default=60, help="seconds for one run of ftar-perf")
     parser.add_argument("arguments", nargs="*", help="after --: for ftar-perf, or for train.py")
     return parser.parse_args()
 

@@ -27,10 +27,17 @@ def test_reports():
         assert collectives.problem({**good, **part}, 2), part
 
 
+def test_what_is_missing():
+    assert collectives.missing(60, "") == ""
+    assert "within 1 s" in collectives.missing(1, "import time; time.sleep(30)")
+    assert "no PyTorch" in collectives.missing(60, "raise ImportError")
+
+
 def main():
     perf, fake = sys.argv[1:]
     over_fake = ["--cuda-runtime", fake, "--set", f"gpu={fake}"]
     test_reports()
+    test_what_is_missing()
     code, text = run(["--quick", "--perf", perf, "--", *over_fake])
     assert code == 0 and text.count(" ok") == 6, "all right by both executors"
     code, text = run(["--quick", "--perf", perf, "--", *over_fake, "--min-bw", "1e9"])
