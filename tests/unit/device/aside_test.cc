@@ -15,8 +15,11 @@ constexpr TimeNs kPatience = 50 * kMillisecond;
 // Its driver may be kept by somebody else.
 class SlowGpu final : public Gpu {
  public:
-  explicit SlowGpu(std::atomic<bool>* kept, std::atomic<int>* pieces)
-      : kept_(kept), pieces_(pieces) {}
+  SlowGpu(std::atomic<bool>* kept, std::atomic<int>* pieces, std::atomic<int>* gone = nullptr)
+      : kept_(kept), pieces_(pieces), gone_(gone) {}
+  ~SlowGpu() override {
+    if (gone_ != nullptr) ++*gone_;
+  }
   const Facts& facts() const override { return facts_; }
   PointerFacts Identify(const void*) const override { return {}; }
   bool Holds(const void*, size_t) const override { return true; }
@@ -50,12 +53,13 @@ class SlowGpu final : public Gpu {
   Facts facts_;
   std::atomic<bool>* kept_;
   std::atomic<int>* pieces_;
+  std::atomic<int>* gone_;
 };
 
-void Expect(const std::atomic<int>& pieces, int wanted) {
+void Expect(const std::atomic<int>& number, int wanted) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (pieces != wanted && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_EQ(pieces, wanted);
+  while (number != wanted && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(number, wanted);
 }
 
 TEST(Aside, WhoAsksGetsTheAnswerAndWhoGivesBackNeedNotWait) {
@@ -90,12 +94,14 @@ TEST(Aside, ADriverThatIsKeptIsNotWaitedForForEver) {
 
 TEST(Aside, ItsEndDoesNotWaitForADriverThatIsKept) {
   static std::atomic<bool> kept{true};  // the thread is left behind
-  static std::atomic<int> pieces{0};
-  auto gpu = CallAside(std::make_unique<SlowGpu>(&kept, &pieces), kPatience);
+  static std::atomic<int> pieces{0}, gone{0};
+  auto gpu = CallAside(std::make_unique<SlowGpu>(&kept, &pieces, &gone), kPatience);
   EXPECT_FALSE(gpu->AllocatePinned(1).ok());
   gpu.reset();
+  EXPECT_EQ(gone, 0);
   kept = false;
-  Expect(pieces, 0);
+  Expect(gone, 1);
+  EXPECT_EQ(pieces, 0) << "what came too late is given back";
 }
 
 }  // namespace
