@@ -2,7 +2,8 @@
 """Chaos on real processes: members of one job in network namespaces, struck by faults that a seed draws, and every record
 compared at the end. Needs root for the namespaces; without it says so and ends with 77.
 
-    chaos.py TOOLS [--faults N] [--seed S] [--transport tcp|shm|mixed] [--steps 0|1] [--steady 0|1] [--report FILE] [--only KIND,..] [--keep]
+    chaos.py TOOLS [--faults N] [--seed S] [--transport tcp|shm|mixed] [--steps 0|1] [--steady 0|1] [--hosted 0|1] [--report FILE]
+             [--only KIND;..] [--keep]
 
 The master is process 1 of its own namespaces (processes, mounts, network): whatever ends it ends all the others.
 """
@@ -27,12 +28,12 @@ import faults
 
 SKIP = 77
 SHARDS, REPLICAS = 2, 6
-HOST_OF = {"shm": [0] * REPLICAS}
 SPREAD = [0, 0, 1, 1, 2, 3]  # replica -> host
 HANG_S = 10.0  # of healthy time without an outcome
 SETTLE_S, LEAVE_S = 30.0, 20.0
 REST_FAULTS = 75  # so often all come to rest and are measured,
 REST_S, LOOKS = 2.5, 8  # when all links are up and malloc has been trimmed: the least of so many looks, a second apart
+AWARE_TIMEOUTS = 5
 JOINING, IN = 1, 2
 
 
@@ -91,6 +92,8 @@ class Member:
 
 
 class Coordinator:
+    """A process of its own, which strikes and their ends start anew."""
+
     def __init__(self, run, host):
         self.run, self.host, self.troubled, self.process = run, host, False, None
         self.restart()
@@ -99,6 +102,32 @@ class Coordinator:
         self.process = arena.Process(self.host, [self.run.tools + "/ftar-coordinator", "--listen", f"{self.host.address}:7000",
                                                  "--state", self.run.folder + "/coordinator.state"],
                                      {"FTAR_TOKEN": "chaos", "FTAR_LOG": "info"}, self.run.folder + "/coordinator.out")
+
+    def alive(self):
+        return self.process.alive()
+
+    def address(self):
+        return self.host.address
+
+    def bury(self):
+        self.process.bury()
+
+
+class Members:
+    """They coordinate themselves: whoever is struck may be the coordinator, and no strike is at it alone."""
+    troubled = False
+
+    @staticmethod
+    def alive():
+        return True
+
+    @staticmethod
+    def address():
+        return None
+
+    @staticmethod
+    def bury():
+        pass
 
 
 class Disk:
@@ -136,14 +165,18 @@ class Run:
         self.disk = Disk(folder + "/disk")
         places = [0] * REPLICAS if options.transport == "shm" else SPREAD
         *self.hosts, home = arena.build(max(places) + 1)
-        self.variables = {"FTAR_COORDINATOR": f"{home.address}:7000", "FTAR_REPLICAS": str(REPLICAS), "FTAR_SHARDS": str(SHARDS),
+        # The first process founds the job where members coordinate, and is to be struck like any other.
+        self.spared = REPLICAS - 1 if options.hosted else 0
+        meeting = [f"{self.hosts[h].address}:{7000 + r * SHARDS + s}" for r, h in enumerate(places) for s in range(SHARDS)]
+        self.variables = {"FTAR_COORDINATOR": ",".join(meeting) if options.hosted else f"{home.address}:7000",
+                          "FTAR_REPLICAS": str(REPLICAS), "FTAR_SHARDS": str(SHARDS),
                           "FTAR_TOKEN": "chaos", "FTAR_TIMEOUT": f"{options.timeout}ms", "FTAR_LOG": options.log,
                           "FTAR_TRANSPORT": "auto" if options.transport == "mixed" else options.transport,
-                          "FTAR_JOIN_TIMEOUT": "5s"}
+                          "FTAR_COORDINATOR_KIND": "hosted" if options.hosted else "fixed", "FTAR_JOIN_TIMEOUT": "5s"}
         self.work = {"steps": options.steps, "window": 4, "small": 600, "large": 40000, "pause_us": 5000}
         self.events, self.faults, self.samples, self.rests, self.errors = [], [], [], [], []
         self.trouble, self.troubled_hosts = {}, set()
-        self.coordinator = Coordinator(self, home)
+        self.coordinator = Members() if options.hosted else Coordinator(self, home)
         self.members = [Member(self, r, s, self.hosts[h]) for r, h in enumerate(places) for s in range(SHARDS)]
         self.journal = open(folder + "/faults", "w", encoding="ascii")  # pylint: disable=consider-using-with
         self.stop = False
@@ -157,11 +190,12 @@ class Run:
         return self.trouble.get(replica, 0) == 0 and all(m.joined() for m in self.replica(replica))
 
     def may_trouble(self, replicas):
-        """Two replicas at least go on undisturbed; the first one is never struck."""
-        return 0 not in replicas and sum(self.healthy(r) for r in range(REPLICAS) if r not in replicas) >= 2
+        """Two replicas at least go on undisturbed, where members coordinate a majority of any view that may be; one is never struck."""
+        least = REPLICAS - 2 if self.options.hosted else 2
+        return self.spared not in replicas and sum(self.healthy(r) for r in range(REPLICAS) if r not in replicas) >= least
 
     def victim(self):
-        replicas = [r for r in range(1, REPLICAS) if self.healthy(r) and self.may_trouble([r])]
+        replicas = [r for r in range(REPLICAS) if r != self.spared and self.healthy(r) and self.may_trouble([r])]
         if not replicas:
             return None
         replica = self.dice.choice(replicas)
@@ -199,8 +233,9 @@ class Run:
     # ---- the loop
 
     def strike(self):
+        spared = self.options.steady or self.options.hosted
         kinds = {k: v for k, v in faults.KINDS.items() if (len(self.hosts) > 1 or k not in faults.HOSTS) and
-                 (not self.options.only or k in self.options.only) and not (self.options.steady and "coordinator" in k)}
+                 (not self.options.only or k in self.options.only) and not (spared and "coordinator" in k)}
         kind = self.dice.choices(list(kinds), [share for share, _ in kinds.values()])[0]
         began = time.monotonic_ns()
         strike = kinds[kind][1](self)
@@ -219,6 +254,12 @@ class Run:
             strike.undo()
         if strike.coordinator:
             self.coordinator.troubled = False
+        if self.options.hosted:  # who was away may not know yet that it is out, and would be counted for a majority
+            self.after(AWARE_TIMEOUTS * self.timeout, lambda: self.calm(strike))
+        else:
+            self.calm(strike)
+
+    def calm(self, strike):
         for replica in strike.replicas:
             self.trouble[replica] -= 1
 
@@ -241,7 +282,7 @@ class Run:
             if member.quiet_s > HANG_S:
                 self.errors.append(f"hang: {member.name}.{member.number} (pid {member.process.pid}) in state "
                                    f"{member.progress()[1]} for {HANG_S:.0f} s")
-        if not self.coordinator.process.alive() and not self.coordinator.troubled:
+        if not self.coordinator.alive() and not self.coordinator.troubled:
             self.errors.append("crash: the coordinator ended by itself")
             self.coordinator.restart()
 
@@ -249,8 +290,8 @@ class Run:
         return any(error.startswith("hang") for error in self.errors)
 
     def sample(self):
-        if all(m.process.alive() for m in self.replica(0)):
-            self.samples.append([m.process.footprint() for m in self.replica(0)])
+        if all(m.process.alive() for m in self.replica(self.spared)):
+            self.samples.append([m.process.footprint() for m in self.replica(self.spared)])
 
     def together(self, seconds):
         """All come to rest and together, if they do in that time."""
@@ -259,7 +300,7 @@ class Run:
         return self.whole()
 
     def rest(self):
-        """How much the first replica's processes hold can be compared when all are there, and nothing else."""
+        """How much the spared replica's processes hold can be compared when all are there, and nothing else."""
         if not self.together(SETTLE_S):
             return
         looks = []
@@ -267,9 +308,9 @@ class Run:
             deadline = time.monotonic() + seconds
             if not self.turn(lambda deadline=deadline: time.monotonic() > deadline, False) or not self.whole():
                 return
-            looks.append([m.heap() for m in self.replica(0)])
+            looks.append([m.heap() for m in self.replica(self.spared)])
         least = map(min, zip(*looks))
-        self.rests.append([(*held, m.process.footprint()[1], len(self.faults)) for held, m in zip(least, self.replica(0))])
+        self.rests.append([(*held, m.process.footprint()[1], len(self.faults)) for held, m in zip(least, self.replica(self.spared))])
 
     def turn(self, until, strikes):
         """Time passes until a condition holds; strikes on the way or not. False: hung, or told to stop."""
@@ -340,7 +381,7 @@ class Run:
     def end(self):
         for member in self.members:
             member.process.bury()
-        self.coordinator.process.bury()
+        self.coordinator.bury()
 
 
 def inside(options):
@@ -354,7 +395,7 @@ def inside(options):
     seconds = run.run()
     run.end()
     with open(folder + "/samples", "w", encoding="ascii") as file:
-        json.dump({"samples": run.samples, "rests": run.rests}, file)
+        json.dump({"samples": run.samples, "rests": run.rests, "spared": run.spared}, file)
     result = check.check(folder)
     result["errors"] = run.errors + result["errors"] + (["stopped by a signal"] if run.stop else [])
     result["seconds"], result["options"] = seconds, vars(options)
@@ -376,6 +417,7 @@ def parse():
     parser.add_argument("--transport", choices=("tcp", "shm", "mixed"), default="mixed")
     parser.add_argument("--steps", type=int, choices=(0, 1), default=1)
     parser.add_argument("--steady", type=int, choices=(0, 1), default=0, help="spare the coordinator, so that the job is one to the end")
+    parser.add_argument("--hosted", type=int, choices=(0, 1), default=0, help="members coordinate; there is no coordinator process")
     parser.add_argument("--timeout", type=int, default=300, help="of the members, in ms")
     parser.add_argument("--log", default="info")
     parser.add_argument("--only", type=lambda text: text.split(";"), default=[], help="kinds of fault, by semicolons")

@@ -32,7 +32,8 @@ class Incarnation:
 
 
 class Checker:
-    def __init__(self):
+    def __init__(self, spared):
+        self.spared = spared  # replica
         self.errors, self.verdicts = [], {}
         self.incarnations, self.outcomes, self.compared = {}, 0, 0
         self.statuses, self.refusals = collections.Counter(), collections.Counter()
@@ -112,7 +113,7 @@ class Checker:
             self.say("status", f"{where} ends with {status}")
         elif now.out.get(group):
             self.say("order", f"{where} ends well after one that ended with {now.out[group]}")
-        if now.replica == 0:
+        if now.replica == self.spared:
             self.deliveries[now.place].append(int(fields[1]))
         verdict = (status, epoch, weight, digest, fields[12])
         first = self.verdicts.setdefault((now.job, group, seq), (verdict, where, int(fields[1])))
@@ -133,7 +134,7 @@ class Checker:
             now.epoch = epoch
         if kind in (LOST, LINK_DOWN) and mine != replica:
             self.noticed[replica].append(when)
-        if kind == LOST and mine == 0:
+        if kind == LOST and mine == self.spared:
             self.lost[replica].append(when)
 
     def participants(self):
@@ -222,7 +223,9 @@ def growth(rests):
 
 
 def check(folder):
-    checker = Checker()
+    with open(os.path.join(folder, "samples"), encoding="ascii") as file:
+        measured = json.load(file)
+    checker = Checker(measured["spared"])
     paths = sorted(glob.glob(os.path.join(folder, "*.record")))
     checker.find_beginnings(paths)
     for path in paths:
@@ -230,8 +233,6 @@ def check(folder):
     checker.participants()
     with open(os.path.join(folder, "faults"), encoding="ascii") as file:
         struck = [json.loads(line) for line in file]
-    with open(os.path.join(folder, "samples"), encoding="ascii") as file:
-        measured = json.load(file)
     footprints, grown = flat(measured["samples"]), growth(measured["rests"])
     for early, late in footprints:
         if late > early + DESCRIPTORS_MORE:

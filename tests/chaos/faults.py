@@ -85,8 +85,8 @@ def partition_out(run):
 def partition_pair(run):
     """Two hosts lose each other, both still see the coordinator."""
     host = run.victim_host()
-    # One of the two sides goes, and that is replica 0's where its loss alone would explain what was heard first.
-    others = [h for h in run.hosts if h is not host and not (run.options.steady and 0 in run.on(h))]
+    # One of the two sides goes, and that is the spared one's where its loss alone would explain what was heard first.
+    others = [h for h in run.hosts if h is not host and not (run.options.steady and run.spared in run.on(h))]
     if host is None or not others:
         return None
     other = run.dice.choice(others)
@@ -154,7 +154,7 @@ def deaf(run):
     if replica is None:
         return None
     share = run.dice.choice([0.1, 0.5, 1.0])
-    spared = run.coordinator.host.address
+    spared = run.coordinator.address()
     struck = sum(m.process.strike_connections(lambda end: arena.deafen(end, spared), share, run.dice)
                  for m in _members(run, replica))
     return Strike([replica], 2 * run.timeout, None, f"{struck} connections")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A long chaos run in one report: soak.py TOOLS --faults N [--seed S] [--transport T]. Without a transport three fifths of the faults
-strike members on four hosts with both transports, and two of these three spare the coordinator, so that the job does not begin anew
-and what its members hold can be compared to the end; a fifth strikes over TCP without step marks, and a fifth on one host over
-shared memory. Ends with 77 where namespaces are not permitted."""
+"""A long chaos run in one report: soak.py TOOLS --faults N [--seed S] [--transport T]. Without a transport half of the faults
+strike members on four hosts with both transports, and four fifths of these spare the coordinator, so that the job does not begin anew
+and what its members hold can be compared to the end; a tenth strikes over TCP without step marks, a tenth on one host over shared
+memory, and three tenths members that coordinate themselves, in each of these three ways. Ends with 77 where namespaces are not permitted."""
 import argparse
 import json
 import os
@@ -16,24 +16,24 @@ SKIP = 77
 
 
 def legs(options):
-    """(transport, steps, steady, faults)"""
+    """(faults, what chaos.py is to be told)"""
     if options.transport:
-        return [(options.transport, 1, 0, options.faults)]
-    fifth = options.faults // 5
-    return [("mixed", 1, 0, fifth), ("mixed", 1, 1, options.faults - 3 * fifth), ("tcp", 0, 0, fifth), ("shm", 1, 0, fifth)]
+        return [(options.faults, ["--transport", options.transport])]
+    tenth = options.faults // 10
+    apart, one_host = ["--transport", "tcp", "--steps", "0"], ["--transport", "shm"]
+    hosted = [(tenth, way + ["--hosted", "1"]) for way in ([], apart, one_host)]
+    return [(tenth, []), (options.faults - 6 * tenth, ["--steady", "1"]), (tenth, apart), (tenth, one_host)] + hosted
 
 
 def run(options):
     """The reports of all legs, or none where it is not permitted."""
     reports, chaos = [], os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.py")
     with tempfile.TemporaryDirectory() as folder:
-        for number, (transport, steps, steady, faults) in enumerate(legs(options)):
-            report = os.path.join(folder, "report.json")
-            print(f"chaos: {faults} faults, transport {transport}, {'with' if steps else 'without'} steps, "
-                  f"{'the coordinator spared, ' if steady else ''}seed {options.seed + number}", flush=True)
-            done = subprocess.run([sys.executable, "-B", chaos, options.tools, "--faults", str(faults), "--seed",
-                                   str(options.seed + number), "--transport", transport, "--steps", str(steps), "--steady",
-                                   str(steady), "--report", report], check=False)
+        for number, (faults, more) in enumerate(legs(options)):
+            report, seed = os.path.join(folder, "report.json"), options.seed + number
+            print(f"chaos: {faults} faults, seed {seed}, {' '.join(more) or 'as usual'}", flush=True)
+            done = subprocess.run([sys.executable, "-B", chaos, options.tools, "--faults", str(faults), "--seed", str(seed),
+                                   "--report", report] + more, check=False)
             if done.returncode == SKIP:
                 return None
             if not os.path.exists(report):
