@@ -147,8 +147,9 @@ void Stream::Main() {
       changed_.wait(lock);
       continue;
     }
-    if (CurrentMood() == Mood::kBroken) queue_.clear();
-    if (CurrentMood() != Mood::kWell) {
+    const Mood now = CurrentMood();
+    if (now == Mood::kBroken) queue_.clear();
+    if (now != Mood::kWell) {
       changed_.wait_for(lock, std::chrono::milliseconds(1));
       continue;
     }
