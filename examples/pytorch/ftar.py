@@ -85,7 +85,7 @@ class StepInfo(Sized):
     _fields_ = [("size", c_size_t), ("step", c_int64), ("epoch", c_uint64), ("participants", c_int32), ("joined", c_int32),
                 ("left", c_int32), ("source", c_int32), ("weight_sum", c_double), ("advice_microbatches", c_int32),
                 ("rank", c_int32)]
-    defaults = {"source": -1}
+    defaults = {"source": -1, "rank": -1}
 
 
 class MemDesc(Sized):
