@@ -671,15 +671,24 @@ TimeNs Engine::Impl::NextDeadline() const {
 
 std::shared_ptr<const wire::View> Engine::Impl::GroupView(GroupKey key) const {
   if (!view_ || phase_ == Phase::kJoining) return nullptr;
-  const auto found = groups_.find(key);
-  const Seq seq = found == groups_.end() ? 0 : found->second->next_seq();
-  const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step_);
-  return MembersAt(before ? *base_ : *view_, key, seq);
+  return NextMembers(*ViewAt(key, NextSeq(key), step_), key);
 }
 
-// Of this column, whoever takes part in this member's call of this number, in its step.
-std::shared_ptr<const wire::View> Engine::Impl::MembersAt(const wire::View& view, GroupKey key,
-                                                          Seq seq) const {
+Seq Engine::Impl::NextSeq(GroupKey key) const {
+  const auto found = groups_.find(key);
+  return found == groups_.end() ? 0 : found->second->next_seq();
+}
+
+// Before a planned view's boundary its base, afterwards the planned view (J1).
+collective::ViewPtr Engine::Impl::ViewAt(GroupKey key, Seq seq, uint64_t step) const {
+  const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step);
+  return before ? base_ : view_;
+}
+
+// Of this column, whoever takes part in this member's next call, in its step.
+std::shared_ptr<const wire::View> Engine::Impl::NextMembers(const wire::View& view,
+                                                            GroupKey key) const {
+  const Seq seq = NextSeq(key);
   wire::View out = membership::ColumnOf(view, config_.self.shard);
   std::erase_if(out.entries,
                 [&](const wire::ViewEntry& entry) { return !entry.Contains(key, seq, step_); });

@@ -129,7 +129,7 @@ struct Started {
 struct StepBegun {
   Code status = Code::kOk;
   int64_t step = 0;
-  Epoch epoch = 0;  // of the view that names ranks in this step (J4): source is one of its
+  Epoch epoch = 0;  // of the view that names ranks in this step (F7): source is one of its
   int32_t participants = 0, joined = 0, left = 0, source = -1, rank = -1;
   double weight_sum = 0;
   Epoch as_of = 0;  // of the view that this member had; of all who are gone in it `left` tells

@@ -109,8 +109,6 @@ class Engine::Impl {
 
   std::shared_ptr<const wire::View> GroupView(GroupKey group) const;
   std::shared_ptr<const wire::View> StepView(GroupKey group) const;
-  std::shared_ptr<const wire::View> MembersAt(const wire::View& view, GroupKey group,
-                                              Seq seq) const;
   wire::Heartbeat Progress() const;
 
  private:
@@ -126,6 +124,9 @@ class Engine::Impl {
   };
 
   // engine.cc
+  Seq NextSeq(GroupKey group) const;
+  collective::ViewPtr ViewAt(GroupKey group, Seq seq, uint64_t step) const;
+  std::shared_ptr<const wire::View> NextMembers(const wire::View& view, GroupKey group) const;
   void Introduce();
   void HearAway(bool away);
   void SendCoordinator(wire::Message message) {

@@ -321,27 +321,20 @@ void Engine::Impl::LearnNamedViews(const wire::ColumnVerdicts& verdicts,
 
 // By the view that this member has heard of, if it knows that one; else by its own.
 void Engine::Impl::NameRanks(uint64_t step, Epoch told) {
-  // Without step marks before, a planned view's boundary is an operation.
-  const auto reached = [&](const auto& entry) {
-    return view_->boundary.Reached(entry.first, entry.second->next_seq(), step);
-  };
-  const bool past = groups_.empty() ? view_->boundary.Reached(0, 0, step)
-                                    : std::ranges::any_of(groups_, reached);
-  const collective::ViewPtr heard = NamedView(told);
-  if (heard && heard->Find(config_.self.id)) {
-    step_view_ = heard;
-  } else {
-    step_view_ = view_->planned && base_ && !past ? base_ : view_;
+  step_view_ = NamedView(told);
+  if (!step_view_ || !step_view_->Find(config_.self.id)) {
+    step_view_ = ViewAt(0, 0, step);
+    // Without step marks before, a planned view's boundary is an operation.
+    for (const auto& [key, group] : groups_) {
+      if (ViewAt(key, group->next_seq(), step) == view_) step_view_ = view_;
+    }
   }
   std::erase_if(past_views_,  // later steps are named by views as new, or newer
                 [this](const auto& view) { return view->epoch < step_view_->epoch; });
 }
 
 std::shared_ptr<const wire::View> Engine::Impl::StepView(GroupKey key) const {
-  if (!step_view_) return nullptr;
-  const auto found = groups_.find(key);
-  const Seq seq = found == groups_.end() ? 0 : found->second->next_seq();
-  return MembersAt(*step_view_, key, seq);
+  return step_view_ ? NextMembers(*step_view_, key) : nullptr;
 }
 
 // Where no view is known in which the source was, whoever has been here for longest stands for it,
