@@ -340,6 +340,8 @@ void EngineDriver::CopyBytes(GroupKey group, const Work& work, const std::byte* 
   Copy(dst, src, from.bytes, past_caches ? CopyMode::kStream : CopyMode::kCached);
 }
 
+// By pieces that stay in the caches: byte by byte g++ makes no vectors of it. Saved first, which may
+// fail for want of memory.
 bool EngineDriver::Exchange(GroupKey group, const Work& work, std::byte* dst) {
   const BufferRef& kept = work.sources[0].buffer;
   std::byte* src = Resolve(group, kept, /*write=*/true);
