@@ -188,7 +188,7 @@ TEST_P(StreamQueue, ManyCallsWaitOnceForAKernelThatDoesNotCome) {
                               ops.data() + i * kCalls),
               FTAR_OK);
   }
-  EXPECT_LT(NowSeconds() - begun, 1);
+  EXPECT_LT(NowSeconds() - begun, 3);  // 4 s and more, if each of them waited
   fakeGpuFill(0);
   for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
 }
