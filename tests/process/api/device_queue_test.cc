@@ -90,24 +90,31 @@ TEST_P(StreamQueue, MoreCallsThanAStreamTakesBehindALatePeer) {
   const Watchdog dog("ftarOpStart");
   std::array<Stream, kMembers> streams;
   OnGpu data0(std::vector<float>(kCount, 0)), data1(std::vector<float>(kCount, 0));
-  std::array<std::mutex, kMembers> taken;
-  std::array<std::atomic<int>, kMembers> begun{};
+  struct Calls {
+    std::mutex taken;
+    std::atomic<int> begun = 0, done = 0;
+  };
+  std::array<Calls, kMembers> calls;
   const auto start_all = [&](int i) {
+    Calls& mine = calls[i];
     ftarOpDesc desc = On(streams[i], AllReduce((i == 0 ? data0 : data1).get(), nullptr, kCount));
     desc.recv = const_cast<void*>(desc.send);
-    desc.user = &taken[i];
+    desc.user = &mine;
     desc.on_done = [](const ftarOutcome*, void* user) {
-      const std::lock_guard<std::mutex> lock(*static_cast<std::mutex*>(user));
+      auto* const told = static_cast<Calls*>(user);
+      { const std::lock_guard<std::mutex> lock(told->taken); }
+      ++told->done;
     };
-    for (; begun[i] < kCalls; ++begun[i]) {
-      const std::lock_guard<std::mutex> lock(taken[i]);
+    for (; mine.begun < kCalls; ++mine.begun) {
+      const std::lock_guard<std::mutex> lock(mine.taken);
       EXPECT_EQ(ftarOpStart(groups_[i], &desc, nullptr), FTAR_OK) << LastError().text;
     }
     streams[i].Wait();
+    while (mine.done < kCalls) SleepMs(1);  // a stream may go on before its callback comes
   };
   std::thread early(start_all, 0);
   SleepMs(200);
-  EXPECT_LT(begun[0], kCalls);
+  EXPECT_LT(calls[0].begun, kCalls);
   const Pinned somebodys(kCount);  // asks the driver
   std::thread late(start_all, 1);
   early.join();
