@@ -217,8 +217,9 @@ void World::JoinOne() {
   }
   int replica = 0;
   while (live.contains(replica)) ++replica;
+  if (replica >= kReplicasMax) return;  // in the place of one who lives it would wait for ever
   ++faults_;
-  for (int shard = 0; shard < weather_.shards; ++shard) AddNode(replica % 8, shard);
+  for (int shard = 0; shard < weather_.shards; ++shard) AddNode(replica, shard);
 }
 
 void World::LeaveOne() {

@@ -32,7 +32,7 @@ void Element::Add(const Element& other) {
 Element Contribution(int replica, GroupKey group, Seq seq, uint64_t position) {
   const uint64_t tag =
       Mix((seq + 1) * 0x9e3779b97f4a7c15ull ^ (position + 1) * 0xbf58476d1ce4e5b9ull ^ group);
-  const unsigned place = static_cast<unsigned>(replica % 8);
+  const unsigned place = static_cast<unsigned>(replica % kReplicasMax);
   return {uint64_t{1} << (8 * place), tag, Mix(tag + place + 1)};
 }
 

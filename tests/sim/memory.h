@@ -24,6 +24,7 @@ struct Element {
   bool operator==(const Element&) const = default;
   void Add(const Element& other);
 };
+inline constexpr int kReplicasMax = 8;         // a byte each in what an element says of its sum
 inline constexpr uint32_t kElementBytes = 16;  // what an element pretends to measure
 
 Element Contribution(int replica, GroupKey group, Seq seq, uint64_t position);
