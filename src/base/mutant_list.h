@@ -197,6 +197,7 @@
   X(kNewcomersFirst, "F6", "puts newcomers in front of those who are in") \
   X(kRanksOfToday, "F7", "names a step's ranks by its own view, not that of who began it first") \
   X(kNamedViewUntold, "F7", "does not tell the views that its steps' ranks are named by") \
+  X(kNamedViewForgotten, "F7", "forgets a view by which who is behind names a step's ranks yet") \
   X(kLayoutOfToday, "F7", "lays segments out by today's members, not by the epoch named") \
   X(kGoneSegmentsKept, "F7", "leaves the segments of members that are gone as they were") \
   X(kHalfReplicaStays, "Q7", "evicts the member that died and keeps the rest of its replica")

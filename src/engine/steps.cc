@@ -329,8 +329,12 @@ void Engine::Impl::NameRanks(uint64_t step, Epoch told) {
       if (ViewAt(key, group->next_seq(), step) == view_) step_view_ = view_;
     }
   }
-  std::erase_if(past_views_,  // later steps are named by views as new, or newer
-                [this](const auto& view) { return view->epoch < step_view_->epoch; });
+  // Later steps are named by views as new, or newer. Who is behind begins those of the marks yet.
+  std::erase_if(past_views_, [this](const auto& view) {
+    const auto named = [&view](const auto& mark) { return mark.layout == view->epoch; };
+    const bool kept = std::ranges::any_of(marks_, named) && !FTAR_MUTANT(kNamedViewForgotten);
+    return view->epoch < step_view_->epoch && !kept;
+  });
 }
 
 std::shared_ptr<const wire::View> Engine::Impl::StepView(GroupKey key) const {
