@@ -5,6 +5,11 @@
 #include "base/mutant.h"
 
 namespace ftar::membership {
+namespace {
+
+constexpr int64_t kParts = 4;  // of a step: neighbours on the list differ by one
+
+}  // namespace
 
 void Succession::Step(TimeNs now, const SuccessionEvent& event) {
   now_ = std::max(now, now_);
@@ -25,7 +30,7 @@ void Succession::On(const CoordinatorFound& event) {
   if (event.host != config_.self && event.host != host_) witnessed_.clear();
   host_ = event.host;
   following_ = true;
-  dialling_ = sat_down_ = false;
+  dialling_ = sat_down_ = last_look_ = false;
 }
 
 // No death, and as good as one for those who wait: what it has numbered all of them hold.
@@ -56,7 +61,7 @@ void Succession::On(const DialFailed& event) {
 
 void Succession::On(const StoodDown&) {
   if (!hosting_) return;
-  hosting_ = following_ = dialling_ = false;
+  hosting_ = following_ = dialling_ = last_look_ = false;
   sat_down_ = true;
   ++times_sat_down_;
   lost_at_ = dial_at_ = now_;
@@ -80,7 +85,11 @@ TimeNs Succession::TakeOverAt() const {
     before += static_cast<int64_t>(successors_.size());
     before += config_.incarnation >> 2 * (times_sat_down_ % 8) & 3;
   }
-  return lost_at_ + before * config_.step_ns;
+  if (before == 0) return lost_at_;
+  // Who knows of one death more than its neighbour is even with it. So of neighbours the first steps
+  // up a little earlier, and is found by the second.
+  const int64_t place = self - successors_.begin();
+  return lost_at_ + before * config_.step_ns + place % kParts * config_.step_ns / kParts;
 }
 
 int64_t Succession::Others() const {
@@ -108,13 +117,43 @@ MemberId Succession::NextToDial() {
   return {};
 }
 
+// Those who may have stepped up just now, each once. Invalid once all have been tried.
+MemberId Succession::NextInLastLook() {
+  const auto self = std::find(successors_.begin(), successors_.end(), config_.self);
+  const size_t end = sat_down_ ? successors_.size() : self - successors_.begin();
+  while (cursor_ < end) {
+    const MemberId next = successors_[cursor_++];
+    if (next != config_.self && !Exited(next)) return next;
+  }
+  return {};
+}
+
+// Its turn has come. Who is even with it may be there by now, and who stands still may have kept
+// the last dial waiting: so all who may be there are dialled once more first.
+void Succession::StepUp(SuccessionReady* ready) {
+  if (!last_look_) {
+    last_look_ = true;
+    dialling_ = false;
+    cursor_ = 0;
+  }
+  if (dialling_) return;
+  const MemberId next = NextInLastLook();
+  if (next.valid()) {
+    dialling_ = true;
+    ready->dial = next;
+    return;
+  }
+  hosting_ = ready->take_over = true;
+  last_look_ = false;
+  dial_at_ = now_;
+}
+
 SuccessionReady Succession::TakeReady() {
   SuccessionReady ready;
   if (!started_ || following_) return ready;
   if (!hosting_ && now_ >= TakeOverAt()) {
-    hosting_ = ready.take_over = true;
-    dialling_ = false;
-    dial_at_ = now_;
+    StepUp(&ready);
+    if (!hosting_) return ready;
   }
   if (!dialling_ && now_ >= dial_at_) {
     const MemberId next = hosting_ ? config_.self : NextToDial();

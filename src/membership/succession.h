@@ -9,8 +9,8 @@
 // Who finds nobody along the list, when all have had their turn, looks where the choir meets: others
 // may have come, and all whom it knows may have gone.
 //
-// Pure. Driver's contract: answer every `dial` by CoordinatorFound or DialFailed; on `take_over`
-// start a hosted CoordinatorMachine, and drop a dial that is under way. A coordinator that says
+// Pure. Driver's contract: answer every `dial` by CoordinatorFound or DialFailed; a dial drops the
+// one that is under way; on `take_over` start a hosted CoordinatorMachine. A coordinator that says
 // nothing for `timeout` is gone: the connection's business. Single-threaded.
 #ifndef FTAR_MEMBERSHIP_SUCCESSION_H_
 #define FTAR_MEMBERSHIP_SUCCESSION_H_
@@ -99,6 +99,8 @@ class Succession {
   int64_t Others() const;
   bool LooksFurther() const;
   MemberId NextToDial();
+  MemberId NextInLastLook();
+  void StepUp(SuccessionReady* ready);
 
   const SuccessionConfig config_;
   TimeNs now_ = 0;
@@ -107,7 +109,8 @@ class Succession {
   std::set<MemberId> exited_, witnessed_;
   std::optional<MemberId> host_;  // followed, or followed last
   bool following_ = false, hosting_ = false, dialling_ = false;
-  bool sat_down_ = false;  // nobody listened: all others first
+  bool last_look_ = false;  // along those who may be there, before it steps up itself
+  bool sat_down_ = false;   // nobody listened: all others first
   int times_sat_down_ = 0;
   TimeNs lost_at_ = 0, dial_at_ = 0;
   TimeNs gone_at_ = 0;  // when another one was lost

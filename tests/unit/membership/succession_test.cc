@@ -11,6 +11,7 @@ namespace ftar::membership {
 namespace {
 
 constexpr TimeNs kStep = 100, kRetry = 10, kGrace = 20;
+constexpr TimeNs kPart = kStep / 4;  // what one waits longer than its neighbour on the list
 
 MemberId Member(uint64_t i) { return {1, i + 1}; }
 
@@ -82,7 +83,7 @@ TEST(Succession, EachWaitsForThoseBeforeIt) {
   for (uint64_t i = 1; i < 4; ++i) {
     Succession succession = Follower(i);
     succession.Step(1000, CoordinatorGone{});
-    EXPECT_EQ(TakesOverAt(&succession, 1000), 1000 + static_cast<TimeNs>(i) * kStep);
+    EXPECT_EQ(TakesOverAt(&succession, 1000), 1000 + static_cast<TimeNs>(i) * (kStep + kPart));
   }
 }
 
@@ -91,7 +92,7 @@ TEST(Succession, TheDeadKeepNobodyWaiting) {
   succession.Step(990, HostExited{Member(0)});
   EXPECT_FALSE(succession.TakeReady().take_over) << "what the dead one has sent is not read yet";
   succession.Step(1000, CoordinatorGone{});
-  EXPECT_EQ(TakesOverAt(&succession, 1000), 1000 + kStep);  // 1 may live
+  EXPECT_EQ(TakesOverAt(&succession, 1000), 1000 + kStep + 2 * kPart);  // 1 may live
   Succession next = Follower(1);
   next.Step(990, HostExited{Member(0)});
   next.Step(1000, CoordinatorGone{});
@@ -107,7 +108,7 @@ TEST(Succession, WhoHandsOverKeepsNobodyWaiting) {
     EXPECT_TRUE(succession->witnessed().empty()) << "it lives";
   }
   EXPECT_EQ(TakesOverAt(&first, 1000), 1000);
-  EXPECT_EQ(TakesOverAt(&second, 1000), 1000 + kStep);
+  EXPECT_EQ(TakesOverAt(&second, 1000), 1000 + kStep + 2 * kPart);
 }
 
 TEST(Succession, LooksAlongTheListFromWhoWasLost) {
@@ -137,14 +138,48 @@ TEST(Succession, FoundAnotherItFollows) {
 TEST(Succession, WhoSitsDownLetsAllOthersTryFirst) {
   Succession succession = Follower(1);
   succession.Step(1000, CoordinatorGone{});
-  ASSERT_EQ(TakesOverAt(&succession, 1000), 1000 + kStep);
+  ASSERT_EQ(TakesOverAt(&succession, 1000), 1000 + kStep + kPart);
   succession.Step(2000, StoodDown{});
   EXPECT_FALSE(succession.hosting());
-  EXPECT_EQ(TakesOverAt(&succession, 2000), 2000 + 5 * kStep);
+  EXPECT_EQ(TakesOverAt(&succession, 2000), 2000 + 5 * kStep + kPart);
 }
 
-// The first of two who are left does not know that their coordinator is dead, the second does: so
-// they would be even for ever, and each find nobody when it looks.
+// One that stands still keeps a dial waiting until its turn has come; the one before it is there
+// meanwhile.
+TEST(Succession, WhoStepsUpLooksOnceMoreAtThoseBeforeIt) {
+  Succession succession = Follower(2);
+  succession.Step(990, HostExited{Member(0)});
+  succession.Step(1000, CoordinatorGone{});
+  ASSERT_EQ(succession.TakeReady().dial, Member(1));
+  succession.Step(1010, DialFailed{});
+  ASSERT_EQ(succession.TakeReady().dial, Member(3));  // no answer
+  const TimeNs turn = 1000 + kStep + 2 * kPart;
+  succession.Step(turn, SuccessionTick{});
+  const SuccessionReady ready = succession.TakeReady();
+  EXPECT_FALSE(ready.take_over);
+  ASSERT_EQ(ready.dial, Member(1));
+  succession.Step(turn + 1, CoordinatorFound{Member(1)});
+  EXPECT_EQ(TakesOverAt(&succession, turn + 1), kNever);
+}
+
+TEST(Succession, WhoSatDownLooksOnceMoreAtAllOthers) {
+  Succession succession = Follower(1);
+  succession.Step(1000, CoordinatorGone{});
+  ASSERT_NE(TakesOverAt(&succession, 1000), kNever);
+  succession.Step(2000, StoodDown{});
+  const TimeNs turn = 2000 + 5 * kStep + kPart;
+  succession.Step(turn, SuccessionTick{});
+  for (const uint64_t other : {0, 2, 3}) {
+    const SuccessionReady ready = succession.TakeReady();
+    EXPECT_FALSE(ready.take_over);
+    EXPECT_EQ(ready.dial, Member(other));
+    succession.Step(turn, DialFailed{});
+  }
+  EXPECT_TRUE(succession.TakeReady().take_over);
+}
+
+// The first of two who are left does not know that their coordinator is dead, the second does. So
+// they are all but even, and each might find nobody when it looks, for ever.
 TEST(Succession, TwoWhoAreEvenDoNotStepUpTogetherForEver) {
   SuccessionConfig config{Member(1), 0x1234, false, kStep, kRetry, kGrace};
   Succession first(config);
@@ -157,7 +192,7 @@ TEST(Succession, TwoWhoAreEvenDoNotStepUpTogetherForEver) {
   }
   second.Step(500, HostExited{Member(0)});
   for (Succession* one : {&first, &second}) one->Step(1000, CoordinatorGone{});
-  ASSERT_EQ(TakesOverAt(&first, 1000), TakesOverAt(&second, 1000));
+  ASSERT_EQ(TakesOverAt(&second, 1000) - TakesOverAt(&first, 1000), kPart);
   int apart = 0;
   for (TimeNs now = 10'000; now < 100'000; now += 10'000) {
     for (Succession* one : {&first, &second}) one->Step(now, StoodDown{});
