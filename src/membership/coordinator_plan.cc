@@ -184,8 +184,10 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   plan.newcomers = plan.unconfirmed = std::move(newcomers);
   plan.leavers = std::move(leavers);
   // A root answers when it has passed the boundary before (J3), which takes as long as its
-  // operations do.
-  plan.deadline_ns = now_ + (current_->planned ? timeout_ns_ : change_wait_ns());
+  // operations do. These may wait for who leaves now, which calls nothing more.
+  TimeNs wait = change_wait_ns();
+  if (current_->planned) wait = plan.leavers.empty() ? timeout_ns_ : wait / 10;
+  plan.deadline_ns = now_ + wait;
   std::vector<MemberId> roots;
   for (const auto& [column, root] : plan.roots) {
     roots.push_back(root);
