@@ -212,7 +212,11 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
       outcome.weight_sum += weight;
     }
   }
-  if (op.absent && op.fail_text.empty()) outcome.text = "no participant has a weight above 0";
+  if (op.absent && op.fail_text.empty()) {
+    outcome.text = op.spec.kind == plan::Kind::kBroadcast
+                       ? "the root has left or died, or has weight 0"
+                       : "no participant has a weight above 0";
+  }
   return outcome;
 }
 

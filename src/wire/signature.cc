@@ -52,6 +52,9 @@ std::string Against(const char* field, uint64_t a, uint64_t b) {
   return Against(field, std::to_string(a), std::to_string(b));
 }
 
+// As users number them; here 0 is none.
+std::string StepText(uint64_t step) { return step == 0 ? "none" : std::to_string(step - 1); }
+
 const char* StrictText(uint8_t flags) { return (flags & kSignatureStrict) != 0 ? "on" : "off"; }
 
 // Little-endian, one field behind the other, whatever the machine: the digest travels.
@@ -127,7 +130,7 @@ std::string SignatureDifference(const Signature& a, const Signature& b) {
            ", in which somebody comes or goes";
   }
   if (a.root != b.root) return Against("root", ToString(a.root), ToString(b.root));
-  if (a.step != b.step) return Against("step", a.step, b.step);
+  if (a.step != b.step) return Against("step", StepText(a.step), StepText(b.step));
   if (a.flags != b.flags) {
     return Against("strict step", StrictText(a.flags), StrictText(b.flags));
   }

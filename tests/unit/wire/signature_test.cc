@@ -36,7 +36,7 @@ std::vector<Edit> ComparedFields() {
        },
        "root 00000000 against abcd0000"},
       {[](Signature& s) { s.layout = 7; }, "epoch of the layout 0 against 7"},
-      {[](Signature& s) { s.step = 2; }, "step 0 against 2"},
+      {[](Signature& s) { s.step = 2; }, "step none against 1"},
       {[](Signature& s) { s.flags = kSignatureStrict; }, "strict step off against on"},
       {[](Signature& s) { s.plan = 2; }, "plan auto against direct"},
       {[](Signature& s) { s.scale = 0.5; }, "scale 1 against 0.5"},
