@@ -60,7 +60,9 @@ def train(options, asked):
     done = False
     while not done:
         step = job.begin_step()
-        if step.joined > 0 and step.source >= 0:
+        if step.joined > 0 and step.source < 0:
+            sys.exit("all who had the model have left")
+        if step.joined > 0:
             receive_state(group, model, step)
         ops = []
         model.backward(step.step, replica, bool(asked) or step.step + 1 >= options.steps,

@@ -95,7 +95,7 @@ std::string Sample(Model* model, const Text& text) {
   return sample;
 }
 
-void Train(int64_t steps) {
+int Train(int64_t steps) {
   const Text text("/usr/share/common-licenses");
   Model model;
   std::vector<int> inputs, targets(kRows);
@@ -112,7 +112,11 @@ void Train(int64_t steps) {
   float* tail = gradient.data() + kParameters;  // the loss, and whether somebody wants to finish
   for (bool done = false; !done && !leave_asked;) {
     const ftarStepInfo step = job.BeginStep().value();                          // ftar
-    if (step.joined > 0 && step.source >= 0) {                                  // ftar
+    if (step.joined > 0 && step.source < 0) {                                   // ftar
+      Log("out", Field("text", "all who had the model have left"));
+      return 1;
+    }
+    if (step.joined > 0) {                                                      // ftar
       const ftar::Outcome sent = Finish(group.Broadcast(model.state(), step));  // ftar
       if (model.updates() != step.step) sent.OrThrow();  // a newcomer whose source died: start anew
       Log("state", Field("step", step.step) + Field("joined", step.joined));
@@ -134,6 +138,7 @@ void Train(int64_t steps) {
   }
   job.Leave(kLeaveTimeoutNs).OrThrow();  // ftar
   Log(leave_asked ? "left" : "finished", Field("text", Sample(&model, text)));
+  return 0;
 }
 
 }  // namespace
@@ -146,11 +151,10 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, [](int) { trainer::finish_asked = 1; });
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    trainer::Train(argc > 1 ? std::atoll(argv[1]) : 2000);
+    return trainer::Train(argc > 1 ? std::atoll(argv[1]) : 2000);
   } catch (const ftar::Error& error) {  // ftar
     trainer::Log("out",
                  trainer::Field("code", error.code()) + trainer::Field("text", error.what()));
     return error.code() == FTAR_ERR_EVICTED ? trainer::kEvictedExit : 1;  // ftar
   }
-  return 0;
 }

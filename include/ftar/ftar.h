@@ -443,7 +443,8 @@ typedef struct {
 } ftarHint;
 
 /* ftarStepConfig.flags: all operations of the step that a failure finds undelivered end with the
- * same participants. Without it operation k may lack a member that k + 1 has. */
+ * same participants. Without it operation k may lack a member that k + 1 has. What was delivered
+ * before the failure keeps the member that died. */
 #define FTAR_STEP_STRICT 1u
 
 typedef struct {
@@ -466,9 +467,12 @@ typedef struct {
   int32_t participants; /* members of that view in this step: the n of its segments */
   int32_t joined;       /* members new at this step's boundary, the same on all */
   int32_t left;         /* members gone since the last step, as of the call */
-  /* Rank in the group's view of `epoch` of a member that was here before, the same member on all;
-   * -1: none. When joined > 0, broadcast the state from it, with `epoch` as ftarOpDesc.epoch: ranks
-   * shift when somebody dies meanwhile. */
+  /* Rank in the group's view of `epoch` of a member that was here before, the same member on all.
+   * When joined > 0, broadcast the state from it, with `epoch` as ftarOpDesc.epoch: ranks shift when
+   * somebody dies meanwhile. Where the broadcast is FTAR_ERR_ABSENT, since it has left or died, the
+   * others that were here before are ranks 0 to participants - joined - 1, for another try of all.
+   * -1 with joined 0: a job's first step; nobody sends anything, so all must begin with equal state.
+   * -1 with joined > 0: all who had the state have left. Load a checkpoint, or stop. */
   int32_t source;
   double weight_sum;
   int32_t advice_microbatches; /* 0: none */

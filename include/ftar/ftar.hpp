@@ -6,7 +6,8 @@
 //   auto gradients = job.Alloc<float>(n).value();      // or any std::vector
 //   for (;;) {
 //     ftarStepInfo step = job.BeginStep().value();
-//     if (step.joined > 0 && step.source >= 0) group.Broadcast(weights, step).Wait().OrThrow();
+//     if (step.joined > 0 && step.source < 0) return Fail("all who had the weights have left");
+//     if (step.joined > 0) group.Broadcast(weights, step).Wait().OrThrow();
 //     ...
 //     ftar::Outcome done = group.AllReduce(gradients, FTAR_AVG).Wait();
 //     if (!done.ok()) return Fail(done.Text());        // says who and why
