@@ -161,8 +161,18 @@ void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
   for (const wire::StepMark& mark : verdicts.marks) {
     LearnBoundary(mark);
     const auto same = [&mark](const wire::StepMark& mine) { return mine.step == mark.step; };
-    if (std::ranges::any_of(marks_, same)) KeepMark(mark);
+    if (std::ranges::any_of(marks_, same) || MarksOwnEnd(mark)) KeepMark(mark);
   }
+}
+
+// Nearer to where this member ends than any mark that it has. Others may have carried out calls of
+// that step in the stead of lost ones, and nobody who stays begins it.
+bool Engine::Impl::MarksOwnEnd(const wire::StepMark& mark) const {
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  if (!self || self->last.kind != wire::Bound::Kind::kStep || mark.step < self->last.step)
+    return false;
+  const wire::StepMark* known = MarkFrom(self->last.step);
+  return !known || mark.step < known->step;
 }
 
 // The first mark at or behind the end of somebody who leaves, or behind the beginning of somebody
