@@ -1,5 +1,7 @@
 #include "runtime/log_sink.h"
 
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -21,6 +23,22 @@ std::mutex& TargetMutex() {
 Target& Current() {
   static Target target;
   return target;
+}
+
+constexpr size_t kLineMax = 4096;  // a pipe that has room has room for so much
+
+mode_t TypeOf(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+const bool g_errors_go_to_a_socket = TypeOf(STDERR_FILENO) == S_IFSOCK;
+
+// Where a program has closed its standard error, one of our own sockets may have that number now.
+bool IsStandardError() {
+  const mode_t type = TypeOf(STDERR_FILENO);
+  return type == S_IFCHR || type == S_IFIFO || type == S_IFREG ||
+         (type == S_IFSOCK && g_errors_go_to_a_socket);
 }
 
 }  // namespace
@@ -47,14 +65,17 @@ void WriteLogLine(LogLevel level, const std::string& line) {
     target.handler(static_cast<int32_t>(level), line.c_str(), target.user);
     return;
   }
-  WriteLineTo(STDERR_FILENO, line);
+  if (IsStandardError()) WriteLineTo(STDERR_FILENO, line);
 }
 
 void WriteLineTo(int fd, const std::string& line) {
   // Whoever reads standard error may be gone, and a file be as large as it may; that must not end
   // the program.
   const SignalWithheld pipe(SIGPIPE), full(SIGXFSZ);
-  const std::string text = line + "\n";
+  // Or stand still: the caller holds locks that others wait for.
+  pollfd look{fd, POLLOUT, 0};
+  if (poll(&look, 1, 0) != 1 || (look.revents & POLLOUT) == 0) return;
+  const std::string text = line.substr(0, kLineMax - 1) + "\n";
   static_cast<void>(!write(fd, text.data(), text.size()));
 }
 

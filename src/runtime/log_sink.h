@@ -23,8 +23,8 @@ bool HasLogHandler();
 // `line` without a newline.
 void WriteLogLine(LogLevel level, const std::string& line);
 
-// One write a line, so that lines of several processes do not mix. What cannot be written is lost:
-// there is no better place to say so.
+// One write a line, so that lines of several processes do not mix. What cannot be written, or would
+// have to wait for whoever reads, is lost: there is no better place to say so.
 void WriteLineTo(int fd, const std::string& line);
 
 }  // namespace ftar::runtime
