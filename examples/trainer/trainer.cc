@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kRows = 64;  // windows of text that a replica reads in a step
 constexpr int64_t kLeaveTimeoutNs = 30'000'000'000;
-constexpr int kEvictedExit = 3;
+constexpr int kEvictedExit = 3, kModelLostExit = 4;  // all who had it have left
 
 volatile std::sig_atomic_t leave_asked = 0, finish_asked = 0;
 
@@ -112,10 +112,7 @@ int Train(int64_t steps) {
   float* tail = gradient.data() + kParameters;  // the loss, and whether somebody wants to finish
   for (bool done = false; !done && !leave_asked;) {
     const ftarStepInfo step = job.BeginStep().value();                          // ftar
-    if (step.joined > 0 && step.source < 0) {                                   // ftar
-      Log("out", Field("text", "all who had the model have left"));
-      return 1;
-    }
+    if (step.joined > 0 && step.source < 0) return kModelLostExit;              // ftar
     if (step.joined > 0) {                                                      // ftar
       const ftar::Outcome sent = Finish(group.Broadcast(model.state(), step));  // ftar
       if (model.updates() != step.step) sent.OrThrow();  // a newcomer whose source died: start anew
