@@ -136,6 +136,7 @@
   X(kOwnWordOfABoundary, "J4", "tells who joins at a step by its own view, not as others have") \
   X(kAnyonesMark, "J4", "takes any survivor's word of a step, though its era has ended") \
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
+  X(kVoidBeginningKept, "J4", "begins where a root had begun its step whose word has become void") \
   X(kBeginningForgotten, "J4", "forgets where the step begins that a newcomer enters at") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
   X(kEndUnheard, "J5", "goes on behind the end of a leaver that may not know of it") \

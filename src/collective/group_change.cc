@@ -31,12 +31,16 @@ void GroupMachine::EnterAtBound(TimeNs now) {
 }
 
 // J1: the bound of a newcomer that has called nothing may be moved, by those who have not heard of the
-// plan that gave it. So may what it has heard of where that step begins, from a root that is lost.
-void GroupMachine::ForgetFirst(const wire::View& view) {
+// plan that gave it.
+void GroupMachine::ForgetMovedFirst(const wire::View& view) {
   const wire::ViewEntry* before = current_ ? SelfIn(*current_) : nullptr;
   const wire::ViewEntry* self = SelfIn(view);
   const bool moved = before && self && before->first != self->first;
-  if (!moved || !first_known_ || next_seq_ != first_seq_) return;
+  if (moved) ForgetFirst();
+}
+
+void GroupMachine::ForgetFirst() {
+  if (!first_known_ || next_seq_ != first_seq_) return;
   first_known_ = false;
   first_seq_ = next_seq_ = called_end_ = delivered_end_ = complete_end_ = told_end_ = 0;
 }
@@ -106,7 +110,7 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
                               std::span<const ViewPtr> attempt_views) {
   assert(view && view->era == view->epoch);
   for (const ViewPtr& known : attempt_views) old_views_.insert({known->epoch, known});
-  if (!FTAR_MUTANT(kOldFirstKept)) ForgetFirst(*view);
+  if (!FTAR_MUTANT(kOldFirstKept)) ForgetMovedFirst(*view);
   if (current_) old_views_[current_->epoch] = current_;
   current_ = decided_in_ = std::move(view);
   base_ = nullptr;

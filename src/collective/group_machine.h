@@ -62,6 +62,7 @@ class GroupMachine {
   void NoteFailure(const wire::Verdict& verdict) { failed_.insert({verdict.seq, verdict}); }
   // Newcomer by step: the root has begun `step` at `start`.
   void LearnFirstAt(TimeNs now, Seq start);
+  void ForgetFirst();  // that word is void; if nothing is called yet
   std::vector<ViewPtr> AttemptViews() const;  // for ColumnStatus.views
   // Root of a planned change: publish no completion beyond what lets anyone start `boundary` (J3);
   // kNoSeq lifts it.
@@ -277,7 +278,7 @@ class GroupMachine {
   Seq FailedEnd() const;  // behind all failures that are known here
   wire::Signature SignatureOf(const OpSpec& spec, uint64_t step) const;
   void LearnFirst(TimeNs now, Seq first);
-  void ForgetFirst(const wire::View& view);
+  void ForgetMovedFirst(const wire::View& view);
   wire::CallNotice NoticeOf(const Op& op) const;
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc

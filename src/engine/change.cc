@@ -287,7 +287,9 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   view_ = std::make_shared<const wire::View>(install.view);
   base_ = nullptr;
   era_ = view_->era;
+  const bool knew_beginning = OwnBeginning() != nullptr;
   RenewMarks(verdicts);
+  const bool void_beginning = knew_beginning && !OwnBeginning() && !FTAR_MUTANT(kVoidBeginningKept);
   frozen_ = false;
   prepare_.reset();
   confirmed_.reset();
@@ -311,6 +313,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
     for (const wire::GroupVerdicts& candidate : verdicts.groups) {
       if (candidate.group == key) mine = &candidate;
     }
+    if (void_beginning) group->ForgetFirst();
     group->InstallEra(now_, view_, mine, attempt_views);
     if (!FTAR_MUTANT(kOldMarkForgotten))
       EnterAtMark(key, *group);  // the bound may be an earlier one

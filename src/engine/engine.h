@@ -87,6 +87,7 @@ struct BeginStep {
   int64_t step = -1;
   bool strict = false;
 };  // answered by StepBegun
+struct WithdrawStep {};  // as if BeginStep had not been asked for; if it is unanswered
 struct RequestLeave {};
 struct AbortSelf {
   Code code;
@@ -104,7 +105,7 @@ struct Tick {};
 using AnyEvent =
     std::variant<CoordinatorUp, CoordinatorDown, FromCoordinator, FromPeer, FrameArrived, LinkIsUp,
                  LinkIsDown, PeerExited, WorkDone, WorkSpoiled, OpenGroup, StartOp, BeginStep,
-                 RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
+                 WithdrawStep, RequestLeave, AbortSelf, ReportSelf, EvictPeer, Tick>;
 struct Event : AnyEvent {  // see wire::Message
   using AnyEvent::AnyEvent;
   Event();

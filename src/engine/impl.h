@@ -52,6 +52,7 @@ class Engine::Impl {
   void On(const OpenGroup& event);
   void On(const StartOp& event);
   void On(const BeginStep& event);
+  void On(const WithdrawStep&) { pending_step_.reset(); }
   void On(const RequestLeave&);
   void On(const AbortSelf& event);
   void On(const ReportSelf& event);
@@ -152,6 +153,7 @@ class Engine::Impl {
   collective::GroupMachine& Group(GroupKey key);
   Seq FirstStepSeq(GroupKey group, uint64_t step) const;
   const wire::StepMark* MarkFrom(uint64_t step) const;
+  const wire::StepMark* OwnBeginning() const;
   Seq FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const;
   void EnterAtMark(GroupKey key, collective::GroupMachine& group);
 
@@ -204,7 +206,7 @@ class Engine::Impl {
   void AnnounceStep(uint64_t step, const Boundary& boundary);
   void KeepMark(const wire::StepMark& mark);
   void RenewMarks(const wire::ColumnVerdicts& verdicts);
-  bool MarksOwnEnd(const wire::StepMark& mark) const;
+  bool MarksOwnBound(const wire::StepMark& mark) const;
   bool MarksABound(size_t index) const;
   void LearnBoundary(const wire::StepMark& mark);
   bool TakesPart(const wire::ViewEntry& entry, uint64_t step) const;

@@ -43,6 +43,13 @@ const wire::StepMark* Engine::Impl::MarkFrom(uint64_t step) const {
   return mark == marks_.end() ? nullptr : &*mark;
 }
 
+// Of a newcomer that enters at a step: the mark at which it does; null if it is not known.
+const wire::StepMark* Engine::Impl::OwnBeginning() const {
+  const wire::ViewEntry* self = view_ ? view_->Find(config_.self.id) : nullptr;
+  const bool late = self && self->first.kind == wire::Bound::Kind::kStep;
+  return late ? MarkFrom(self->first.step) : nullptr;
+}
+
 // Where a member begins, as far as it is known here: who comes at a step begins with the first one
 // that a root begins from there on.
 Seq Engine::Impl::FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const {
@@ -55,9 +62,7 @@ Seq Engine::Impl::FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const
 // A newcomer's first operation is the first one of the step it enters at, which may have begun
 // already when it learns of its bound.
 void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
-  const wire::ViewEntry* self = view_->Find(config_.self.id);
-  if (!self || self->first.kind != wire::Bound::Kind::kStep) return;
-  const wire::StepMark* mark = MarkFrom(self->first.step);
+  const wire::StepMark* mark = OwnBeginning();
   if (mark && !group.knows_first()) group.LearnFirstAt(now_, FirstStepSeq(key, mark->step));
 }
 
@@ -161,18 +166,20 @@ void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
   for (const wire::StepMark& mark : verdicts.marks) {
     LearnBoundary(mark);
     const auto same = [&mark](const wire::StepMark& mine) { return mine.step == mark.step; };
-    if (std::ranges::any_of(marks_, same) || MarksOwnEnd(mark)) KeepMark(mark);
+    if (std::ranges::any_of(marks_, same) || MarksOwnBound(mark)) KeepMark(mark);
   }
 }
 
-// Nearer to where this member ends than any mark that it has. Others may have carried out calls of
-// that step in the stead of lost ones, and nobody who stays begins it.
-bool Engine::Impl::MarksOwnEnd(const wire::StepMark& mark) const {
+// Nearer to where this member ends, or begins, than any mark that it has. Others may have carried out
+// calls of that step in the stead of lost ones, and nobody who stays begins it.
+bool Engine::Impl::MarksOwnBound(const wire::StepMark& mark) const {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
-  if (!self || self->last.kind != wire::Bound::Kind::kStep || mark.step < self->last.step)
-    return false;
-  const wire::StepMark* known = MarkFrom(self->last.step);
-  return !known || mark.step < known->step;
+  const auto nearest = [&](const wire::Bound& bound) {
+    if (bound.kind != wire::Bound::Kind::kStep || mark.step < bound.step) return false;
+    const wire::StepMark* known = MarkFrom(bound.step);
+    return !known || mark.step < known->step;
+  };
+  return self && (nearest(self->last) || (step_ == 0 && nearest(self->first)));
 }
 
 // The first mark at or behind the end of somebody who leaves, or behind the beginning of somebody

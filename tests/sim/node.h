@@ -66,6 +66,7 @@ struct World::Node {
   bool leaving = false, over = false;
   bool in_step = false, step_pending = false;
   uint64_t step = 0;  // the user's, plus 1
+  uint64_t asked = 0;  // how often it has asked for one
   std::map<uint64_t, engine::StepBegun> steps;  // of operations that are not delivered, by `step`
 
   Use& Of(GroupKey group) { return group == kUrgentGroup ? urgent : main; }

@@ -195,7 +195,7 @@ void World::CallOrStep(Node& node) {
     const Seq next = node.engine->group_info(use->group)->next_seq;
     if (steps && !node.in_step) {
       if (std::exchange(node.step_pending, true)) continue;
-      node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
+      AskForStep(node);
     } else if (!steps || next < use->step_end) {
       StartNext(node, *use);
       use->resting_until = now_ + RestAfter(next) + LagBefore(node, next + 1);
@@ -204,6 +204,20 @@ void World::CallOrStep(Node& node) {
     }
     AtNode(node, OfUser(node, use->resting_until), [this, &node] { Drain(node); });
   }
+}
+
+// With doubts: who waits long for it takes it back, and asks again after a while.
+void World::AskForStep(Node& node) {
+  node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
+  if (!weather_.doubts) return;
+  const TimeNs patience = (1 + ++node.asked % 4) * weather_.delay_max_us * kMicrosecond;
+  AtNode(node, OfUser(node, now_ + patience), [this, &node, asked = node.asked, patience] {
+    if (!node.step_pending || node.asked != asked) return;
+    node.engine->Step(now_, engine::WithdrawStep{});
+    node.step_pending = false;
+    for (Use* use : {&node.main, &node.urgent}) use->resting_until = now_ + patience;
+    AtNode(node, OfUser(node, now_ + patience), [this, &node] { Drain(node); });
+  });
 }
 
 bool World::StepIsOver(const Node& node, const Use& use) const {

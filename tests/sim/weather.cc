@@ -96,6 +96,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"acks_pass", &Weather::acks_pass, 0},
       {"skew", &Weather::skew, 0},
       {"eager", &Weather::eager, 0},
+      {"doubts", &Weather::doubts, 0},
       {"kills", &Weather::kills, 0},
       {"stops", &Weather::stops, 0},
       {"hangs", &Weather::hangs, 0},

@@ -28,6 +28,7 @@ struct Weather {
   int acks_pass = 0;
   int skew = 0;   // some links are much slower than others
   int eager = 0;  // users begin a step while operations of the one before are under way
+  int doubts = 0;  // users take back that they begin a step which does not begin, and ask later
   // What befalls it, and how often.
   int kills = 0;
   int stops = 0;  // a process stands still for a while

@@ -227,6 +227,7 @@ class World {
   // program.cc: what users do
   void Program(Node& node);
   void CallOrStep(Node& node);
+  void AskForStep(Node& node);
   void NoteEnd(Node& node, engine::Phase phase);
   void CheckEnd();
   bool MayCall(Node& node, Use& use);
