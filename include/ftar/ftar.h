@@ -484,10 +484,11 @@ typedef struct {
 /* Marks the start of a step, once a step by every member; members join and leave at these marks.
  * Not a barrier. Operations started afterwards belong to it. It waits until streams have come to
  * the calls that were made on them; graphs that were launched must have ended. `info` may be NULL.
- * FTAR_ERR_ARG: a step that does not follow the last one. */
+ * FTAR_ERR_ARG: a step that does not follow the last one. FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR: as
+ * of ftarOpWait, nobody can decide who is in; no step has begun, call again. */
 FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig* config,
                                     ftarStepInfo* info);
-/* Optional: waits for the step's operations and sums up. */
+/* Optional: waits for the step's operations, as ftarOpWait does, and sums up. */
 FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo* info);
 
 /* ---- memory: optional; operations take any, this one saves copies between processes ---- */

@@ -200,7 +200,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Hold(TimeNs now, GroupState& state, const OpPtr& op);
   bool StartHeld(TimeNs now, GroupState& state);
   void CheckOrder(const GroupState& state, const OpPtr& op);
-  bool AwaitStreams(Lock& lock, TimeNs deadline);
+  bool StreamsArrived() const;
   void CloseGate(const OpPtr& op);
   void LetKernelGo(const OpPtr& op);
   void Replay(TimeNs now, const Captured& captured);
@@ -230,11 +230,16 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
   void FinishOp(const OpPtr& op, collective::Outcome&& outcome);
   void EndOp(const OpPtr& op);
-  void SumUpStep();  // step.cc
   void EndWith(const OpPtr& op, const Status& why);
   void FinishAll(const Status& status);
-  Status WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now);
+  Status Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns);
+  Status WaitVerdict(const Op& op, TimeNs begun_ns);
   std::string LateIn(const Op& op) const;
+
+  // step.cc
+  Status UntilDecided(Lock& lock, TimeNs begun_ns, const Predicate& done);
+  Status AwaitStep(Lock& lock, const StepRequest& request);
+  void SumUpStep();
 
   // job_membership.cc
   void OnPhaseEnded();
@@ -339,6 +344,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // Steps.
   bool step_pending_ = false;
+  std::optional<TimeNs> step_asked_ns_;  // since when its user asks for the next one
   std::optional<engine::StepBegun> step_answer_;
   uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops
   double step_weight_ = 1;

@@ -158,7 +158,8 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
     return Status::Ok();
   }
   // What was called on streams comes before the leave, though it has no number yet.
-  if (!leave_requested_ && !AwaitStreams(lock, deadline) && !forked()) {
+  const Predicate arrived = [this] { return StreamsArrived(); };
+  if (!leave_requested_ && !DriveUntil(lock, arrived, deadline) && !forked()) {
     return Status(Code::kTimeout, "a stream has not come to what was called on it; call again");
   }
   if (!std::exchange(leave_requested_, true) && ended_.ok())

@@ -379,22 +379,27 @@ void Job::Impl::FinishAll(const Status& status) {
 }
 
 // Why a wait may end before its operation: nobody can decide (design 5). The operation lives on.
-Status Job::Impl::WaitVerdict(const OpPtr& op, TimeNs begun_ns, TimeNs now) {
+Status Job::Impl::Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns) {
   const engine::Engine& engine = driver_->engine();
-  // A second wait on the same operation is not to return at once for ever.
+  const TimeNs now = Now();
+  // A second wait for the same thing is not to return at once for ever.
   constexpr TimeNs kLeastNs = 100 * kMillisecond;
   if (engine.quorum_lost() && now - begun_ns >= kLeastNs) {
     return Status(Code::kQuorum,
                   last_culprit_.text.empty() ? "the quorum is lost" : last_culprit_.text);
   }
   if (engine.coordinator_up() || place_.solo()) return Status::Ok();
-  const TimeNs span = op->request.timeout_ns > 0 ? op->request.timeout_ns : timeout_ns_;
-  if (now - op->start_ns < span || now - begun_ns < std::min(span, kLeastNs)) return Status::Ok();
+  if (now - since_ns < span_ns || now - begun_ns < std::min(span_ns, kLeastNs)) return Status::Ok();
   const std::string why =
       control_->up() ? "a relay that has none either" : control_->last_error().text();
   return Status(Code::kCoordinator, "coordinator",
-                "no coordinator at " + control_->shown_address() + " (" + why +
-                    "); the operation is undecided");
+                "no coordinator at " + control_->shown_address() + " (" + why + "); " + what +
+                    " is undecided");
+}
+
+Status Job::Impl::WaitVerdict(const Op& op, TimeNs begun_ns) {
+  const TimeNs span = op.request.timeout_ns > 0 ? op.request.timeout_ns : timeout_ns_;
+  return Undecided("the operation", op.start_ns, span, begun_ns);
 }
 
 // Of whom people were told that it is late there.
@@ -420,13 +425,9 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
     return op->done.load(std::memory_order_relaxed) || !ended_.ok() || destroyed_;
   };
   while (!done()) {
-    // Looks at the wait's other reasons to end every now and then; a wait of a healthy operation
-    // never gets here twice.
-    const TimeNs look = std::min(deadline, Now() + 200 * kMillisecond);
-    if (DriveUntil(lock, done, look) || forked()) break;
-    const TimeNs now = Now();
-    early = WaitVerdict(op, begun, now);
-    if (!early.ok() || now >= deadline) break;
+    if (DriveUntil(lock, done, std::min(deadline, Now() + kLookNs)) || forked()) break;
+    early = WaitVerdict(*op, begun);
+    if (!early.ok() || Now() >= deadline) break;
   }
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   const bool open = !op->done.load(std::memory_order_acquire);

@@ -328,15 +328,9 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
   return any;
 }
 
-// Until streams have come to all calls that were made on them; false: the deadline came first.
-bool Job::Impl::AwaitStreams(Lock& lock, TimeNs deadline) {
-  const Predicate arrived = [this] {
-    return (held_ == 0 && entering_ == 0) || !ended_.ok() || destroyed_;
-  };
-  while (!arrived() && !forked() && Now() < deadline) {
-    DriveUntil(lock, arrived, std::min(deadline, Now() + kSecond));
-  }
-  return arrived();
+// Whether streams have come to all calls that were made on them.
+bool Job::Impl::StreamsArrived() const {
+  return (held_ == 0 && entering_ == 0) || !ended_.ok() || destroyed_;
 }
 
 // A graph has come to a call of its own: one more operation, as if it had been called now.

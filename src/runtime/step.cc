@@ -14,6 +14,33 @@ void Job::Impl::OnStep(const engine::StepBegun& step) {
   for (auto& [key, state] : groups_) state.Remember(step.epoch, driver_->engine().step_view(key));
 }
 
+// Others may be late for as long as they like (design 5): that ends no wait. Where nobody can decide
+// who they are, one for a step ends as those for operations do.
+Status Job::Impl::UntilDecided(Lock& lock, TimeNs begun_ns, const Predicate& done) {
+  while (!done() && !forked()) {
+    if (DriveUntil(lock, done, Now() + kLookNs) || forked()) break;
+    FTAR_RETURN_IF_ERROR(Undecided("the step", *step_asked_ns_, timeout_ns_, begun_ns));
+  }
+  return forked() ? Status(Code::kForked, "this job belongs to the parent process") : Status::Ok();
+}
+
+Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
+  const TimeNs begun = Now();
+  if (!step_asked_ns_) step_asked_ns_ = begun;
+  step_answer_.reset();
+  // Calls on streams are the last step's, and have no numbers before their streams get to them.
+  FTAR_RETURN_IF_ERROR(UntilDecided(lock, begun, [this] { return StreamsArrived(); }));
+  FTAR_RETURN_IF_ERROR(CheckUsable());
+  driver_->Feed(Now(), engine::BeginStep{request.step, request.strict});
+  Settle(Now());
+  WakeIfNeeded();
+  const Status decided = UntilDecided(
+      lock, begun, [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; });
+  // What is called before the user asks again belongs to the last step.
+  if (!decided.ok() && !forked()) driver_->Feed(Now(), engine::WithdrawStep{});
+  return decided;
+}
+
 Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
@@ -23,23 +50,11 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (leave_requested_) return Status(Code::kLeft, "this member is leaving");
   if (!driver_->engine().view()) return Status(Code::kState, "job", "the job is not ready yet");
   step_pending_ = true;
-  step_answer_.reset();
-  // Calls on streams are the last step's, and have no numbers before their streams get to them.
-  AwaitStreams(lock, kNever);
-  if (const Status usable = CheckUsable(); forked() || !usable.ok()) {
-    step_pending_ = false;
-    return forked() ? Status(Code::kForked, "this job belongs to the parent process") : usable;
-  }
-  const TimeNs now = Now();
-  driver_->Feed(now, engine::BeginStep{request.step, request.strict});
-  Settle(now);
-  WakeIfNeeded();
-  const Predicate done = [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; };
-  // Others may be late for as long as they like (design 5), so that only leaving, or the end of the
-  // job, ends this.
-  while (!done() && !forked()) DriveUntil(lock, done, Now() + kSecond);
+  const Status waited = AwaitStep(lock, request);
   step_pending_ = false;
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
+  step_asked_ns_.reset();
+  FTAR_RETURN_IF_ERROR(waited);
   if (!step_answer_) return CheckUsable();
   const engine::StepBegun answer = *step_answer_;
   if (answer.status != Code::kOk) {
@@ -98,7 +113,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
     if (DriveUntil(lock, done, begun + timeout_ns_) || forked()) break;
     for (const OpPtr& op : ops) {
       if (op->done.load(std::memory_order_relaxed)) continue;
-      FTAR_RETURN_IF_ERROR(WaitVerdict(op, begun, Now()));
+      FTAR_RETURN_IF_ERROR(WaitVerdict(*op, begun));
     }
   }
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");

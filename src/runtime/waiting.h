@@ -13,6 +13,9 @@
 
 namespace ftar::runtime {
 
+// How often a wait looks whether anybody can decide; one of a healthy operation never gets there.
+inline constexpr TimeNs kLookNs = 200'000'000;
+
 enum class WaitStep { kSpin, kYield, kSleep };
 
 // What depends on how many ranks share a core.

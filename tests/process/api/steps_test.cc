@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <ftar/ftar.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +23,7 @@ class Steps : public testing::Test {
       ftar::JobConfig config;
       config.replica = i;
       config.replicas = 3;
-      config.coordinator = coordinator_.address().c_str();
+      config.coordinator = coordinator_->address().c_str();
       config.timeout_ns = 2 * kSecondNs;
       config.flags = FTAR_JOB_NONBLOCKING;
       jobs_[i] = ftar::Job::Join(config).value();
@@ -55,7 +57,7 @@ class Steps : public testing::Test {
     }
   }
 
-  Coordinator coordinator_;
+  std::optional<Coordinator> coordinator_{std::in_place};
   std::array<ftar::Job, 3> jobs_;
   std::array<ftar::Group, 3> groups_;
   std::array<ftarStepInfo, 3> steps_{};
@@ -139,6 +141,33 @@ TEST_F(ManyGroups, OneLossIsNotTheLossOfAll) {
     EXPECT_EQ(outcome.participants, 2);
   }
   EXPECT_EQ(data_[1][7], 3);
+}
+
+// As waits for operations do. The members have begun as many steps as they can without the root.
+TEST_F(Steps, AWaitForAStepEndsWhereNobodyCanDecideAndIsTakenUpAgain) {
+  BeginStep();
+  coordinator_->process().Signal(SIGKILL);
+  groups_[0] = ftar::Group();
+  jobs_[0] = ftar::Job();
+  std::array<int64_t, 3> last{};
+  for (int i : {1, 2}) {
+    ftar::Result<ftarStepInfo> step = jobs_[i].BeginStep();
+    for (; step.ok(); step = jobs_[i].BeginStep()) last[i] = step->step;
+    EXPECT_EQ(step.code(), FTAR_ERR_COORDINATOR) << step.Text();
+    EXPECT_EQ(jobs_[i].BeginStep().code(), FTAR_ERR_COORDINATOR);
+  }
+  const std::string address = coordinator_->address();
+  coordinator_.emplace(Variables{}, address);
+  std::vector<ftar::Op> ops;
+  for (int i : {1, 2}) {
+    ftar::Result<ftarStepInfo> step = jobs_[i].BeginStep();
+    while (step.code() == FTAR_ERR_COORDINATOR) step = jobs_[i].BeginStep();
+    ASSERT_TRUE(step.ok()) << step.Text();
+    EXPECT_EQ(step->step, last[i] + 1);
+    EXPECT_EQ(step->participants, 2);
+    ops.push_back(groups_[i].AllReduce(data_[i]));
+  }
+  for (const ftar::Op& op : ops) EXPECT_EQ(op.Wait(kLongNs).participants, 2) << op.Test().Text();
 }
 
 // J4, F7: what one member has named by the view before a death the other names by it as well.
