@@ -187,8 +187,9 @@ class Job:
         finally:
             lib().ftarConfigDestroy(knob_list)
 
-    def group(self):
-        return Group(self)
+    def group(self, name=None, window=0, priority=0):
+        """The group of that name, which every member of the column opens alike; None: the default one. 0: the knob `window`."""
+        return Group(self, name, window, priority)
 
     def begin_step(self):
         info = StepInfo()
@@ -234,9 +235,12 @@ class Memory:
 
 
 class Group:
-    def __init__(self, job):
+    """A stream of operations of its own: what is urgent has a group with a higher priority (-100 to 100)."""
+
+    def __init__(self, job, name=None, window=0, priority=0):
         self.handle = c_void_p()
-        check(lib().ftarGroupOpen(job.handle, None, byref(self.handle)))
+        config = GroupConfig(name=None if name is None else name.encode(), window=window, priority=priority)
+        check(lib().ftarGroupOpen(job.handle, byref(config), byref(self.handle)))
 
     def start(self, **fields):
         """A collective, by the fields of ftarOpDesc; stream=None is without a stream."""

@@ -5,21 +5,24 @@
 //   ftar::Group group = job.OpenGroup().value();
 //   auto gradients = job.Alloc<float>(n).value();      // or any std::vector
 //   for (;;) {
-//     ftarStepInfo step = job.BeginStep().value();
+//     ftarStepInfo step = ftar::Finish([&] { return job.BeginStep(); }).value();
 //     if (step.joined > 0 && step.source < 0) return Fail("all who had the weights have left");
-//     if (step.joined > 0) group.Broadcast(weights, step).Wait().OrThrow();
+//     if (step.joined > 0) group.Broadcast(weights, step).Finish().OrThrow();
 //     ...
-//     ftar::Outcome done = group.AllReduce(gradients, FTAR_AVG).Wait();
+//     ftar::Outcome done = group.AllReduce(gradients, FTAR_AVG).Finish();
 //     if (!done.ok()) return Fail(done.Text());        // says who and why
 //   }
 //
 // Errors: what makes something returns Result<T>; operations end in an Outcome, a refused start
 // included. Neither throws unless asked: value() and OrThrow() throw ftar::Error in the caller's
 // translation unit; no exception crosses the library.
+// Not final is what can be asked again (Status::final); Finish() does that.
 // Threads: as in ftar.h; moving and destroying an object must be alone.
 // Ownership: objects are move-only and give their handle back when they go. An Op that goes does
 // not stop its operation: the buffers stay the library's until the final outcome. Destroy groups
 // and buffers before their job.
+// Left to ftar.h, which may be called beside this: its version, the log handler (a function, since
+// a replaced one may still be running), knobs before there is a job, and registered memory.
 #ifndef FTAR_FTAR_HPP_
 #define FTAR_FTAR_HPP_
 
@@ -52,6 +55,12 @@ class [[nodiscard]] Status {
   bool ok() const { return code_ == FTAR_OK; }
   explicit operator bool() const { return ok(); }
   ftarResult_t code() const { return code_; }
+  // Of a wait. False: it is over, what it waited for goes on, an operation's buffers stay the
+  // library's; ask again. (A Join that failed is over whatever this says.)
+  bool final() const {
+    return code_ != FTAR_IN_PROGRESS && code_ != FTAR_TIMEOUT && code_ != FTAR_ERR_QUORUM &&
+           code_ != FTAR_ERR_COORDINATOR;
+  }
   const ftarErrorInfo* error() const { return error_.get(); }  // null: nothing is wrong
   std::string Text() const {
     const std::string name = ftarResultString(code_);
@@ -116,19 +125,25 @@ struct [[nodiscard]] Outcome : ftarOutcome, Status {
   Outcome(const ftarOutcome& outcome, const Status& why) : ftarOutcome(outcome), Status(why) {
     status = why.code();
   }
-  // False: the operation lives on, its buffers stay the library's, wait again.
-  bool final() const {
-    return status != FTAR_IN_PROGRESS && status != FTAR_TIMEOUT && status != FTAR_ERR_QUORUM &&
-           status != FTAR_ERR_COORDINATOR;
-  }
   const Outcome& OrThrow() const { return Status::OrThrow(), *this; }
 };
 
-// Owns a handle; `Free` is its ftar...Destroy, Close or Release.
+// What `wait()`, asked until it is final, answers: it waits for as long as nobody can decide who is
+// in. Job::Abort by another thread ends that. `wait` is to wait, not to poll.
+template <typename F>
+auto Finish(F wait) -> decltype(wait()) {
+  for (;;) {
+    if (auto answer = wait(); answer.final()) return answer;
+  }
+}
+
+// Owns a handle, or none: what can fail is FTAR_ERR_HANDLE then. `Free` is its ftar...Destroy,
+// Close or Release.
 template <typename T, ftarResult_t (*Free)(T)>
 class Handle {
  public:
-  explicit Handle(T handle = nullptr) : handle_(handle) {}
+  Handle() = default;
+  explicit Handle(T handle) : handle_(handle) {}
   T get() const { return handle_.get(); }
   explicit operator bool() const { return handle_ != nullptr; }
 
@@ -153,6 +168,7 @@ class Handle {
 
 class [[nodiscard]] Op : public Handle<ftarOp_t, ftarOpRelease> {
  public:
+  Op() = default;
   explicit Op(ftarOp_t op, Status started = FTAR_OK) : Handle(op), started_(std::move(started)) {}
   // The final outcome, the refusal to start, or why the wait ended early. -1: while there is hope.
   Outcome Wait(int64_t timeout_ns = -1) const {
@@ -160,6 +176,10 @@ class [[nodiscard]] Op : public Handle<ftarOp_t, ftarOpRelease> {
     if (!started_.ok()) return {outcome, started_};
     const Status status = ftarOpWait(get(), timeout_ns, &outcome);
     return {outcome, status};
+  }
+  // The final outcome or the refusal to start.
+  Outcome Finish() const {
+    return ftar::Finish([this] { return Wait(); });
   }
   Outcome Test() const { return Wait(0); }
   // All members of the delivered attempt with their weight in it; empty before the final outcome.
@@ -185,11 +205,6 @@ class View : public Handle<ftarView_t, ftarViewRelease> {
     return Filled(ftarMemberInfo FTAR_MEMBER_INFO_INIT,
                   [&](auto* i) { ftarViewGetMember(get(), rank, i); });
   }
-};
-
-// A descriptor with the defaults set; fill in what differs and give it to Group::Start.
-struct OpDesc : ftarOpDesc {
-  OpDesc() : ftarOpDesc FTAR_OP_DESC_INIT {}
 };
 
 // For types C++ has no name for, fill in an OpDesc.
@@ -223,6 +238,46 @@ using Element = std::enable_if_t<std::is_lvalue_reference_v<C> ||
                                      IsView<std::remove_cv_t<std::remove_reference_t<C>>>::value,
                                  ElementOf<C>>;
 
+// A descriptor with the defaults set; fill in what differs (weight, stream, on_done, ...) and give
+// it to Group::Start, or many to Group::StartMany. It points to buffers and owns none.
+struct OpDesc : ftarOpDesc {
+  OpDesc() : ftarOpDesc FTAR_OP_DESC_INIT {}
+  // In place, as Group::AllReduce and Group::Broadcast.
+  template <typename C, typename = Element<C>>
+  static OpDesc AllReduce(C&& data, ftarRedop_t redop = FTAR_SUM) {
+    OpDesc desc = Between(FTAR_ALLREDUCE, data, data);
+    desc.count = std::size(data);
+    desc.redop = redop;
+    return desc;
+  }
+  template <typename C, typename = Element<C>>
+  static OpDesc Broadcast(C&& data, int32_t root, uint64_t epoch = 0) {
+    OpDesc desc = Between(FTAR_BROADCAST, data, data);
+    desc.count = std::size(data);
+    desc.root = root;
+    desc.epoch = epoch;
+    return desc;
+  }
+  template <typename C, typename = Element<C>>
+  static OpDesc Broadcast(C&& data, const ftarStepInfo& step) {
+    return Broadcast(data, step.source, step.epoch);
+  }
+
+ private:
+  friend class Group;
+  template <typename S, typename R>
+  static OpDesc Between(ftarKind_t kind, S& send, R& recv) {
+    static_assert(std::is_same_v<std::remove_const_t<ElementOf<S>>, ElementOf<R>>,
+                  "send and recv have elements of one type, and those of recv can be written");
+    OpDesc desc;
+    desc.kind = kind;
+    desc.dtype = DtypeOf<ElementOf<R>>();
+    desc.send = std::data(send);
+    desc.recv = std::data(recv);
+    return desc;
+  }
+};
+
 // Operations take anything with std::data and std::size: Buffer, vector, array, span. What is given
 // as a temporary has to be a view of elements that stay, as a span is. Sizes that do not fit
 // together are FTAR_ERR_ARG and start nothing. Out of place, types must be the same; in place is
@@ -235,6 +290,24 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
     const Status started = ftarOpStart(get(), &desc, &op);
     return Op(op, started);
   }
+  // All of them or none, with consecutive seqs, in the order of `descs`: a vector or array of
+  // OpDesc or ftarOpDesc, which the call copies. 65,536 at most.
+  template <typename C>
+  Result<std::vector<Op>> StartMany(const C& descs) const {
+    std::vector<ftarOp_t> started(std::size(descs));
+    std::vector<Op> ops(started.size());  // before there is a handle that could be lost
+    const ftarResult_t code = ftarOpStartMany(get(), std::data(descs), sizeof *std::data(descs),
+                                              started.size(), started.data());
+    for (size_t i = 0; i < ops.size() && code == FTAR_OK; ++i) ops[i] = Op(started[i]);
+    return {code, std::move(ops)};
+  }
+  // How the operation `seq` of this group ended, one of its last 1,024, a graph's too: ask its
+  // `status`. FTAR_IN_PROGRESS: not final yet. FTAR_ERR_ARG: not started, or too long ago.
+  Result<ftarOutcome> GetOutcome(uint64_t seq) const {
+    ftarOutcome outcome = FTAR_OUTCOME_INIT;
+    const ftarResult_t code = ftarGroupOutcome(get(), seq, &outcome);
+    return {code, outcome};
+  }
   // In place.
   template <typename C, typename = Element<C>>
   Op AllReduce(C&& data, ftarRedop_t redop = FTAR_SUM) const {
@@ -242,7 +315,7 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   }
   template <typename S, typename R, typename = Element<S>, typename = Element<R>>
   Op AllReduce(S&& send, R&& recv, ftarRedop_t redop = FTAR_SUM) const {
-    OpDesc desc = Between(FTAR_ALLREDUCE, send, recv);
+    OpDesc desc = OpDesc::Between(FTAR_ALLREDUCE, send, recv);
     desc.count = std::size(recv);
     desc.redop = redop;
     return StartIfFits(desc, "send", std::size(send), 1);
@@ -258,7 +331,7 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   template <typename S, typename R, typename = Element<S>, typename = Element<R>>
   Op ReduceScatter(S&& send, R&& recv, const ftarStepInfo& step,
                    ftarRedop_t redop = FTAR_SUM) const {
-    OpDesc desc = Between(FTAR_REDUCE_SCATTER, send, recv);
+    OpDesc desc = OpDesc::Between(FTAR_REDUCE_SCATTER, send, recv);
     desc.count = std::size(recv);
     desc.redop = redop;
     desc.epoch = step.epoch;
@@ -272,7 +345,7 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   }
   template <typename S, typename R, typename = Element<S>, typename = Element<R>>
   Op AllGather(S&& send, R&& recv, const ftarStepInfo& step) const {
-    OpDesc desc = Between(FTAR_ALLGATHER, send, recv);
+    OpDesc desc = OpDesc::Between(FTAR_ALLGATHER, send, recv);
     desc.count = std::size(send);
     desc.epoch = step.epoch;
     return StartIfFits(desc, "recv", std::size(recv), step.participants);
@@ -280,11 +353,7 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   // In place, from the rank `root` of the view of `epoch`; 0: of the group's view at the call.
   template <typename C, typename = Element<C>>
   Op Broadcast(C&& data, int32_t root, uint64_t epoch = 0) const {
-    OpDesc desc = Between(FTAR_BROADCAST, data, data);
-    desc.count = std::size(data);
-    desc.root = root;
-    desc.epoch = epoch;
-    return Start(desc);
+    return Start(OpDesc::Broadcast(data, root, epoch));
   }
   // From the step's source, whoever has gone since the step began.
   template <typename C, typename = Element<C>>
@@ -304,17 +373,6 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   }
 
  private:
-  template <typename S, typename R>
-  static OpDesc Between(ftarKind_t kind, S& send, R& recv) {
-    static_assert(std::is_same_v<std::remove_const_t<ElementOf<S>>, ElementOf<R>>,
-                  "send and recv have elements of one type, and those of recv can be written");
-    OpDesc desc;
-    desc.kind = kind;
-    desc.dtype = DtypeOf<ElementOf<R>>();
-    desc.send = std::data(send);
-    desc.recv = std::data(recv);
-    return desc;
-  }
   // Starts it if `argument` has `count` elements for each of so many members.
   Op StartIfFits(const OpDesc& desc, const char* argument, uint64_t size, int32_t members) const {
     const auto n = static_cast<uint64_t>(members > 0 ? members : 0);
@@ -337,7 +395,8 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   }
 };
 
-// Zeroed memory from the library: operations on it save copies between processes of one host.
+// Memory from the library: operations on it save copies between processes of one host. Zeroed; a
+// GPU's (FTAR_MEM_CUDA) is not, and the host cannot follow its addresses.
 template <typename T>
 class Buffer {
  public:
@@ -368,12 +427,17 @@ struct JobConfig : ftarJobConfig {
   std::function<void(const ftarEvent&)> handler;  // instead of on_event and user
 };
 
+// A knob's value in force and where it comes from, for example "FTAR_TIMEOUT".
+struct Knob {
+  std::string name, value, origin, help;
+};
+
 class Job : public Handle<ftarJob_t, ftarJobDestroy> {
  public:
   using Handle::Handle;
   static Result<Job> Join(JobConfig config = {}) {
     Handle<ftarConfig_t, ftarConfigDestroy> knobs;
-    if (const ftarResult_t code = Knobs(config, &knobs); code != FTAR_OK) return code;
+    if (const ftarResult_t code = Configure(config, &knobs); code != FTAR_OK) return code;
     if (knobs) config.config = knobs.get();
     Job job;
     if (config.handler) {
@@ -390,6 +454,43 @@ class Job : public Handle<ftarJob_t, ftarJobDestroy> {
   Status WaitReady(int64_t timeout_ns = -1) const { return ftarJobWaitReady(get(), timeout_ns); }
   Status Leave(int64_t timeout_ns = -1) const { return ftarJobLeave(get(), timeout_ns); }
   Status Abort(const char* reason) const { return ftarJobAbort(get(), reason); }
+  // This member is broken, it says itself; the group decides.
+  Status Report(ftarResult_t cause, const char* text) const {
+    return ftarJobReport(get(), cause, text);
+  }
+  // Asks the group to go on without `member`; the event tells.
+  Status Evict(ftarId member, const char* reason) const {
+    return ftarJobEvict(get(), member, reason);
+  }
+  // The oldest event not yet taken: `while (auto event = job.NextEvent()) Note(event->who.text)`.
+  // Not ok: FTAR_IN_PROGRESS or FTAR_TIMEOUT, there is none. JobConfig::handler hears them as well.
+  Result<ftarEvent> NextEvent(int64_t timeout_ns = 0) const {
+    ftarEvent event = FTAR_EVENT_INIT;
+    const ftarResult_t code = ftarJobNextEvent(get(), &event, timeout_ns);
+    return {code, event};
+  }
+  // Polls readable while events wait. The job's own: neither read nor close it.
+  Result<int> EventFd() const {
+    int fd = -1;
+    const ftarResult_t code = ftarJobEventFd(get(), &fd);
+    return {code, fd};
+  }
+  Result<uint64_t> Counter(const char* name) const {
+    uint64_t value = 0;
+    const ftarResult_t code = ftarJobGetCounter(get(), name, &value);
+    return {code, value};
+  }
+  // Flight recorder, counters, view and links as JSON, into a file that it replaces.
+  Status Dump(const char* path) const { return ftarJobDump(get(), path); }
+  Result<std::vector<Knob>> Knobs() const {
+    std::vector<Knob> knobs;
+    const ftarConfigVisitor add = [](const char* name, const char* value, const char* origin,
+                                     const char* help, void* all) noexcept {
+      static_cast<std::vector<Knob>*>(all)->push_back({name, value, origin, help});
+    };
+    const ftarResult_t code = ftarJobConfigEach(get(), add, &knobs);
+    return {code, std::move(knobs)};
+  }
   Result<View> GetView() const {
     return Made<View, ftarView_t>([&](auto* view) { return ftarJobGetView(get(), view); });
   }
@@ -410,18 +511,25 @@ class Job : public Handle<ftarJob_t, ftarJobDestroy> {
     const ftarResult_t code = ftarStepBegin(get(), &config, &info);
     return {code, info};
   }
+  // Waits for the operations of the step that runs and sums up who was in all of them.
+  Result<ftarStepInfo> EndStep(int64_t step = -1) const {
+    ftarStepInfo info = FTAR_STEP_INFO_INIT;
+    const ftarResult_t code = ftarStepEnd(get(), step, &info);
+    return {code, info};
+  }
+  // `where`: null for the host's memory.
   template <typename T>
-  Result<Buffer<T>> Alloc(size_t count) const {
+  Result<Buffer<T>> Alloc(size_t count, const ftarMemDesc* where = nullptr) const {
     void* memory = nullptr;
     const size_t bytes = count > SIZE_MAX / sizeof(T) ? SIZE_MAX : count * sizeof(T);
-    const ftarResult_t code = ftarMemAlloc(get(), bytes > 0 ? bytes : 1, nullptr, &memory);
+    const ftarResult_t code = ftarMemAlloc(get(), bytes > 0 ? bytes : 1, where, &memory);
     return {code, Buffer<T>(get(), static_cast<T*>(memory), count)};
   }
 
  private:
   using Handler = std::function<void(const ftarEvent&)>;
-  static ftarResult_t Knobs(const JobConfig& config,
-                            Handle<ftarConfig_t, ftarConfigDestroy>* knobs) {
+  static ftarResult_t Configure(const JobConfig& config,
+                                Handle<ftarConfig_t, ftarConfigDestroy>* knobs) {
     if (config.knobs.empty()) return FTAR_OK;
     ftarConfig_t made = nullptr;
     ftarResult_t code = ftarConfigCreate(&made);

@@ -1,7 +1,10 @@
 // ftar.hpp on a job of one: results as values, exceptions only where asked for, handles that clean
 // up after themselves.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <ftar/ftar.hpp>
 #include <string>
@@ -85,6 +88,107 @@ TEST(Hpp, ARefusedStartIsAnOutcomeWithAReason) {
   EXPECT_EQ(refused.status, FTAR_ERR_ARG);
   EXPECT_NE(refused.Text().find("send"), std::string::npos) << refused.Text();
   EXPECT_THROW(refused.OrThrow(), ftar::Error);
+}
+
+TEST(Hpp, NothingCanBeHeldInArrays) {
+  std::array<ftar::Op, 2> ops{};
+  const std::array<ftar::Group, 2> groups{};
+  const ftar::Job jobs[2] = {};
+  EXPECT_FALSE(ops[0]);
+  EXPECT_EQ(ops[0].Finish().code(), FTAR_ERR_HANDLE);
+  EXPECT_TRUE(ops[0].Participants().empty());
+  EXPECT_EQ(groups[1].Barrier().Wait().code(), FTAR_ERR_HANDLE);
+  EXPECT_EQ(jobs[1].NextEvent().code(), FTAR_ERR_HANDLE);
+  ftar::Job job = ftar::Job::Join().value();
+  ftar::Group group = job.OpenGroup().value();
+  ops[1] = group.Barrier();
+  EXPECT_TRUE(ops[1].Finish().ok());
+}
+
+TEST(Hpp, WhatIsNotFinalIsAskedAgain) {
+  const ftarResult_t answers[] = {FTAR_TIMEOUT, FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR,
+                                  FTAR_IN_PROGRESS, FTAR_ERR_EVICTED};
+  size_t asked = 0;
+  const ftar::Status last = ftar::Finish([&] { return ftar::Status(answers[asked++]); });
+  EXPECT_EQ(asked, std::size(answers));
+  EXPECT_EQ(last.code(), FTAR_ERR_EVICTED);
+  EXPECT_TRUE(ftar::Status().final());
+  ftar::Job job = ftar::Job::Join().value();
+  EXPECT_EQ(ftar::Finish([&] { return job.BeginStep(); }).value().step, 0);
+}
+
+TEST(Hpp, ManyBucketsStartTogether) {
+  ftar::Job job = ftar::Job::Join().value();
+  ftar::Group group = job.OpenGroup().value();
+  std::vector<std::vector<float>> gradients = {{1, 2, 3}, {4}, {5, 6}};
+  std::vector<ftar::OpDesc> buckets;
+  for (auto& gradient : gradients) buckets.push_back(ftar::OpDesc::AllReduce(gradient, FTAR_AVG));
+  buckets[2].tag = 7;
+  const std::vector<ftar::Op> ops = group.StartMany(buckets).value();
+  ASSERT_EQ(ops.size(), 3u);
+  for (size_t i = 0; i < ops.size(); ++i) EXPECT_EQ(ops[i].Finish().OrThrow().seq, i);
+  EXPECT_EQ(gradients[2], (std::vector<float>{5, 6}));
+
+  buckets[1].count = 0;
+  buckets[2].recv = nullptr;
+  const auto refused = group.StartMany(buckets);
+  EXPECT_EQ(refused.code(), FTAR_ERR_ARG);
+  EXPECT_NE(refused.Text().find("desc[2].recv"), std::string::npos) << refused.Text();
+  EXPECT_EQ(group.Info().next_seq, 3u) << "all or none";
+  EXPECT_TRUE(group.StartMany(std::vector<ftar::OpDesc>()).value().empty());
+  const ftarStepInfo step = job.BeginStep().value();
+  const std::array<ftarOpDesc, 2> in_c = {ftar::OpDesc::Broadcast(gradients[0], 0),
+                                          ftar::OpDesc::Broadcast(gradients[1], 0, step.epoch)};
+  for (const ftar::Op& op : group.StartMany(in_c).value()) EXPECT_TRUE(op.Finish().ok());
+}
+
+TEST(Hpp, OutcomesBySeqAndOfAWholeStep) {
+  ftar::Job job = ftar::Job::Join().value();
+  ftar::Group group = job.OpenGroup().value();
+  std::vector<float> data = {1, 2};
+  EXPECT_EQ(job.BeginStep().value().step, 0);
+  const ftar::Op op = group.AllReduce(data);
+  const ftarStepInfo sum = job.EndStep(0).value();
+  EXPECT_EQ(sum.participants, 1);
+  EXPECT_EQ(sum.weight_sum, 1);
+  EXPECT_EQ(job.EndStep(5).code(), FTAR_ERR_ARG);
+  const ftarOutcome outcome = group.GetOutcome(0).value();
+  EXPECT_EQ(outcome.status, FTAR_OK);
+  EXPECT_EQ(outcome.participants, 1);
+  EXPECT_EQ(group.GetOutcome(1).code(), FTAR_ERR_ARG);
+}
+
+TEST(Hpp, WhatAJobTellsOfItself) {
+  ftar::JobConfig config;
+  config.Set("timeout", "2s");
+  ftar::Job job = ftar::Job::Join(std::move(config)).value();
+  const std::vector<ftar::Knob> knobs = job.Knobs().value();
+  const auto timeout = std::find_if(knobs.begin(), knobs.end(),
+                                    [](const ftar::Knob& knob) { return knob.name == "timeout"; });
+  ASSERT_NE(timeout, knobs.end());
+  EXPECT_EQ(timeout->value, "2s");
+  EXPECT_FALSE(timeout->origin.empty() || timeout->help.empty());
+  EXPECT_EQ(job.Counter("links_opened").value(), 0u);
+  EXPECT_EQ(job.Counter("no such counter").code(), FTAR_ERR_ARG);
+
+  const std::string path = testing::TempDir() + "hpp_dump.json";
+  job.Dump(path.c_str()).OrThrow();
+  EXPECT_EQ(access(path.c_str(), R_OK), 0);
+  unlink(path.c_str());
+  EXPECT_EQ(job.Dump("/no/such/folder/dump").code(), FTAR_ERR_SYSTEM);
+
+  pollfd ready = {job.EventFd().value(), POLLIN, 0};
+  while (job.NextEvent().ok()) continue;
+  EXPECT_EQ(poll(&ready, 1, 0), 0);
+  EXPECT_EQ(job.NextEvent().code(), FTAR_IN_PROGRESS);
+  EXPECT_EQ(job.NextEvent(1'000'000).code(), FTAR_TIMEOUT);
+  EXPECT_EQ(job.Report(FTAR_OK, "all is well").code(), FTAR_ERR_ARG);
+  EXPECT_EQ(job.Evict(ftarId{1, 2}, "nobody").code(), FTAR_ERR_ARG);
+
+  ftarMemDesc where = FTAR_MEM_DESC_INIT;
+  EXPECT_TRUE(job.Alloc<float>(4, &where).ok());
+  where.numa = 0;
+  EXPECT_EQ(job.Alloc<float>(4, &where).code(), FTAR_ERR_UNSUPPORTED);
 }
 
 TEST(Hpp, ATemporaryViewIsReducedInPlace) {
