@@ -192,8 +192,11 @@ class Job:
         return Group(self, name, window, priority)
 
     def begin_step(self):
-        info = StepInfo()
-        check(lib().ftarStepBegin(self.handle, None, byref(info)))
+        """Waits for as long as it takes."""
+        info, code = StepInfo(), ERR_QUORUM
+        while code in (ERR_QUORUM, ERR_COORDINATOR):
+            code = lib().ftarStepBegin(self.handle, None, byref(info))
+        check(code)
         return info
 
     def counter(self, name):
@@ -258,6 +261,21 @@ class Group:
         """From the member that `step` (begin_step) names as the source."""
         return self.start(kind=BROADCAST, send=address, recv=address, count=count, root=step.source, epoch=step.epoch, dtype=dtype,
                           stream=stream)
+
+    def share_state(self, address, count, step, dtype=F32, stream=None):
+        """Brings newcomers the state, from whoever has it and lives; to be called by all behind begin_step. ERR_ABSENT: nobody has it."""
+        if step.joined == 0:
+            return
+        sources = [step.source, *range(step.participants - step.joined)] if step.source >= 0 else []
+        for source in sources:
+            try:
+                self.start(kind=BROADCAST, send=address, recv=address, count=count, root=source, epoch=step.epoch, dtype=dtype,
+                           stream=stream).finish(release=True)
+                return
+            except Error as error:
+                if error.code != ERR_ABSENT:
+                    raise
+        raise Error(ERR_ABSENT, "all who had the state have gone")
 
     def info(self):
         info = GroupInfo()

@@ -108,11 +108,6 @@ class Model:
             self.comm.wait_stream(torch.cuda.current_stream())
         return self.state.data_ptr()
 
-    def updates(self):
-        if self.comm:
-            self.comm.synchronize()
-        return int(self.state[-1].item())
-
     def backward(self, step, replica, finish, ready):
         """Gradients of this replica's share of the step; ready(address, count) as soon as a bucket is there."""
         self.ready, self.sent = ready, 0

@@ -70,9 +70,6 @@ class Model:
     def state_address(self):
         return self.state.address
 
-    def updates(self):
-        return int(self.state.get()[2 * COUNT])
-
     def backward(self, step, replica, finish, ready):
         """Gradients of this replica's share of the step; ready(address, count) as soon as a bucket is there."""
         weights, gradient = self.state.get(), self.gradient.values

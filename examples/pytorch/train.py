@@ -32,16 +32,6 @@ def say(**fields):
     os.write(1, (json.dumps(fields) + "\n").encode())
 
 
-def receive_state(group, model, step):
-    """Whoever is new gets parameters and momenta from a member that was here before."""
-    try:
-        group.broadcast(model.state_address(), model.state_count, step, stream=model.stream).finish(release=True)
-    except ftar.Error:
-        # The source has died. Who has its own state goes on with it; a newcomer has to come again.
-        if model.updates() != step.step:
-            raise
-
-
 def finish(ops):
     """Whose gradients are in the averages; an error where there are none for this replica."""
     for op in ops:
@@ -60,10 +50,7 @@ def train(options, asked):
     done = False
     while not done:
         step = job.begin_step()
-        if step.joined > 0 and step.source < 0:
-            sys.exit("all who had the model have left")
-        if step.joined > 0:
-            receive_state(group, model, step)
+        group.share_state(model.state_address(), model.state_count, step, stream=model.stream)
         ops = []
         model.backward(step.step, replica, bool(asked) or step.step + 1 >= options.steps,
                        lambda address, count: ops.append(group.allreduce(address, count, stream=model.stream)))

@@ -57,22 +57,12 @@ void LogEvent(const ftarEvent& event) {  // ftar
                     Field("stage", who.stage) + Field("text", who.text));
 }
 
-// The end of an operation. A wait may end before it, when nobody can decide who is in; the
-// operation itself lives on.
-ftar::Outcome Finish(const ftar::Op& op) {  // ftar
-  for (;;) {
-    ftar::Outcome outcome = op.Wait();    // ftar
-    if (outcome.final()) return outcome;  // ftar
-    Log("waiting", Field("text", outcome.Text()));
-  }
-}
-
 // Waits for the buckets of a step. The answer is for the log: who is in the sums, and per bucket
 // how many, in how many attempts, and when.
 std::string FinishAll(const std::vector<ftar::Op>& ops) {  // ftar
   std::string buckets, who;
   for (const ftar::Op& op : ops) {                       // ftar
-    const ftar::Outcome outcome = Finish(op).OrThrow();  // ftar
+    const ftar::Outcome outcome = op.Finish().OrThrow();  // ftar
     buckets += (buckets.empty() ? "[" : ",[") + std::to_string(outcome.participants) + "," +
                std::to_string(outcome.attempts) + "," + std::to_string(outcome.delivered_ns) + "]";
   }
@@ -111,13 +101,11 @@ int Train(int64_t steps) {
 
   float* tail = gradient.data() + kParameters;  // the loss, and whether somebody wants to finish
   for (bool done = false; !done && !leave_asked;) {
-    const ftarStepInfo step = job.BeginStep().value();                          // ftar
-    if (step.joined > 0 && step.source < 0) return kModelLostExit;              // ftar
-    if (step.joined > 0) {                                                      // ftar
-      const ftar::Outcome sent = Finish(group.Broadcast(model.state(), step));  // ftar
-      if (model.updates() != step.step) sent.OrThrow();  // a newcomer whose source died: start anew
-      Log("state", Field("step", step.step) + Field("joined", step.joined));
-    }
+    const ftarStepInfo step = ftar::Finish([&] { return job.BeginStep(); }).value();  // ftar
+    const ftar::Status shared = group.ShareState(model.state(), step);                // ftar
+    if (shared.code() == FTAR_ERR_ABSENT) return kModelLostExit;                      // ftar
+    shared.OrThrow();                                                                 // ftar
+    if (step.joined > 0) Log("state", Field("step", step.step) + Field("joined", step.joined));
     text.Batch(step.step, replica, kWindow, &inputs, &targets);
     std::vector<ftar::Op> ops;  // ftar
     auto average = [&](size_t first, size_t last) {

@@ -6,8 +6,7 @@
 //   auto gradients = job.Alloc<float>(n).value();      // or any std::vector
 //   for (;;) {
 //     ftarStepInfo step = ftar::Finish([&] { return job.BeginStep(); }).value();
-//     if (step.joined > 0 && step.source < 0) return Fail("all who had the weights have left");
-//     if (step.joined > 0) group.Broadcast(weights, step).Finish().OrThrow();
+//     group.ShareState(weights, step).OrThrow();       // newcomers have none
 //     ...
 //     ftar::Outcome done = group.AllReduce(gradients, FTAR_AVG).Finish();
 //     if (!done.ok()) return Fail(done.Text());        // says who and why
@@ -70,14 +69,14 @@ class [[nodiscard]] Status {
 
  private:
   friend class Group;
-  // A refusal of this header's own: the library hears no sizes but `count`.
-  static Status BadArgument(const char* argument, const std::string& text) {
+  // An error of this header's own.
+  static Status Own(ftarResult_t code, const char* argument, const std::string& text) {
     auto info = std::make_shared<ftarErrorInfo>(ftarErrorInfo FTAR_ERROR_INFO_INIT);
-    info->code = FTAR_ERR_ARG;
+    info->code = code;
     std::snprintf(info->argument, sizeof info->argument, "%s", argument);
     std::snprintf(info->text, sizeof info->text, "%s", text.c_str());
     Status status;
-    status.code_ = FTAR_ERR_ARG;
+    status.code_ = code;
     status.error_ = std::move(info);
     return status;
   }
@@ -360,6 +359,21 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   Op Broadcast(C&& data, const ftarStepInfo& step) const {
     return Broadcast(data, step.source, step.epoch);
   }
+  // Brings newcomers the state: all members call it behind BeginStep, once for each piece of the
+  // state, before anything else of the step. Nothing is sent where nobody has joined. Where the
+  // source goes meanwhile, another member that has the state sends it. Waits as Finish() does.
+  // FTAR_ERR_ABSENT: all who had it have gone; load a checkpoint, or stop.
+  template <typename C, typename = Element<C>>
+  Status ShareState(C&& data, const ftarStepInfo& step) const {
+    if (step.joined == 0) return FTAR_OK;
+    if (step.source < 0) return Status::Own(FTAR_ERR_ABSENT, "state", "all who had it have gone");
+    Outcome sent = Broadcast(data, step).Finish();
+    for (int32_t rank = 0; rank < step.participants - step.joined; ++rank) {
+      if (sent.code() != FTAR_ERR_ABSENT) break;
+      sent = Broadcast(data, rank, step.epoch).Finish();
+    }
+    return sent;
+  }
   Op Barrier() const {
     OpDesc desc;
     desc.kind = FTAR_BARRIER;
@@ -380,7 +394,7 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
     std::string text = std::string(argument) + " has " + std::to_string(size) + " elements, not " +
                        std::to_string(desc.count);
     if (desc.kind != FTAR_ALLREDUCE) text += " for each of " + std::to_string(n) + " members";
-    return Op(nullptr, Status::BadArgument(argument, text));
+    return Op(nullptr, Status::Own(FTAR_ERR_ARG, argument, text));
   }
   // Starts what `start` makes of the group's view at this call, told as a step tells it. Named, it
   // holds also if another view comes meanwhile.

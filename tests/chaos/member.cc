@@ -255,7 +255,7 @@ class Life {
   }
 
   bool Step(const ftar::Job& job) {
-    auto step = job.BeginStep();
+    auto step = ftar::Finish([&] { return job.BeginStep(); });
     if (!step.ok()) return record_->Failure("step", step.code(), step.Text()), false;
     page_->step = step->step;
     return true;

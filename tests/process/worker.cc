@@ -388,7 +388,8 @@ int Run(const Arguments& arguments) {
   // Numbers are the group's: whoever joins later starts where the group is and stops with the
   // others.
   for (uint64_t next = group.Info().next_seq; in && next < ops; next = group.Info().next_seq) {
-    if (arguments.Number("steps", 0) != 0 && !job.BeginStep().ok()) break;
+    const bool steps = arguments.Number("steps", 0) != 0;
+    if (steps && !ftar::Finish([&] { return job.BeginStep(); }).ok()) break;
     if (group.Info().next_seq >= ops) break;
     in = runner.Batch(std::min(window, ops - group.Info().next_seq));
     if (const int64_t pause = arguments.Number("pause_ms", 0); pause > 0) {

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ftar/ftar.hpp>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,15 +20,7 @@ namespace {
 class Steps : public testing::Test {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 3; ++i) {
-      ftar::JobConfig config;
-      config.replica = i;
-      config.replicas = 3;
-      config.coordinator = coordinator_->address().c_str();
-      config.timeout_ns = 2 * kSecondNs;
-      config.flags = FTAR_JOB_NONBLOCKING;
-      jobs_[i] = ftar::Job::Join(config).value();
-    }
+    for (int i = 0; i < 3; ++i) JoinAs(i);
     for (int i = 0; i < 3; ++i) {
       jobs_[i].WaitReady(kLongNs).OrThrow();
       groups_[i] = jobs_[i].OpenGroup().value();
@@ -38,6 +31,15 @@ class Steps : public testing::Test {
     for (ftar::Group& group : groups_) group = ftar::Group();
   }
 
+  void JoinAs(int replica) {
+    ftar::JobConfig config;
+    config.replica = replica;
+    config.replicas = 3;
+    config.coordinator = coordinator_->address().c_str();
+    config.timeout_ns = 2 * kSecondNs;
+    config.flags = FTAR_JOB_NONBLOCKING;
+    jobs_[replica] = ftar::Job::Join(config).value();
+  }
   void BeginStep() {
     for (int i = 0; i < 3; ++i) {
       if (jobs_[i]) steps_[i] = jobs_[i].BeginStep().value();
@@ -141,6 +143,37 @@ TEST_F(ManyGroups, OneLossIsNotTheLossOfAll) {
     EXPECT_EQ(outcome.participants, 2);
   }
   EXPECT_EQ(data_[1][7], 3);
+}
+
+// A newcomer in the first one's place; the source dies when all know that it is to send the state.
+TEST_F(Steps, TheStateComesFromWhoeverHasItAndLives) {
+  BeginStep();
+  LoseTheSource();
+  JoinAs(0);
+  do {
+    for (int i : {1, 2}) steps_[i] = jobs_[i].BeginStep().value();
+    SleepMs(5);
+  } while (steps_[1].joined == 0);
+  steps_[0] = jobs_[0].BeginStep().value();
+  for (const ftarStepInfo& step : steps_) EXPECT_EQ(step.source, steps_[0].source);
+  groups_[0] = jobs_[0].OpenGroup().value();
+  ASSERT_EQ(steps_[1].rank, steps_[1].source);
+  groups_[1] = ftar::Group();
+  jobs_[1] = ftar::Job();
+  const auto receive = [this] { return groups_[0].ShareState(data_[0], steps_[0]); };
+  std::future<ftar::Status> received = std::async(std::launch::async, receive);
+  EXPECT_TRUE(groups_[2].ShareState(data_[2], steps_[2]).ok());
+  const ftar::Status status = received.get();
+  EXPECT_TRUE(status.ok()) << status.Text();
+  EXPECT_EQ(data_[0], std::vector<float>(100, 2));
+}
+
+// Who has the state leaves as well: nobody is left who could send it.
+TEST_F(Steps, AStateThatNobodyHasIsAbsent) {
+  ftarStepInfo step = FTAR_STEP_INFO_INIT;
+  EXPECT_TRUE(groups_[0].ShareState(data_[0], step).ok()) << "nobody has joined";
+  step.joined = 1;
+  EXPECT_EQ(groups_[0].ShareState(data_[0], step).code(), FTAR_ERR_ABSENT);
 }
 
 // As waits for operations do. The members have begun as many steps as they can without the root.
