@@ -29,7 +29,6 @@
   X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
   X(kHoldersOfToday, "V6", "asks for a kept salvage by the ranks of the view of today") \
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
-  X(kNewcomersFailureUntold, "V6", "tells no failures to who does not know where it begins") \
   X(kVerdictUntold, "V6", "forgets a failure that it was told of and others have installed") \
   X(kOthersFailureUntold, "V6", "does not report a failure of what came before it did") \
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
@@ -74,6 +73,7 @@
   X(kPromisedElsewhere, "Q5", "leaves a member to wait for a change that another had asked for") \
   X(kPromisedBefore, "Q3", "takes a promise of when it coordinated before for its own") \
   X(kMeetingForgotten, "Q5", "looks for nobody but those whom it knows, for ever") \
+  X(kGoneCountAsAway, "Q5", "keeps who has left in the view, for a successor to miss") \
   X(kLeavesUnreplaced, "Q5", "stands down when its own member leaves, without a view without it") \
   X(kLossIsConsent, "Q4", "takes who is lost for one who consents") \
   X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \
@@ -108,7 +108,7 @@
   X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
   X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
-  X(kOldFirstKept, "J1", "begins where it would have, though its boundary has been moved since") \
+  X(kOldFirstKept, "J1", "begins where it would have, though that is moved or void now") \
   X(kActedNewcomerVoid, "J1", "voids the boundary of a newcomer that has begun") \
   X(kUnheardPlanBinds, "J1", "keeps a boundary that nobody but its idle newcomer knows") \
   X(kLateAnnouncement, "J1", "obeys an announcement after it has promised a Prepare") \
@@ -136,7 +136,6 @@
   X(kOwnWordOfABoundary, "J4", "tells who joins at a step by its own view, not as others have") \
   X(kAnyonesMark, "J4", "takes any survivor's word of a step, though its era has ended") \
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
-  X(kVoidBeginningKept, "J4", "begins where a root had begun its step whose word has become void") \
   X(kBeginningForgotten, "J4", "forgets where the step begins that a newcomer enters at") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
   X(kEndUnheard, "J5", "goes on behind the end of a leaver that may not know of it") \

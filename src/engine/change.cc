@@ -289,7 +289,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   era_ = view_->era;
   const bool knew_beginning = OwnBeginning() != nullptr;
   RenewMarks(verdicts);
-  const bool void_beginning = knew_beginning && !OwnBeginning() && !FTAR_MUTANT(kVoidBeginningKept);
+  const bool void_beginning = knew_beginning && !OwnBeginning() && !FTAR_MUTANT(kOldFirstKept);
   frozen_ = false;
   prepare_.reset();
   confirmed_.reset();

@@ -184,6 +184,15 @@ void CoordinatorMachine::On(const Retire&) {
   goodbyes_until_ = now_ + std::min(timeout_ns_ / 2, kGoodbyesMax);
 }
 
+// Q5: a replica that has left as planned counts as away for whoever takes over, until a view is made
+// without it. A planned one would come only when somebody else joins or leaves.
+void CoordinatorMachine::DropTheGone(int32_t replica) {
+  const bool here = std::ranges::any_of(current_->entries, [&](const wire::ViewEntry& entry) {
+    return entry.card.replica == replica && Alive(entry.card.id);
+  });
+  if (!here && AnybodyIn()) change_due_ = true;
+}
+
 // Members that have gone would count as away for whoever takes over, and of two one would be left
 // without a majority. So this one still makes the view without them, sees that all hold it, tells
 // them that, and only then gives way. Whose end is as near as its own had been it waits for: a

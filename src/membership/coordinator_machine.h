@@ -324,6 +324,7 @@ class CoordinatorMachine {
   void EndRecorded();
 
   // coordinator_hosted.cc
+  void DropTheGone(int32_t replica);
   QuorumAnswer AskQuorum(const std::set<MemberId>& survivors, size_t replicas,
                          const wire::View& base) const;
   void TellNoQuorum(const std::string& why);

@@ -164,8 +164,7 @@ class Table {
     Seq lowest = called_end;
     for (const auto& [id, status] : statuses_) {
       const GroupStatus* group = GroupOf(status, key);
-      const bool somewhere =
-          group && (group->queued_end != kNoSeq || FTAR_MUTANT(kNewcomersFailureUntold));
+      const bool somewhere = group && group->queued_end != kNoSeq;
       lowest = std::min(lowest, somewhere ? group->called_end : 0);
     }
     std::map<Seq, Verdict> failed;

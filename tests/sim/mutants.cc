@@ -113,9 +113,6 @@ constexpr Where kWhere[] = {
     {Mutant::kMarksAheadForgotten,
      "eager=1,leaves=2,hosted=0,ops_per_step=1,window=5,kills=3,joins=3,partitions=3"},
     {Mutant::kLeaversCallsAwaited, "eager=1,leaves=2,hosted=0"},
-    {Mutant::kVoidBeginningKept,
-     "doubts=1,ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,hiccups=2,strict=1,"
-     "coordinator_restarts=1,hosted=0,record=1"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
     {Mutant::kDeadTakenBack,
      "record=1,replicas=2,shards=2,min_replicas=2,coordinator_restarts=2,kills=1"},
@@ -176,11 +173,6 @@ constexpr Where kWhere[] = {
      "hosted=0,lanes=0,shards=1,strandings=0,cuts=0,aborts=0,hangs=0,replicas=3,broadcasts=4,"
      "laggards=3,mismatch=1,kills=1,leaves=3,joins=3,window=4,delay_max_us=200,"
      "coordinator_restarts=0,ambushes=0,ops_per_step=0,stops=0,work_delay_max_us=0,skew=1"},
-    {Mutant::kNewcomersFailureUntold,
-     "hosted=0,lanes=0,shards=1,strandings=0,cuts=0,aborts=0,hangs=0,replicas=5,mismatch=2,"
-     "kills=0,fades=2,leaves=0,joins=3,window=6,delay_max_us=1000,coordinator_restarts=0,"
-     "ambushes=4,ops_per_step=3,eager=0,stops=0,clogs=10,failure_deaths=2,"
-     "work_delay_max_us=1000,strict=0,wires=0"},
     {Mutant::kAnnouncedLeftOut,
      "hosted=1,lanes=0,shards=1,replicas=3,min_replicas=1,kills=0,joins=2,leaves=0,cuts=0,"
      "aborts=0,hangs=0,delay_max_us=1000,coordinator_restarts=0,ambushes=0,stops=2,"

@@ -77,6 +77,34 @@ TEST(Verdict, WhereOneNamesALostRootAndAnotherALivingOneTheRootIsGone) {
   }
 }
 
+// V6: it may be in any of them. The others have called on, also a lost one, whose calls it has heard of.
+TEST(Verdict, WhoDoesNotKnowWhereItBeginsIsToldOfFailuresThatAreDelivered) {
+  for (const bool knows : {false, true}) {
+    wire::Prepare prepare;
+    prepare.epoch = 2;
+    prepare.members = {Entry(kFirst, 0), Entry(kSecond, 1)};
+    prepare.survivors = {kFirst, kSecond};
+    wire::View view;
+    view.epoch = view.era = 1;
+    view.entries = prepare.members;
+    StatusMap statuses;
+    for (const MemberId id : {kFirst, kSecond}) {
+      statuses[id].epoch = 2;
+      statuses[id].report.installed = 1;
+      statuses[id].report.installed_view = view;
+      statuses[id].groups = {{1, 20, 0, 20, 20, {}, {}}};
+    }
+    wire::Verdict failed;
+    failed.seq = 15;
+    failed.kind = VerdictKind::kFail;
+    statuses[kFirst].groups[0].failed = {failed};
+    if (!knows) statuses[kSecond].groups[0].queued_end = kNoSeq;
+    const Decision decision = Decide(prepare, 0, statuses);
+    ASSERT_EQ(decision.verdicts.groups.size(), 1u);
+    EXPECT_EQ(decision.verdicts.groups[0].verdicts.size(), knows ? 0u : 1u);
+  }
+}
+
 // Who was not there may hold the word of a root that is lost, and that of a step nobody had begun.
 TEST(Marks, TheLaterErasWordCountsAndTheOtherOneOfGroupsThatItDoesNotKnow) {
   const wire::StepMark earlier{1, 6, {{7, 10}, {9, 4}}, 0, kFirst};
