@@ -187,10 +187,14 @@ void CoordinatorMachine::On(const Retire&) {
 // Q5: a replica that has left as planned counts as away for whoever takes over, until a view is made
 // without it. A planned one would come only when somebody else joins or leaves.
 void CoordinatorMachine::DropTheGone(int32_t replica) {
-  const bool here = std::ranges::any_of(current_->entries, [&](const wire::ViewEntry& entry) {
-    return entry.card.replica == replica && Alive(entry.card.id);
-  });
-  if (!here && AnybodyIn()) change_due_ = true;
+  bool here = false, stays = false;  // somebody of it; somebody at all
+  for (const wire::ViewEntry& entry : current_->entries) {
+    if (!Alive(entry.card.id)) continue;
+    here = here || entry.card.replica == replica;
+    const Peer* peer = Find(entry.card.id);
+    stays = stays || !(Leaving(entry.card.id) || (peer && peer->released));
+  }
+  change_due_ = change_due_ || (stays && !here);
 }
 
 // Members that have gone would count as away for whoever takes over, and of two one would be left
