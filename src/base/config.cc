@@ -202,6 +202,22 @@ std::vector<std::string> Config::AgreedList() const {
   return out;
 }
 
+// From a quarter of `timeout` on a member without a word counts as out of reach where others are in
+// trouble (membership/coordinator_evidence.cc); behind all of it as silent, though it only computes.
+Status CheckTogether(const Config& config) {
+  constexpr int64_t kParts = 4;
+  const int64_t most = config.duration_ns(KnobId::kTimeout) / kParts;
+  if (config.is_word(KnobId::kHeartbeat) || config.duration_ns(KnobId::kHeartbeat) <= most)
+    return Status::Ok();
+  const auto shown = [&config](KnobId id) {
+    return config.ShownText(id) + " (" + config.Origin(id) + ")";
+  };
+  return {Code::kConfig, "heartbeat",
+          "heartbeat is " + shown(KnobId::kHeartbeat) + ", more than a quarter of timeout, " +
+              shown(KnobId::kTimeout) + ": a member that computes would be taken for silent; set " +
+              "heartbeat to " + FormatDuration(most) + " at most, or to auto"};
+}
+
 std::string AgreementDifference(std::span<const std::string> here,
                                 std::span<const std::string> there) {
   const auto find = [](std::span<const std::string> list, std::string_view name) -> std::string {

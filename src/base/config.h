@@ -68,6 +68,10 @@ class Config {
   std::array<Entry, static_cast<size_t>(KnobId::kCount)> entries_;
 };
 
+// What knobs owe each other, to be asked when all layers are in. An error is Code::kConfig and names
+// both values.
+Status CheckTogether(const Config& config);
+
 // The first knob in which two agreed lists differ, for the error at join: "timeout: 10s here, 30s
 // there". Empty if equal. The lists may come from a peer: any content is safe.
 std::string AgreementDifference(std::span<const std::string> here,

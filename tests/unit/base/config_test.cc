@@ -48,6 +48,25 @@ TEST(Config, HeartbeatFollowsTimeoutUntilSet) {
   EXPECT_EQ(config.ShownText(KnobId::kHeartbeat), "7ms");
 }
 
+TEST(Config, AHeartbeatIsAQuarterOfTheTimeoutAtMost) {
+  for (const char* timeout : {"1ms", "10s", "24h"}) {
+    Config config;
+    ASSERT_TRUE(config.Set(Layer::kProgram, "timeout", timeout).ok()) << timeout;
+    EXPECT_TRUE(CheckTogether(config).ok()) << timeout;
+  }
+  Config config;
+  ASSERT_TRUE(config.Set(Layer::kProgram, "heartbeat", "2500ms").ok());
+  EXPECT_TRUE(CheckTogether(config).ok());
+  ASSERT_TRUE(config.Set(Layer::kProgram, "heartbeat", "2501ms").ok());
+  EXPECT_FALSE(CheckTogether(config).ok());
+  ASSERT_TRUE(config.SetFromEnvironment(std::vector<std::string>{"FTAR_TIMEOUT=1s"}).ok());
+  const Status status = CheckTogether(config);
+  EXPECT_EQ(status.code(), Code::kConfig);
+  EXPECT_EQ(status.argument(), "heartbeat");
+  for (const char* said : {"2501ms", "program", "1s (environment FTAR_TIMEOUT)", "250ms at most"})
+    EXPECT_THAT(status.text(), HasSubstr(said));
+}
+
 // The stronger layer wins whichever was set first.
 TEST(Config, LayersWinByStrengthNotByOrder) {
   const std::vector<std::string> environment = {"FTAR_WINDOW=20", "HOME=/nowhere"};
