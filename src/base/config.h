@@ -31,7 +31,8 @@ class Config {
              std::string_view where = "");
   // `entries` are "NAME=value" as in environ; names that do not start with FTAR_ are skipped.
   // FTAR_CONF is not a knob, and FTAR_TEST_* belongs to the test hooks: known where they are built
-  // in, an error elsewhere.
+  // in, an error elsewhere. What Kubernetes sets in pods beside a Service that is called ftar or
+  // ftar-something is nobody's mistake.
   Status SetFromEnvironment(std::span<const std::string> entries);
   // Lines "name = value"; # starts a comment line.
   Status SetFromFile(std::string_view file_name, std::string_view text);

@@ -101,6 +101,35 @@ TEST(Config, UnknownNamesAreErrorsThatGuess) {
   EXPECT_THAT(file.text(), HasSubstr("did you mean window?"));
 }
 
+// In a namespace with a Service ftar-coordinator every pod has these.
+TEST(Config, VariablesOfAServiceAreNobodysMistake) {
+  const std::vector<std::string> links = {
+      "FTAR_COORDINATOR_SERVICE_HOST=10.0.0.1",
+      "FTAR_COORDINATOR_SERVICE_PORT=7000",
+      "FTAR_COORDINATOR_SERVICE_PORT_CONTROL=7000",
+      "FTAR_COORDINATOR_PORT=tcp://10.0.0.1:7000",
+      "FTAR_COORDINATOR_PORT_7000_TCP=tcp://10.0.0.1:7000",
+      "FTAR_COORDINATOR_PORT_7000_TCP_PROTO=tcp",
+      "FTAR_COORDINATOR_PORT_7000_TCP_PORT=7000",
+      "FTAR_COORDINATOR_PORT_7000_TCP_ADDR=10.0.0.1",
+      "FTAR_PORT=udp://10.0.0.1:53",
+      "FTAR_PORT_53_UDP_ADDR=10.0.0.1",
+      "FTAR_SERVICE_HOST=10.0.0.1",
+      "FTAR_TEST_A_SERVICE_HOST=10.0.0.1",
+  };
+  Config config;
+  for (const std::string& link : links) {
+    const Status status = config.SetFromEnvironment(std::vector<std::string>{link});
+    EXPECT_TRUE(status.ok()) << status.text();
+  }
+  EXPECT_EQ(config.text(KnobId::kCoordinator), "");
+  for (const char* mistake : {"FTAR_COORDINATOR_PORT=7000", "FTAR_COORDINATOR_HOST=10.0.0.1",
+                              "FTAR_COORDINATOR_SERVICE_PORTS=1", "FTAR_PORT_TCP=1"}) {
+    const std::string name(mistake, std::string_view(mistake).find('='));
+    EXPECT_EQ(config.SetFromEnvironment(std::vector<std::string>{mistake}).argument(), name);
+  }
+}
+
 TEST(Config, BadValuesNameTheVariableAndLeaveTheOldValue) {
   Config config;
   const Status status = config.SetFromEnvironment(std::vector<std::string>{"FTAR_TIMEOUT=10"});
