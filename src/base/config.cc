@@ -235,7 +235,8 @@ std::vector<std::string> Config::AgreedList() const {
 }
 
 // From a quarter of `timeout` on a member without a word counts as out of reach where others are in
-// trouble (membership/coordinator_evidence.cc); behind all of it as silent, though it only computes.
+// trouble (membership/coordinator_evidence.cc); behind all of it as silent, though it only
+// computes.
 Status CheckTogether(const Config& config) {
   constexpr int64_t kParts = 4;
   const int64_t most = config.duration_ns(KnobId::kTimeout) / kParts;

@@ -1,8 +1,8 @@
 // Goal: where every signal interrupts a long system call, as some kernels do with fallocate, and
 // signals come all the time, shared memory is made all the same.
 //
-// Not every kernel does that: this program's own fallocate and ftruncate do, unless signals are kept
-// away, and once even then, as after a stop.
+// Not every kernel does that: this program's own fallocate and ftruncate do, unless signals are
+// kept away, and once even then, as after a stop.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -71,7 +71,8 @@ TEST_F(SignalsAllTheTime, TheLaneIsMade) {
 
 // By the real ones, a hundred in the time of one call.
 TEST(Uninterrupted, ByATimersSignals) {
-  struct sigaction before {}, count {};
+  struct sigaction before {
+  }, count{};
   static volatile sig_atomic_t signals;
   signals = 0;
   count.sa_handler = [](int) { signals = signals + 1; };
