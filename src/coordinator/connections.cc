@@ -118,7 +118,8 @@ void Connections::Accept(int listener, TimeNs now) {
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) PauseAccepting(errno, now);
+    const bool scarce = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    if (scarce) PauseAccepting(errno, now);
     return;
   }
 }
@@ -135,11 +136,11 @@ void Connections::PauseAccepting(int error, TimeNs now) {
   }
   if (now < next_shortage_ns_) return;
   next_shortage_ns_ = now + kWarningsNs;
-  std::string text = Status::System("cannot accept newcomers", error).text();
+  std::string text = Status::System("cannot accept newcomers, who wait", error).text();
   rlimit limit{};
   if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
     text += " (its limit is " + std::to_string(limit.rlim_cur) + ": raise ulimit -n)";
-  log_->Warn(name_, text + "; they wait until some are free");
+  log_->Warn(name_, text);
 }
 
 // EPOLLIN, or 0: they are left alone.
