@@ -51,6 +51,9 @@ int main() {
   std::printf(
       "\nVariables that are not knobs: `FTAR_CONF` (the file above). Builds with "
       "`FTAR_TEST_HOOKS=ON` also accept\n"
-      "`FTAR_TEST_*`; every other build refuses them.\n");
+      "`FTAR_TEST_*`; every other build refuses them. What Kubernetes sets beside a Service named "
+      "ftar or ftar-something\n"
+      "(`FTAR_COORDINATOR_PORT=tcp://10.0.0.1:7000`, `FTAR_COORDINATOR_SERVICE_HOST`) is passed "
+      "over.\n");
   return 0;
 }

@@ -74,6 +74,37 @@ std::string_view ValueOf(std::string_view entry) {
   return equals == std::string_view::npos ? std::string_view() : entry.substr(equals + 1);
 }
 
+bool TakeDigits(std::string_view* text) {
+  const size_t digits = std::min(text->find_first_not_of("0123456789"), text->size());
+  text->remove_prefix(digits);
+  return digits > 0;
+}
+
+// "A Service's variables" in its documentation: NAME_SERVICE_HOST, NAME_SERVICE_PORT and
+// NAME_SERVICE_PORT_HTTP, NAME_PORT=tcp://10.0.0.1:7000, NAME_PORT_7000_TCP and what begins so.
+bool IsServiceLink(std::string_view variable, std::string_view value) {
+  constexpr std::string_view kHost = "_SERVICE_HOST", kServicePort = "_SERVICE_PORT",
+                             kPort = "_PORT";
+  if (variable.ends_with(kHost)) return true;
+  const size_t service = variable.find(kServicePort);
+  if (service != std::string_view::npos) {
+    const std::string_view rest = variable.substr(service + kServicePort.size());
+    return rest.empty() || rest.front() == '_';
+  }
+  const auto is_protocol = [](std::string_view text, std::string_view end) {
+    for (const std::string_view name : {"tcp", "udp", "sctp", "TCP", "UDP", "SCTP"}) {
+      if (text.starts_with(name) && text.substr(name.size()).starts_with(end)) return true;
+    }
+    return false;
+  };
+  if (variable.ends_with(kPort) && is_protocol(value, "://")) return true;
+  const size_t port = variable.find("_PORT_");
+  if (port == std::string_view::npos) return false;
+  std::string_view rest = variable.substr(port + kPort.size() + 1);
+  if (!TakeDigits(&rest) || !rest.starts_with('_')) return false;
+  return is_protocol(rest.substr(1), "");
+}
+
 }  // namespace
 
 std::string KnobVariable(const Knob& knob) {
@@ -109,6 +140,7 @@ Status Config::SetFromEnvironment(std::span<const std::string> entries) {
   for (const std::string& entry : entries) {
     const std::string_view variable = NameOf(entry);
     if (!variable.starts_with(kPrefix) || variable == kConfVariable) continue;
+    if (IsServiceLink(variable, ValueOf(entry))) continue;
     if (variable.starts_with(kTestPrefix)) {
       if (kTestHooks) continue;
       return {Code::kConfig, std::string(variable),
@@ -200,6 +232,23 @@ std::vector<std::string> Config::AgreedList() const {
   }
   std::sort(out.begin(), out.end());
   return out;
+}
+
+// From a quarter of `timeout` on a member without a word counts as out of reach where others are in
+// trouble (membership/coordinator_evidence.cc); behind all of it as silent, though it only
+// computes.
+Status CheckTogether(const Config& config) {
+  constexpr int64_t kParts = 4;
+  const int64_t most = config.duration_ns(KnobId::kTimeout) / kParts;
+  if (config.is_word(KnobId::kHeartbeat) || config.duration_ns(KnobId::kHeartbeat) <= most)
+    return Status::Ok();
+  const auto shown = [&config](KnobId id) {
+    return config.ShownText(id) + " (" + config.Origin(id) + ")";
+  };
+  return {Code::kConfig, "heartbeat",
+          "heartbeat is " + shown(KnobId::kHeartbeat) + ", more than a quarter of timeout, " +
+              shown(KnobId::kTimeout) + ": a member that computes would be taken for silent; set " +
+              "heartbeat to " + FormatDuration(most) + " at most, or to auto"};
 }
 
 std::string AgreementDifference(std::span<const std::string> here,

@@ -31,7 +31,8 @@ class Config {
              std::string_view where = "");
   // `entries` are "NAME=value" as in environ; names that do not start with FTAR_ are skipped.
   // FTAR_CONF is not a knob, and FTAR_TEST_* belongs to the test hooks: known where they are built
-  // in, an error elsewhere.
+  // in, an error elsewhere. What Kubernetes sets in pods beside a Service that is called ftar or
+  // ftar-something is nobody's mistake.
   Status SetFromEnvironment(std::span<const std::string> entries);
   // Lines "name = value"; # starts a comment line.
   Status SetFromFile(std::string_view file_name, std::string_view text);
@@ -67,6 +68,10 @@ class Config {
 
   std::array<Entry, static_cast<size_t>(KnobId::kCount)> entries_;
 };
+
+// What knobs owe each other, to be asked when all layers are in. An error is Code::kConfig and names
+// both values.
+Status CheckTogether(const Config& config);
 
 // The first knob in which two agreed lists differ, for the error at join: "timeout: 10s here, 30s
 // there". Empty if equal. The lists may come from a peer: any content is safe.

@@ -1,5 +1,10 @@
 #include "base/config_os.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -16,18 +21,41 @@ struct FileCloser {
   void operator()(FILE* file) const { fclose(file); }
 };
 
+const char* KindOf(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR: return "a folder";
+    case S_IFIFO: return "a pipe";
+    case S_IFCHR: return "a terminal or another device";
+    default: return "of another kind";
+  }
+}
+
+// Whatever else than a file might keep its reader waiting. /dev/null is the file without a line.
+Status MustBeAFile(int fd, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return Status::System("cannot look at " + path, errno);
+  const bool null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
+  if (S_ISREG(info.st_mode) || null) return Status::Ok();
+  return Status(Code::kConfig, path,
+                path + " is " + KindOf(info.st_mode) + "; it has to be a regular file");
+}
+
 // The whole file. `missing` is set instead of an error if there is no such file and `missing` is
 // given.
 Expected<std::string> ReadFile(const std::string& path, bool* missing) {
-  const std::unique_ptr<FILE, FileCloser> file(fopen(path.c_str(), "re"));
+  // Without waiting for whoever is at the other end of a pipe.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0 && errno == ENOENT && missing != nullptr) {
+    *missing = true;
+    return std::string();
+  }
+  const std::unique_ptr<FILE, FileCloser> file(fd < 0 ? nullptr : fdopen(fd, "r"));
   if (file == nullptr) {
-    if (missing != nullptr && errno == ENOENT) {
-      *missing = true;
-      return std::string();
-    }
     const Status reason = Status::System("cannot open " + path, errno);
+    if (fd >= 0) close(fd);
     return Status(Code::kConfig, path, reason.text());
   }
+  FTAR_RETURN_IF_ERROR(MustBeAFile(fd, path));
   std::string text(kFileBytesMax + 1, '\0');
   text.resize(fread(text.data(), 1, text.size(), file.get()));
   if (ferror(file.get()) != 0) return Status(Code::kConfig, path, "cannot read " + path);

@@ -29,7 +29,7 @@ constexpr Knob kKnobs[] = {
      "How long joining may take: reaching the coordinator, waiting for a place that is still held, "
      "for the first view."},
     {K::kHeartbeat, "heartbeat", D, "auto", "auto", kMillisecond, kDay, kOwn, kShown,
-     "Time between two heartbeats; auto is a tenth of timeout."},
+     "Time between two heartbeats; auto is a tenth of timeout, and a quarter is the most."},
     {K::kJob, "job", S, "", "", 0, 0, kOwn, kShown,
      "Name of the job; members of other jobs are refused. Empty: the launcher's job id, else "
      "default."},

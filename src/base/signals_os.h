@@ -61,6 +61,23 @@ class SignalWithheld {
   bool was_pending_ = false;
 };
 
+// A system call that any signal would end and that takes long: where signals come every so often (a
+// profiler's), none of its tries would get through. What is left to interrupt it, a stop for example,
+// comes once. -1 and errno are the call's.
+template <typename Call>
+int Uninterrupted(Call call) {
+  int result = 0, error = 0;
+  {
+    const SignalsBlocked quiet;
+    do {
+      result = static_cast<int>(call());
+    } while (result < 0 && errno == EINTR);
+    error = errno;
+  }
+  errno = error;  // handlers that have waited may have had another
+  return result;
+}
+
 }  // namespace ftar
 
 #endif  // FTAR_BASE_SIGNALS_OS_H_

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,7 +23,10 @@ using State = MessageStream::State;
 constexpr uint64_t kListenerMark = uint64_t{1} << 63;
 constexpr uint64_t kWakeMark = uint64_t{1} << 62;
 constexpr TimeNs kLingerNs = 1 * kSecond;     // for last messages to somebody who is turned away
-constexpr TimeNs kRefusalsNs = 60 * kSecond;  // between two warnings, whoever knocks
+constexpr TimeNs kWarningsNs = 60 * kSecond;  // between two of a kind, whoever knocks
+constexpr TimeNs kAcceptAgainNs = 100 * kMillisecond;
+constexpr TimeNs kIdleNs = 1 * kSecond;
+constexpr int kDescriptorsLeft = 4;
 
 }  // namespace
 
@@ -67,7 +71,6 @@ Status Connections::ListenAt(const std::string& address) {
 
 Status Connections::Open() {
   epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
-  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   wake_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.valid() || !wake_.valid()) return Status::System("epoll", errno);
   epoll_event event{};
@@ -94,29 +97,65 @@ Connections::Connection* Connections::Find(ConnId id) {
 
 // ---- accepting
 
+// Never the last descriptors: without one no record is written, and no name looked up.
+transport::UniqueFd Connections::TakeNext(int listener, transport::tcp::SocketAddress* from) {
+  transport::UniqueFd left[kDescriptorsLeft];
+  for (transport::UniqueFd& fd : left) {
+    fd.Reset(fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!fd.valid()) return {};
+  }
+  from->bytes = sizeof from->storage;
+  return transport::UniqueFd(accept4(listener, reinterpret_cast<sockaddr*>(&from->storage),
+                                     &from->bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
 void Connections::Accept(int listener, TimeNs now) {
   for (int i = 0; i < 64; ++i) {
     transport::tcp::SocketAddress from;
-    from.bytes = sizeof from.storage;
-    transport::UniqueFd fd(accept4(listener, reinterpret_cast<sockaddr*>(&from.storage),
-                                   &from.bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    transport::UniqueFd fd = TakeNext(listener, &from);
     if (fd.valid()) {
       AcceptOne(std::move(fd), from.Text(), now);
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EMFILE || errno == ENFILE) {
-      // Out of descriptors: give up the spare one to take the connection and close it, or it would
-      // wake us for ever.
-      spare_.Reset();
-      transport::UniqueFd refused(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-      refused.Reset();
-      spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
-      if (!unauthenticated_.empty()) Drop(unauthenticated_.front(), now, "out of descriptors");
-      log_->Warn(name_, "out of file descriptors: a connection was refused");
-    }
+    const bool scarce = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    if (scarce) PauseAccepting(errno, now);
     return;
   }
+}
+
+// Whoever knocks stays in the listener's queue: who is hung up on takes that for an answer to its
+// proof. One that says nothing makes room; an honest member needs a millisecond.
+void Connections::PauseAccepting(int error, TimeNs now) {
+  ListenFor(0);
+  accept_again_ns_ = now + kAcceptAgainNs;
+  if (!unauthenticated_.empty()) {
+    const Connection* const oldest = Find(unauthenticated_.front());
+    if (now - oldest->stream->created_ns() >= kIdleNs)
+      Drop(oldest->id, now, "it says nothing, and no descriptors are left");
+  }
+  if (now < next_shortage_ns_) return;
+  next_shortage_ns_ = now + kWarningsNs;
+  std::string text = Status::System("cannot accept newcomers, who wait", error).text();
+  rlimit limit{};
+  if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    text += " (its limit is " + std::to_string(limit.rlim_cur) + ": raise ulimit -n)";
+  log_->Warn(name_, text);
+}
+
+// EPOLLIN, or 0: they are left alone.
+void Connections::ListenFor(uint32_t events) {
+  for (const transport::UniqueFd& listener : listeners_) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = kListenerMark | static_cast<uint64_t>(listener.get());
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener.get(), &event);
+  }
+}
+
+void Connections::AcceptAgain() {
+  accept_again_ns_ = kNever;
+  ListenFor(EPOLLIN);
 }
 
 void Connections::AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now) {
@@ -154,6 +193,7 @@ void Connections::Drop(ConnId id, TimeNs now, const std::string& why) {
   Authenticated(found->second);
   const bool introduced = found->second.introduced;
   connections_.erase(found);
+  if (accept_again_ns_ != kNever) accept_again_ns_ = now;  // its descriptor is free
   if (!introduced) return;
   if (--introduced_ == 0) empty_since_ns_ = now;
   user_->OnGone(id, why, now);
@@ -209,7 +249,7 @@ void Connections::TellRefused(const std::string& from, const Status& why, TimeNs
     ++refusals_untold_;
     return log_->Info(name_, text);
   }
-  next_refusal_ns_ = now + kRefusalsNs;
+  next_refusal_ns_ = now + kWarningsNs;
   const uint64_t more = std::exchange(refusals_untold_, 0);
   log_->Warn(name_, more == 0 ? text : text + "; " + std::to_string(more) + " more since the last");
 }
@@ -268,7 +308,7 @@ void Connections::LetGoAll(TimeNs now) {
 void Connections::CloseInForkedChild() {
   for (auto& [id, connection] : connections_) connection.stream->CloseInForkedChild();
   for (transport::UniqueFd& listener : listeners_) listener.Reset();
-  for (transport::UniqueFd* fd : {&epoll_, &wake_, &spare_}) fd->Reset();
+  for (transport::UniqueFd* fd : {&epoll_, &wake_}) fd->Reset();
 }
 
 // ---- the loop
@@ -297,7 +337,7 @@ void Connections::Expire(TimeNs now) {
 }
 
 TimeNs Connections::NextDeadline() const {
-  TimeNs first = DesertedAt();
+  TimeNs first = std::min(DesertedAt(), accept_again_ns_);
   if (!unauthenticated_.empty()) {
     const auto oldest = connections_.find(unauthenticated_.front());
     first = std::min(first, oldest->second.stream->created_ns() + settings_.handshake_timeout_ns);
@@ -310,6 +350,7 @@ TimeNs Connections::NextDeadline() const {
 }
 
 void Connections::Turn(TimeNs now) {
+  if (now >= accept_again_ns_) AcceptAgain();
   const int count = epoll_wait(epoll_.get(), events_, 128, 0);
   for (int i = 0; i < count; ++i) {
     const uint64_t mark = events_[i].data.u64;

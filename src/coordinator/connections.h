@@ -3,7 +3,8 @@
 //
 // Who has not proved the token costs one descriptor and little memory, for a bounded time, and
 // there are at most `unauthenticated_max` of them: one more pushes the oldest out, so that idle
-// connections never lock members out.
+// connections never lock members out. Where no descriptors are left, newcomers wait in the queue of
+// the listening socket, and the log says so.
 //
 // Nonblocking, one thread at a time, owns its descriptors. The user is told out of Turn alone, and
 // may send and let go from there. Wake may be called from any thread or signal handler.
@@ -22,6 +23,7 @@
 #include "coordinator/message_stream.h"
 #include "membership/coordinator_machine.h"
 #include "transport/fd.h"
+#include "transport/tcp/socket.h"
 
 namespace ftar::coordinator {
 
@@ -85,7 +87,11 @@ class Connections {
 
   Status ListenAt(const std::string& address);
   TimeNs SpeaksBy(const Connection& connection) const;
+  transport::UniqueFd TakeNext(int listener, transport::tcp::SocketAddress* from);
   void Accept(int listener, TimeNs now);
+  void PauseAccepting(int error, TimeNs now);
+  void AcceptAgain();
+  void ListenFor(uint32_t events);
   void AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now);
   void Serve(ConnId id, TimeNs now);
   void OnMessage(Connection& connection, wire::Message message, TimeNs now);
@@ -104,7 +110,7 @@ class Connections {
   User* const user_;
   const Logger* const log_;
   std::string address_;
-  transport::UniqueFd epoll_, wake_, spare_;
+  transport::UniqueFd epoll_, wake_;
   std::vector<transport::UniqueFd> listeners_;
   std::unordered_map<ConnId, Connection> connections_;
   std::list<ConnId> unauthenticated_;    // oldest first
@@ -112,8 +118,10 @@ class Connections {
   std::vector<ConnId> broken_;           // found while sending
   ConnId next_id_ = 1;
   size_t introduced_ = 0;
-  TimeNs next_refusal_ns_ = 0;    // no warning of one before
-  uint64_t refusals_untold_ = 0;  // since the last
+  TimeNs accept_again_ns_ = kNever;  // until then nobody is accepted
+  TimeNs next_shortage_ns_ = 0;      // no warning of one before
+  TimeNs next_refusal_ns_ = 0;       // no warning of one before
+  uint64_t refusals_untold_ = 0;     // since the last
   TimeNs empty_since_ns_ = 0;
   epoll_event events_[128];
 };

@@ -10,7 +10,7 @@ namespace {
 using State = MessageStream::State;
 
 constexpr int kRefusalsMax = 3;  // in a row
-// And for so long: a coordinator that is out of descriptors hangs up, too.
+// And for so long: one that dies, or makes room among many newcomers, hangs up, too.
 constexpr TimeNs kRefusedForNs = 2 * kSecond;
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
 // A job that starts finds its coordinator starting too; long pauses there would only delay the
@@ -141,7 +141,9 @@ void ControlConnection::HearGreeting(TimeNs now, Result* result) {
 
 const char* ControlConnection::Unanswered() const {
   const bool nothing = !stream_ || stream_->state() == State::kConnecting;
-  return nothing ? "no answer" : "something listens there, but does not answer as a coordinator";
+  if (nothing) return "no answer";
+  return "something listens there, but does not answer as a coordinator (nor does one that has no "
+         "descriptors left: its log says so)";
 }
 
 std::string ControlConnection::trouble() const {

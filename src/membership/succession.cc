@@ -18,6 +18,13 @@ void Succession::Step(TimeNs now, const SuccessionEvent& event) {
   std::visit([this](const auto& concrete) { On(concrete); }, event);
 }
 
+// A last look that is under way begins anew: its place is one in the list.
+void Succession::On(const SuccessorsKnown& event) {
+  if (event.list == successors_) return;
+  successors_ = event.list;
+  last_look_ = false;
+}
+
 void Succession::On(const HostExited& event) {
   exited_.insert(event.member);
   const bool in_time = !sat_down_ && now_ - gone_at_ <= config_.grace_ns;
@@ -154,6 +161,8 @@ SuccessionReady Succession::TakeReady() {
   if (!hosting_ && now_ >= TakeOverAt()) {
     StepUp(&ready);
     if (!hosting_) return ready;
+  } else {
+    last_look_ = false;  // its turn has moved on; whom it has found absent may be there at the next
   }
   if (!dialling_ && now_ >= dial_at_) {
     const MemberId next = hosting_ ? config_.self : NextToDial();

@@ -85,7 +85,7 @@ class Succession {
   const std::set<MemberId>& witnessed() const { return witnessed_; }
 
  private:
-  void On(const SuccessorsKnown& event) { successors_ = event.list; }
+  void On(const SuccessorsKnown& event);
   void On(const CoordinatorFound& event);
   void On(const CoordinatorLeaves&);
   void On(const CoordinatorGone&);

@@ -180,8 +180,11 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
     bool after = false;
     for (const auto& other : devices_) {
       if (after && other->Reaches(peer.card)) {
-        log_->Info("runtime", std::string(device.name()) + " does not reach " +
-                                  ToString(completion.peer) + ": " + completion.status.text());
+        // What the user can change is worth a word.
+        const bool token = completion.status.code() == Code::kAuth;
+        log_->Log(token ? LogLevel::kWarn : LogLevel::kInfo, "runtime",
+                  std::string(device.name()) + " does not reach " + ToString(completion.peer) +
+                      ": " + completion.status.text());
         peer.device = other.get();
         peer.link = other->Connect(peer.card, now);
         return;

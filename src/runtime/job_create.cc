@@ -105,6 +105,7 @@ Status Job::Impl::Configure(const JobOptions& options) {
   environment_ = ReadEnvironment();
   FTAR_RETURN_IF_ERROR(LoadConfig(environment_, &config_));
   FTAR_RETURN_IF_ERROR(ApplyOptions(options, &config_));
+  FTAR_RETURN_IF_ERROR(CheckTogether(config_));
   Expected<std::string> token = ReadToken(config_);
   if (!token.ok()) return token.status();
   token_ = std::move(token.value());

@@ -25,10 +25,14 @@ std::shared_ptr<File> OpenFile(std::string path) {
   if (const size_t at = path.find("%p"); at != std::string::npos) {
     path.replace(at, 2, std::to_string(getpid()));
   }
-  file->fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  // A pipe without a reader is an error instead of a wait for one.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  file->fd = open(path.c_str(), kFlags, 0644);
   if (file->fd < 0) {
+    const bool no_reader = errno == ENXIO;
     const Status reason = Status::System("log_file " + path + " cannot be opened", errno);
-    WriteLogLine(LogLevel::kError, "ftar ERROR " + reason.text());
+    WriteLogLine(LogLevel::kError,
+                 "ftar ERROR " + reason.text() + (no_reader ? "; if a pipe, nobody reads it" : ""));
   }
   return file;
 }

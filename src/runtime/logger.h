@@ -10,8 +10,9 @@
 
 namespace ftar::runtime {
 
-// `who` is "job/member". A log_file that cannot be opened is said once, and the process's sink
-// takes its place. The file stays open as long as a copy of the logger lives.
+// `who` is "job/member". A log_file that cannot be opened, or a pipe that nobody reads, is said
+// once, and the process's sink takes its place. The file stays open as long as a copy of the logger
+// lives.
 Logger MakeLogger(const Config& config, const std::string& who);
 
 }  // namespace ftar::runtime

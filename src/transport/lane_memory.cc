@@ -29,7 +29,7 @@ Expected<std::shared_ptr<LaneMemory>> LaneMemory::Create(MemberId self) {
   auto sealed = CreateSealedMemory("ftar-lane", kBytes, Pages::kOnTouch);
   if (!sealed.ok()) return sealed.status();
   const SignalWithheld limit(SIGXFSZ);
-  if (::fallocate(sealed->fd.get(), 0, 0, kAreasOffset) != 0)
+  if (Uninterrupted([&] { return ::fallocate(sealed->fd.get(), 0, 0, kAreasOffset); }) != 0)
     return Status(Code::kMemory, Status::System("memory for the lane", errno).text());
   std::shared_ptr<LaneMemory> lane(new LaneMemory(self));
   lane->own_ = new (sealed->memory->data()) Header;
@@ -96,8 +96,10 @@ bool LaneMemory::MakeArea(GroupKey group) {
   if (area) return true;
   const SignalWithheld limit(SIGXFSZ);
   // Not by fallocate(), where a thread that is cancelled ends.
-  area = ::syscall(SYS_fallocate, own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
-                   static_cast<off_t>(wire::kLaneAreaBytes)) == 0;
+  area = Uninterrupted([&] {
+           return ::syscall(SYS_fallocate, own_fd_.get(), 0, static_cast<off_t>(AreaOffset(place)),
+                            static_cast<off_t>(wire::kLaneAreaBytes));
+         }) == 0;
   return area;
 }
 

@@ -93,6 +93,13 @@ uint64_t LocalExchange::Dial(MemberId peer, const std::string& name, Message off
              ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) {
     failed.refused = fd.valid() && errno == ECONNREFUSED;
     failed.status = Status(Code::kLink, Status::System("dialling " + name, errno).text());
+  } else if (config_.token.empty() && !SameUser(fd.get())) {
+    // It would hang up, see AcceptAll, as one that dies does.
+    failed.status = Status(Code::kAuth, "token",
+                           "member " + ToString(peer) +
+                               " is another user's process, and there is no token that both could "
+                               "prove to know: set FTAR_TOKEN or FTAR_TOKEN_FILE");
+    failed.final_failure = true;
   } else {
     auto connection = std::make_unique<Connection>(config_, purpose_, true, std::move(fd));
     connection->peer = peer;

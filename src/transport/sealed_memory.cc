@@ -51,9 +51,10 @@ Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes, Pages 
   sealed.fd = UniqueFd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!sealed.fd.valid()) return Status::System("memfd_create", errno);
   const int fd = sealed.fd.get();
-  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+  const auto size = static_cast<off_t>(bytes);
+  if (Uninterrupted([&] { return ::ftruncate(fd, size); }) != 0)
     return Status::System("memfd: ftruncate", errno);
-  if (pages == Pages::kNow && ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0) {
+  if (pages == Pages::kNow && Uninterrupted([&] { return ::fallocate(fd, 0, 0, size); }) != 0) {
     return Status(
         Code::kMemory,
         Status::System("shared memory of " + std::to_string(bytes) + " bytes", errno).text());

@@ -11,6 +11,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "tests/process/harness.h"
 
@@ -172,6 +174,19 @@ TEST_F(BadInput, ATokenThatIsAbsentOrWrongIsRefused) {
   EXPECT_EQ(team_->member(0).WaitExit(kPatience), 0);
   EXPECT_EQ(team_->member(1).WaitExit(kPatience), 0);
   EXPECT_EQ(Found(team_->member(0), "op0"), "FTAR_OK");
+}
+
+TEST_F(BadInput, TheCoordinatorTakesAllDescriptorsThatItMay) {
+  Process coordinator(
+      "/bin/sh",
+      {"-c", "ulimit -Sn 64; exec \"$0\" --listen 127.0.0.1:0", process::CoordinatorPath()}, {});
+  ASSERT_TRUE(coordinator.WaitLine("ftar-coordinator listening", kPatience));
+  std::ifstream limits("/proc/" + std::to_string(coordinator.pid()) + "/limits");
+  std::string line, soft, hard;
+  while (std::getline(limits, line) && line.find("Max open files") != 0) continue;
+  std::istringstream(line.substr(std::string("Max open files").size())) >> soft >> hard;
+  EXPECT_NE(soft, "");
+  EXPECT_EQ(soft, hard);
 }
 
 TEST_F(BadInput, AMemberOfAnotherJobIsRefused) {

@@ -3,6 +3,7 @@
 // same --state. With --relay-to it is a relay: it speaks for some shards of a replica to the
 // coordinator of a large job (docs/scale.md).
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -101,6 +102,14 @@ ftar::Expected<ftar::coordinator::RelaySettings> MakeRelay(const Options& option
   return settings;
 }
 
+// Each member costs a descriptor, and shells give a thousand unless asked for more.
+void TakeAllDescriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int Fail(const ftar::Status& status) {
   fprintf(stderr, "ftar-coordinator: %s\n", status.ToString().c_str());
   return 1;
@@ -165,6 +174,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "ftar-coordinator " FTAR_VERSION_TEXT ", wire version " +
                                         std::to_string(ftar::wire::kWireVersion));
   CLI11_PARSE(app, argc, argv);
+  TakeAllDescriptors();
   ftar::Config config;
   if (ftar::Status status = Configure(options, &config); !status.ok()) return Fail(status);
   return options.relay_to.empty() ? Coordinate(options, config) : RunRelay(options, config);

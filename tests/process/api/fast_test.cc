@@ -242,7 +242,7 @@ TEST_F(Fast, AfterAPauseToo) {
 
 // Nothing else wakes a progress thread: no beat is due before a test is over.
 class FastWithoutBeats : public Fast {
-  Knobs Settings() const override { return {{"timeout", "100s"}, {"heartbeat", "60s"}}; }
+  Knobs Settings() const override { return {{"timeout", "240s"}, {"heartbeat", "60s"}}; }
 };
 
 // Called while its progress thread sleeps, and left to it: one has to hear that the other, who comes

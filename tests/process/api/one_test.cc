@@ -346,6 +346,16 @@ TEST(Environment, UnknownVariablesAndBadValuesAreNamed) {
   EXPECT_EQ(job, nullptr);
 }
 
+TEST(Environment, AHeartbeatThatIsTooSeldomIsRefused) {
+  const ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+  ftarJob_t job = nullptr;
+  EXPECT_EQ(Join(config, {{"timeout", "10s"}, {"heartbeat", "10s"}}, &job), FTAR_ERR_CONFIG);
+  EXPECT_STREQ(LastError().argument, "heartbeat");
+  for (const char* said : {"heartbeat is 10s", "timeout, 10s", "2500ms at most"})
+    EXPECT_NE(std::string(LastError().text).find(said), std::string::npos) << LastError().text;
+  EXPECT_EQ(job, nullptr);
+}
+
 TEST(Environment, ARingThatHoldsNoChunkIsRefused) {
   ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
   ftarJob_t job = nullptr;

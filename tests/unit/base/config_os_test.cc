@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -43,6 +45,24 @@ TEST(ReadToken, TakesTheFirstLineOfTheFileUnlessGiven) {
   EXPECT_EQ(*ReadToken(config), "open sesame");
   ASSERT_TRUE(config.Set(Config::Layer::kProgram, "token", "direct").ok());
   EXPECT_EQ(*ReadToken(config), "direct");
+}
+
+// Nobody may ever write into it: whoever waits for that hangs, here until the test's time is over.
+TEST(LoadConfig, WhatIsNoFileIsAnErrorAndNoWait) {
+  const std::string pipe = testing::TempDir() + "ftar_pipe_" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& [path, what] : {std::pair(pipe, "a pipe"), {testing::TempDir(), "a folder"}}) {
+    Config config;
+    const Status status = LoadConfig({"FTAR_CONF=" + path}, &config);
+    EXPECT_EQ(status.code(), Code::kConfig);
+    EXPECT_THAT(status.text(), HasSubstr(path + " is " + what));
+    ASSERT_TRUE(config.Set(Config::Layer::kProgram, "token_file", path).ok());
+    EXPECT_EQ(ReadToken(config).status().argument(), "token_file");
+    EXPECT_THAT(ReadToken(config).status().text(), HasSubstr(path + " is " + what));
+  }
+  EXPECT_EQ(unlink(pipe.c_str()), 0);
+  Config config;
+  EXPECT_TRUE(LoadConfig({"FTAR_CONF=/dev/null"}, &config).ok()) << "not even /etc/ftar.conf";
 }
 
 TEST(ReadToken, EmptyFileIsAnError) {

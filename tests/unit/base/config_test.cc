@@ -48,6 +48,25 @@ TEST(Config, HeartbeatFollowsTimeoutUntilSet) {
   EXPECT_EQ(config.ShownText(KnobId::kHeartbeat), "7ms");
 }
 
+TEST(Config, AHeartbeatIsAQuarterOfTheTimeoutAtMost) {
+  for (const char* timeout : {"1ms", "10s", "24h"}) {
+    Config config;
+    ASSERT_TRUE(config.Set(Layer::kProgram, "timeout", timeout).ok()) << timeout;
+    EXPECT_TRUE(CheckTogether(config).ok()) << timeout;
+  }
+  Config config;
+  ASSERT_TRUE(config.Set(Layer::kProgram, "heartbeat", "2500ms").ok());
+  EXPECT_TRUE(CheckTogether(config).ok());
+  ASSERT_TRUE(config.Set(Layer::kProgram, "heartbeat", "2501ms").ok());
+  EXPECT_FALSE(CheckTogether(config).ok());
+  ASSERT_TRUE(config.SetFromEnvironment(std::vector<std::string>{"FTAR_TIMEOUT=1s"}).ok());
+  const Status status = CheckTogether(config);
+  EXPECT_EQ(status.code(), Code::kConfig);
+  EXPECT_EQ(status.argument(), "heartbeat");
+  for (const char* said : {"2501ms", "program", "1s (environment FTAR_TIMEOUT)", "250ms at most"})
+    EXPECT_THAT(status.text(), HasSubstr(said));
+}
+
 // The stronger layer wins whichever was set first.
 TEST(Config, LayersWinByStrengthNotByOrder) {
   const std::vector<std::string> environment = {"FTAR_WINDOW=20", "HOME=/nowhere"};
@@ -80,6 +99,35 @@ TEST(Config, UnknownNamesAreErrorsThatGuess) {
   const Status file = config.SetFromFile("f.conf", "plan=ring\nwindw = 3\n");
   EXPECT_THAT(file.text(), HasSubstr("f.conf:2"));
   EXPECT_THAT(file.text(), HasSubstr("did you mean window?"));
+}
+
+// In a namespace with a Service ftar-coordinator every pod has these.
+TEST(Config, VariablesOfAServiceAreNobodysMistake) {
+  const std::vector<std::string> links = {
+      "FTAR_COORDINATOR_SERVICE_HOST=10.0.0.1",
+      "FTAR_COORDINATOR_SERVICE_PORT=7000",
+      "FTAR_COORDINATOR_SERVICE_PORT_CONTROL=7000",
+      "FTAR_COORDINATOR_PORT=tcp://10.0.0.1:7000",
+      "FTAR_COORDINATOR_PORT_7000_TCP=tcp://10.0.0.1:7000",
+      "FTAR_COORDINATOR_PORT_7000_TCP_PROTO=tcp",
+      "FTAR_COORDINATOR_PORT_7000_TCP_PORT=7000",
+      "FTAR_COORDINATOR_PORT_7000_TCP_ADDR=10.0.0.1",
+      "FTAR_PORT=udp://10.0.0.1:53",
+      "FTAR_PORT_53_UDP_ADDR=10.0.0.1",
+      "FTAR_SERVICE_HOST=10.0.0.1",
+      "FTAR_TEST_A_SERVICE_HOST=10.0.0.1",
+  };
+  Config config;
+  for (const std::string& link : links) {
+    const Status status = config.SetFromEnvironment(std::vector<std::string>{link});
+    EXPECT_TRUE(status.ok()) << status.text();
+  }
+  EXPECT_EQ(config.text(KnobId::kCoordinator), "");
+  for (const char* mistake : {"FTAR_COORDINATOR_PORT=7000", "FTAR_COORDINATOR_HOST=10.0.0.1",
+                              "FTAR_COORDINATOR_SERVICE_PORTS=1", "FTAR_PORT_TCP=1"}) {
+    const std::string name(mistake, std::string_view(mistake).find('='));
+    EXPECT_EQ(config.SetFromEnvironment(std::vector<std::string>{mistake}).argument(), name);
+  }
 }
 
 TEST(Config, BadValuesNameTheVariableAndLeaveTheOldValue) {

@@ -277,6 +277,76 @@ TEST(Server, AWrongTokenIsRefused) {
   EXPECT_TRUE(Eventually([&] { return right.Heard(); })) << right.status().ToString();
 }
 
+// While it lives only so many more descriptors can be had, and those that others give back.
+class DescriptorsLeft {
+ public:
+  explicit DescriptorsLeft(size_t left) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlim_t most = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+      most = std::max<rlim_t>(most, std::stoul(entry.path().filename()) + 1);
+    const rlimit now{most + left, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &now);
+    for (UniqueFd fd(dup(STDERR_FILENO)); fd.valid(); fd.Reset(dup(STDERR_FILENO)))
+      taken_.push_back(std::move(fd));
+    taken_.resize(taken_.size() - left);
+  }
+  ~DescriptorsLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+  std::vector<UniqueFd> taken_;
+};
+
+// To hang up on them would look as if they had the wrong token.
+TEST(Server, NewcomersWaitWhereNoDescriptorsAreLeft) {
+  std::mutex mutex;
+  std::vector<std::string> said;
+  const RunningServer server(
+      ServerSettings{}, Logger(LogLevel::kWarn, "test", {}, [&](LogLevel, const std::string& line) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        said.push_back(line);
+      }));
+  Member early(server, MemberId{1, 1});
+  early.SayHello();
+  ASSERT_TRUE(Eventually([&] { return early.Heard(); })) << early.status().ToString();
+  std::optional<DescriptorsLeft> shortage(1);
+  Member late(server, MemberId{2, 2});
+  late.SayHello();
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_FALSE(late.Closed()) << late.status().ToString();
+    EXPECT_FALSE(late.Open());
+    EXPECT_TRUE(early.Open());
+    poll(nullptr, 0, 10);
+  }
+  shortage.reset();
+  EXPECT_TRUE(Eventually([&] { return late.Open(); })) << late.status().ToString();
+  const std::lock_guard<std::mutex> lock(mutex);
+  ASSERT_EQ(said.size(), 1u) << "not at each try";
+  EXPECT_THAT(said[0], HasSubstr("Too many open files (its limit is "));
+}
+
+// They make room for who does not idle, and a record is written all the while.
+TEST(Server, StrangersThatIdleTakeNoDescriptorFromMembers) {
+  ServerSettings settings;
+  settings.handshake_timeout_ns = 1000 * kSecond;
+  settings.state = testing::TempDir() + "/ftar_shortage_" + std::to_string(getpid());
+  const RunningServer server(settings);
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 8; ++i) strangers.push_back(server.Connect());
+  Member early(server, MemberId{1, 1});
+  ASSERT_TRUE(Eventually([&] { return early.Open(); })) << "they have been accepted before";
+  {
+    const DescriptorsLeft shortage(1);
+    Member late(server, MemberId{2, 2});
+    late.SayHello();
+    EXPECT_TRUE(Eventually([&] { return late.Installed() != 0; })) << late.status().ToString();
+    EXPECT_TRUE(ClosedByPeer(strangers[0]));
+    EXPECT_FALSE(ClosedByPeer(strangers[7])) << "no more than are needed";
+  }
+  std::filesystem::remove(settings.state);
+}
+
 // A stranger must not fill the log.
 TEST(Server, WhoCannotProveTheTokenIsNamedOnce) {
   std::mutex mutex;

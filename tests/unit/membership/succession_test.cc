@@ -178,6 +178,50 @@ TEST(Succession, WhoSatDownLooksOnceMoreAtAllOthers) {
   EXPECT_TRUE(succession.TakeReady().take_over);
 }
 
+// A view that it hears of late puts it behind another one: what it has looked at for the first turn
+// is old at the second.
+TEST(Succession, WhoseTurnMovesOnLooksOnceMoreAtTheNextOne) {
+  for (const bool a_dial_hangs : {false, true}) {
+    Succession succession = Follower(2);
+    succession.Step(1000, CoordinatorGone{});
+    const TimeNs first = 1000 + 2 * (kStep + kPart), second = 1000 + 3 * (kStep + kPart);
+    succession.Step(first, SuccessionTick{});
+    ASSERT_EQ(succession.TakeReady().dial, Member(0));
+    succession.Step(first, SuccessorsKnown{{Member(0), Member(1), Member(3), Member(2)}});
+    succession.Step(first, DialFailed{});
+    ASSERT_EQ(succession.TakeReady().dial, Member(1)) << "as before its turn";
+    if (!a_dial_hangs) succession.Step(first, DialFailed{});
+    succession.Step(second, SuccessionTick{});
+    for (const uint64_t before : {0, 1, 3}) {
+      const SuccessionReady ready = succession.TakeReady();
+      EXPECT_FALSE(ready.take_over);
+      ASSERT_EQ(ready.dial, Member(before));
+      succession.Step(second, DialFailed{});
+    }
+    EXPECT_TRUE(succession.TakeReady().take_over);
+  }
+}
+
+TEST(Succession, TheLastLookIsAlongTheNewestList) {
+  Succession succession = Follower(3);
+  succession.Step(1000, CoordinatorGone{});
+  const TimeNs turn = 1000 + 3 * (kStep + kPart);
+  succession.Step(turn, SuccessionTick{});
+  for (const uint64_t before : {0, 1}) {
+    ASSERT_EQ(succession.TakeReady().dial, Member(before));
+    succession.Step(turn, DialFailed{});
+  }
+  const SuccessorsKnown known{{Member(1), Member(2), Member(3)}};
+  for (int times = 0; times < 2; ++times) {  // the same once more is no news
+    succession.Step(turn, known);
+    const SuccessionReady ready = succession.TakeReady();
+    EXPECT_FALSE(ready.take_over);
+    ASSERT_EQ(ready.dial, Member(times == 0 ? 1 : 2));
+    succession.Step(turn, DialFailed{});
+  }
+  EXPECT_TRUE(succession.TakeReady().take_over);
+}
+
 // The first of two who are left does not know that their coordinator is dead, the second does. So
 // they are all but even, and each might find nobody when it looks, for ever.
 TEST(Succession, TwoWhoAreEvenDoNotStepUpTogetherForEver) {
