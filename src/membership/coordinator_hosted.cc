@@ -185,8 +185,10 @@ void CoordinatorMachine::On(const Retire&) {
 }
 
 // Q5: a replica that has left as planned counts as away for whoever takes over, until a view is made
-// without it. A planned one would come only when somebody else joins or leaves.
+// without it. A planned one would come only when somebody else joins or leaves. (Who retires makes
+// one anyway, see TryHandOver.)
 void CoordinatorMachine::DropTheGone(int32_t replica) {
+  if (retiring_) return;
   bool here = false, stays = false;  // somebody of it; somebody at all
   for (const wire::ViewEntry& entry : current_->entries) {
     if (!Alive(entry.card.id)) continue;
