@@ -230,7 +230,8 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
       if (!FTAR_MUTANT(kGoneLeaverAwaited)) change_due_ = true;
     } else {
       Lose(id, Code::kPeer, "control connection",
-           "it did not come back to the restarted coordinator");
+           config_.hosted ? "it did not come to the member that coordinates now"
+                          : "it did not come back to the restarted coordinator");
     }
   }
 }

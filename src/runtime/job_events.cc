@@ -159,6 +159,7 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       log_.Error("runtime", "this member was evicted: " + event.who.text);
       break;
   }
+  event.who.code = event.cause;
   Emit(std::move(event));
 }
 

@@ -217,6 +217,24 @@ TEST_F(Hosted, ANewcomerFindsTheJobWhenItsFirstHostHasGone) {
   EXPECT_EQ(LastOf(1), (std::set<int>{0, 1, 2}));
 }
 
+// The others say where it is, and it does not answer: that is no reason to found another job.
+TEST_F(Hosted, AFirstProcessFindsTheJobThoughItsHostStandsStill) {
+  OpenAndStart(4, "6s", 300, 30);
+  ASSERT_TRUE(WaitOp(1, 20));
+  Kill(0);
+  ASSERT_TRUE(WaitLog(1, "members lost: 1"));
+  GoOn(1);
+  team_->member(1).Signal(SIGSTOP);
+  team_->Start(0);
+  SleepMs(2500);
+  team_->member(1).Signal(SIGCONT);
+  gone_.erase(0);
+  newcomers_.insert(0);
+  ASSERT_TRUE(team_->member(0).WaitLine("ready", kPatience));
+  CheckSurvivors();
+  EXPECT_EQ(LastOf(1), (std::set<int>{0, 1, 2, 3}));
+}
+
 TEST_F(Hosted, TheHostIsKilledDuringAJoin) {
   OpenAndStart(4, "5s", 300, 15);
   ASSERT_TRUE(WaitOp(1, 20));
