@@ -204,10 +204,9 @@ bool Engine::Impl::MarksABound(size_t index) const {
 
 // All who were in before have gone or are going: the root is a newcomer, and nobody will tell it
 // where its first step begins. It begins where somebody who was ahead of the root before has begun
-// it, or else behind what those who leave have called (J1): they carry that out in steps before.
-// Where they carry out calls of this step already, in the stead of one that is lost, it begins
-// there. The floor, which the calls of lost members have raised, counts where nobody is left who
-// had begun: a leaver cannot get past what nobody calls.
+// it (RenewMarks), or else behind what those who leave have called (J1): they carry that out in
+// steps before. The floor, which the calls of lost members have raised, counts where nobody is left
+// who had begun: a leaver cannot get past what nobody calls.
 void Engine::Impl::EnterAsRoot(const wire::ColumnVerdicts& verdicts) {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
   if (!IsRoot() || self->first.kind != wire::Bound::Kind::kStep) return;
@@ -216,13 +215,6 @@ void Engine::Impl::EnterAsRoot(const wire::ColumnVerdicts& verdicts) {
   for (const auto& [key, group] : groups_) starts[key] = group->floor();
   for (const wire::GroupVerdicts& group : verdicts.groups) {
     if (group.queued_end != kNoSeq) starts[group.group] = group.queued_end;
-  }
-  const auto begun = std::ranges::find_if(verdicts.marks, [self](const wire::StepMark& mark) {
-    return mark.step >= self->first.step;
-  });
-  if (begun != verdicts.marks.end()) {
-    for (const wire::SeqBound& start : begun->starts) starts[start.group] = start.seq;
-    if (begun->starts.size() >= groups_.size()) KeepMark(*begun);
   }
   for (auto& [key, group] : groups_) group->LearnFirstAt(now_, starts[key]);
 }
