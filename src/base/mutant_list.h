@@ -138,6 +138,7 @@
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kBeginningForgotten, "J4", "forgets where the step begins that a newcomer enters at") \
   X(kInstallAtFirstColumn, "J4", "installs when one column has decided") \
+  X(kOwnBoundsAlone, "J5", "learns from verdicts where it begins and ends itself, not others") \
   X(kEndUnheard, "J5", "goes on behind the end of a leaver that may not know of it") \
   X(kGoesWithoutBound, "J5", "goes when it is released, whether it has passed its end or not") \
   X(kEndForgotten, "J5", "forgets where the step begins that a leaver has to pass") \

@@ -206,7 +206,7 @@ class Engine::Impl {
   void AnnounceStep(uint64_t step, const Boundary& boundary);
   void KeepMark(const wire::StepMark& mark);
   void RenewMarks(const wire::ColumnVerdicts& verdicts);
-  bool MarksOwnBound(const wire::StepMark& mark) const;
+  bool MarksABoundNearer(const wire::StepMark& mark) const;
   bool MarksABound(size_t index) const;
   void LearnBoundary(const wire::StepMark& mark);
   bool TakesPart(const wire::ViewEntry& entry, uint64_t step) const;

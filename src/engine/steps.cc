@@ -166,20 +166,26 @@ void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
   for (const wire::StepMark& mark : verdicts.marks) {
     LearnBoundary(mark);
     const auto same = [&mark](const wire::StepMark& mine) { return mine.step == mark.step; };
-    if (std::ranges::any_of(marks_, same) || MarksOwnBound(mark)) KeepMark(mark);
+    if (std::ranges::any_of(marks_, same) || MarksABoundNearer(mark)) KeepMark(mark);
   }
 }
 
-// Nearer to where this member ends, or begins, than any mark that it has. Others may have carried out
-// calls of that step in the stead of lost ones, and nobody who stays begins it.
-bool Engine::Impl::MarksOwnBound(const wire::StepMark& mark) const {
-  const wire::ViewEntry* self = view_->Find(config_.self.id);
+// Nearer to where somebody of the column ends, or begins, than any mark that is known here. Others
+// may have carried out calls of that step in the stead of lost ones, and nobody who stays begins it;
+// and where another begins, or ends, a leaver has to know so as not to wait for its calls, nor to
+// pass what it takes part in. This member's own beginning is of the past once it has begun.
+bool Engine::Impl::MarksABoundNearer(const wire::StepMark& mark) const {
   const auto nearest = [&](const wire::Bound& bound) {
     if (bound.kind != wire::Bound::Kind::kStep || mark.step < bound.step) return false;
     const wire::StepMark* known = MarkFrom(bound.step);
     return !known || mark.step < known->step;
   };
-  return self && (nearest(self->last) || (step_ == 0 && nearest(self->first)));
+  return std::ranges::any_of(view_->entries, [&](const wire::ViewEntry& entry) {
+    const bool own = entry.card.id == config_.self.id;
+    if (entry.card.shard != config_.self.shard || (!own && FTAR_MUTANT(kOwnBoundsAlone)))
+      return false;
+    return nearest(entry.last) || (!(own && step_ > 0) && nearest(entry.first));
+  });
 }
 
 // The first mark at or behind the end of somebody who leaves, or behind the beginning of somebody

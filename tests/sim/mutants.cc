@@ -113,6 +113,9 @@ constexpr Where kWhere[] = {
     {Mutant::kMarksAheadForgotten,
      "eager=1,leaves=2,hosted=0,ops_per_step=1,window=5,kills=3,joins=3,partitions=3"},
     {Mutant::kLeaversCallsAwaited, "eager=1,leaves=2,hosted=0"},
+    {Mutant::kOwnBoundsAlone,
+     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
+     "plan_strikes=4,hosted=0,record=1,replicas=4,doubts=1,coordinator_restarts=1"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
     {Mutant::kDeadTakenBack,
      "record=1,replicas=2,shards=2,min_replicas=2,coordinator_restarts=2,kills=1"},
