@@ -311,7 +311,7 @@ void CoordinatorMachine::Depart(Peer& peer) {
   Close(peer);
   // It had gone before the Prepare reached it, and will not say where it stood.
   if (change_ || !lost_.empty()) change_due_ = true;
-  if (current_ && config_.hosted && !FTAR_MUTANT(kGoneCountAsAway)) DropTheGone(peer.card.replica);
+  plan_due_ = plan_due_ || config_.hosted;  // see KeepsTheGone
 }
 
 // ---- evidence ----

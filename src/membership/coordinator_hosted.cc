@@ -185,18 +185,13 @@ void CoordinatorMachine::On(const Retire&) {
 }
 
 // Q5: a replica that has left as planned counts as away for whoever takes over, until a view is made
-// without it. A planned one would come only when somebody else joins or leaves. (Who retires makes
-// one anyway, see TryHandOver.)
-void CoordinatorMachine::DropTheGone(int32_t replica) {
-  if (retiring_) return;
-  bool here = false, stays = false;  // somebody of it; somebody at all
-  for (const wire::ViewEntry& entry : current_->entries) {
-    if (!Alive(entry.card.id)) continue;
-    here = here || entry.card.replica == replica;
-    const Peer* peer = Find(entry.card.id);
-    stays = stays || !(Leaving(entry.card.id) || (peer && peer->released));
-  }
-  change_due_ = change_due_ || (stays && !here);
+// without it. Who retires makes one anyway, see TryHandOver; where all leave none is needed.
+bool CoordinatorMachine::KeepsTheGone() const {
+  if (!config_.hosted || retiring_ || !AnybodyStays(AskedToLeave())) return false;
+  std::set<int32_t> here, gone;
+  for (const wire::ViewEntry& entry : current_->entries)
+    (Alive(entry.card.id) ? here : gone).insert(entry.card.replica);
+  return !FTAR_MUTANT(kGoneCountAsAway) && !std::ranges::includes(here, gone);
 }
 
 // Members that have gone would count as away for whoever takes over, and of two one would be left

@@ -252,6 +252,7 @@ class CoordinatorMachine {
   bool MayLackLinks(MemberId id) const;
   bool Leaving(MemberId id) const;
   bool AnybodyIn() const;
+  std::set<MemberId> AskedToLeave() const;
   bool Entering(MemberId id) const;
   const wire::ViewEntry* EntryOf(MemberId id) const;
   int64_t AgeOf(MemberId id) const;
@@ -324,7 +325,7 @@ class CoordinatorMachine {
   void EndRecorded();
 
   // coordinator_hosted.cc
-  void DropTheGone(int32_t replica);
+  bool KeepsTheGone() const;
   QuorumAnswer AskQuorum(const std::set<MemberId>& survivors, size_t replicas,
                          const wire::View& base) const;
   void TellNoQuorum(const std::string& why);

@@ -91,17 +91,21 @@ bool CoordinatorMachine::AnybodyStays(const std::set<MemberId>& leavers) const {
                      });
 }
 
+std::set<MemberId> CoordinatorMachine::AskedToLeave() const {
+  std::set<MemberId> leavers;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.leave_requested) leavers.insert(id);
+  }
+  return leavers;
+}
+
 // Too few are left, all of them leavers: newcomers cannot take over from them (J3), so nobody
 // brings the quorum back, and those who have come wait for the end of the job.
 bool CoordinatorMachine::WaitsForNobody() const {
   const bool come = std::any_of(peers_.begin(), peers_.end(), [](const auto& entry) {
     return entry.second.state == State::kNewcomer && entry.second.linked;
   });
-  std::set<MemberId> leavers;
-  for (const auto& [id, peer] : peers_) {
-    if (peer.leave_requested) leavers.insert(id);
-  }
-  return come && !config_.hosted && !AnybodyStays(leavers);
+  return come && !config_.hosted && !AnybodyStays(AskedToLeave());
 }
 
 // J5 where nobody stays: each has delivered what it called and calls no more, so none needs another
@@ -148,7 +152,8 @@ void CoordinatorMachine::TryPlan() {
     return StartChange();
   }
   std::set<MemberId> leavers = ReadyLeavers();
-  if ((newcomers.empty() && leavers.empty()) || !AllInstalled()) return;
+  const bool due = !newcomers.empty() || !leavers.empty() || KeepsTheGone();
+  if (!due || !AllInstalled()) return;
   StartPlan(std::move(newcomers), std::move(leavers));
 }
 
