@@ -86,7 +86,7 @@ bool IsServiceLink(std::string_view variable, std::string_view value) {
   constexpr std::string_view kHost = "_SERVICE_HOST", kServicePort = "_SERVICE_PORT",
                              kPort = "_PORT";
   if (variable.ends_with(kHost)) return true;
-  const size_t service = variable.find(kServicePort);
+  const size_t service = variable.rfind(kServicePort);
   if (service != std::string_view::npos) {
     const std::string_view rest = variable.substr(service + kServicePort.size());
     return rest.empty() || rest.front() == '_';
@@ -98,7 +98,7 @@ bool IsServiceLink(std::string_view variable, std::string_view value) {
     return false;
   };
   if (variable.ends_with(kPort) && is_protocol(value, "://")) return true;
-  const size_t port = variable.find("_PORT_");
+  const size_t port = variable.rfind("_PORT_");
   if (port == std::string_view::npos) return false;
   std::string_view rest = variable.substr(port + kPort.size() + 1);
   if (!TakeDigits(&rest) || !rest.starts_with('_')) return false;

@@ -116,6 +116,9 @@ TEST(Config, VariablesOfAServiceAreNobodysMistake) {
       "FTAR_PORT_53_UDP_ADDR=10.0.0.1",
       "FTAR_SERVICE_HOST=10.0.0.1",
       "FTAR_TEST_A_SERVICE_HOST=10.0.0.1",
+      "FTAR_PORT_FORWARDER_PORT_7000_TCP=tcp://10.0.0.1:7000",
+      "FTAR_PORT_FORWARDER_PORT_7000_TCP_ADDR=10.0.0.1",
+      "FTAR_A_SERVICE_PORTAL_SERVICE_PORT=7000",
   };
   Config config;
   for (const std::string& link : links) {
