@@ -13,9 +13,10 @@
 
 namespace ftar {
 
-// For threads that are started in its life, which inherit the mask: a signal that a program waits
-// for by signalfd, blocked in all threads that it knows, would end it in one that it does not. What
-// a fault raises stays: a handler for it is asked, where the mask would end the program.
+// For system calls (Uninterrupted), and for threads that are started in its life, which inherit the
+// mask: a signal that a program waits for by signalfd, blocked in all threads that it knows, would
+// end it in one that it does not. What a fault raises is left as it is: a handler for it is asked,
+// where the mask would end the program.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -23,7 +24,7 @@ class SignalsBlocked {
     sigfillset(&most);
     for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT})
       sigdelset(&most, fault);
-    pthread_sigmask(SIG_SETMASK, &most, &before_);
+    pthread_sigmask(SIG_BLOCK, &most, &before_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   SignalsBlocked(const SignalsBlocked&) = delete;
