@@ -1,6 +1,7 @@
 #include "coordinator/connections.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -27,6 +28,11 @@ constexpr TimeNs kWarningsNs = 60 * kSecond;  // between two of a kind, whoever 
 constexpr TimeNs kAcceptAgainNs = 100 * kMillisecond;
 constexpr TimeNs kIdleNs = 1 * kSecond;
 constexpr int kDescriptorsLeft = 4;
+
+bool SomebodyWaits(int listener) {
+  pollfd look{listener, POLLIN, 0};
+  return poll(&look, 1, 0) > 0;
+}
 
 }  // namespace
 
@@ -119,7 +125,8 @@ void Connections::Accept(int listener, TimeNs now) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     const bool scarce = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-    if (scarce) PauseAccepting(errno, now);
+    // It says so also where nobody waits: it takes a descriptor before it looks.
+    if (const int error = errno; scarce && SomebodyWaits(listener)) PauseAccepting(error, now);
     return;
   }
 }
