@@ -57,9 +57,8 @@ void Succession::On(const CoordinatorGone&) {
   cursor_ = place == successors_.end() ? 0 : static_cast<size_t>(place - successors_.begin());
 }
 
-void Succession::On(const DialFailed& event) {
+void Succession::On(const DialFailed&) {
   dialling_ = false;
-  begun_ = begun_ || event.begun;
   ++looked_;
   const bool round_over = ++tried_ >= Others() + (LooksFurther() ? 1 : 0);
   if (round_over) tried_ = 0;

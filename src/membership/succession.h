@@ -52,9 +52,8 @@ struct CoordinatorFound {  // a connection to it is open
 };
 struct CoordinatorLeaves {};  // it has handed over and says so; CoordinatorGone follows
 struct CoordinatorGone {};
-struct DialFailed {    // nobody there, or not coordinating
-  bool begun = false;  // and whoever is there holds a view: it is too late to found this job
-};
+struct DialFailed {};   // nobody there, or not coordinating
+struct JobHasBegun {};  // somebody has said that it holds a view: it is too late to found this job
 struct HostExited {  // proof that this process has ended
   MemberId member;
   bool led = false;  // while the coordinator followed, or lost last, had a quorum (Engine::led)
@@ -63,7 +62,7 @@ struct StoodDown {};  // the coordinator here has, see CoordinatorReady
 struct SuccessionTick {};
 using SuccessionEvent =
     std::variant<SuccessorsKnown, CoordinatorFound, CoordinatorLeaves, CoordinatorGone, DialFailed,
-                 HostExited, StoodDown, SuccessionTick>;
+                 JobHasBegun, HostExited, StoodDown, SuccessionTick>;
 
 struct SuccessionReady {
   std::optional<MemberId> dial;  // invalid: the job's meeting point, since nobody is known yet
@@ -89,7 +88,8 @@ class Succession {
   void On(const CoordinatorFound& event);
   void On(const CoordinatorLeaves&);
   void On(const CoordinatorGone&);
-  void On(const DialFailed& event);
+  void On(const DialFailed&);
+  void On(const JobHasBegun&) { begun_ = true; }
   void On(const HostExited& event);
   void On(const StoodDown&);
   void On(const SuccessionTick&) {}

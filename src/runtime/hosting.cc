@@ -186,9 +186,9 @@ void Hosting::Connection(TimeNs now, const ControlConnection::Result& result,
   if (result.went_down) Lost(now);
   if (!result.dial_failed) return;
   // Also where who coordinates does not answer to the next dial: it may stand still.
-  begun_ = begun_ || (result.redirect && result.redirect->epoch != 0);
+  if (result.redirect && result.redirect->epoch != 0) Step(now, membership::JobHasBegun{});
   if (result.redirect && Follow(now, *result.redirect, control)) return;
-  Step(now, membership::DialFailed{begun_});
+  Step(now, membership::DialFailed{});
 }
 
 // A member that does not coordinate says who does.

@@ -102,7 +102,6 @@ class Hosting {
   std::vector<std::string> hints_;  // where somebody who knows was, last
   size_t turn_ = 0;
   int hops_ = 0;
-  bool begun_ = false;  // somebody has said that it is in a view
   TimeNs deadline_ = 0;
   // A coordinator that closes the connection each time is not dialled in a tight loop.
   TimeNs found_at_ = 0, hold_until_ = 0, hold_ns_ = 0;

@@ -64,7 +64,8 @@ TEST(Succession, AFounderLooksAtOtherPlacesFirst) {
       EXPECT_FALSE(ready.take_over);
       ASSERT_TRUE(ready.dial);
       EXPECT_FALSE(ready.dial->valid());
-      succession.Step(now, DialFailed{begun && look == 0});
+      if (begun && look == 0) succession.Step(now, JobHasBegun{});
+      succession.Step(now, DialFailed{});
     }
     EXPECT_EQ(succession.TakeReady().take_over, !begun);
   }
