@@ -20,21 +20,30 @@ wire::ViewEntry Entry(MemberId id, int32_t replica) {
   return entry;
 }
 
-// Both have all of a broadcast that they want: each from `root`, or from a root of its own.
-Decision DecideBroadcast(MemberId root_of_first, MemberId root_of_second) {
+wire::Prepare PrepareBoth() {
   wire::Prepare prepare;
   prepare.epoch = 2;
   prepare.members = {Entry(kFirst, 0), Entry(kSecond, 1)};
   prepare.survivors = {kFirst, kSecond};
-  wire::View view;
-  view.epoch = view.era = 1;
-  view.entries = prepare.members;
+  return prepare;
+}
+
+wire::ColumnStatus OfTheFirstView(const wire::Prepare& prepare) {
+  wire::ColumnStatus status;
+  status.epoch = prepare.epoch;
+  status.report.installed = 1;
+  status.report.installed_view.emplace();
+  status.report.installed_view->epoch = status.report.installed_view->era = 1;
+  status.report.installed_view->entries = prepare.members;
+  return status;
+}
+
+// Both have all of a broadcast that they want: each from `root`, or from a root of its own.
+Decision DecideBroadcast(MemberId root_of_first, MemberId root_of_second) {
+  const wire::Prepare prepare = PrepareBoth();
   StatusMap statuses;
   for (const auto& [id, root] : {std::pair{kFirst, root_of_first}, {kSecond, root_of_second}}) {
-    wire::ColumnStatus& status = statuses[id];
-    status.epoch = 2;
-    status.report.installed = 1;
-    status.report.installed_view = view;
+    wire::ColumnStatus& status = statuses[id] = OfTheFirstView(prepare);
     wire::OpStatus op;
     op.attempt = 1;
     op.complete = true;
@@ -80,18 +89,10 @@ TEST(Verdict, WhereOneNamesALostRootAndAnotherALivingOneTheRootIsGone) {
 // V6: it may be in any of them. The others have called on, also a lost one, whose calls it has heard of.
 TEST(Verdict, WhoDoesNotKnowWhereItBeginsIsToldOfFailuresThatAreDelivered) {
   for (const bool knows : {false, true}) {
-    wire::Prepare prepare;
-    prepare.epoch = 2;
-    prepare.members = {Entry(kFirst, 0), Entry(kSecond, 1)};
-    prepare.survivors = {kFirst, kSecond};
-    wire::View view;
-    view.epoch = view.era = 1;
-    view.entries = prepare.members;
+    const wire::Prepare prepare = PrepareBoth();
     StatusMap statuses;
     for (const MemberId id : {kFirst, kSecond}) {
-      statuses[id].epoch = 2;
-      statuses[id].report.installed = 1;
-      statuses[id].report.installed_view = view;
+      statuses[id] = OfTheFirstView(prepare);
       statuses[id].groups = {{1, 20, 0, 20, 20, {}, {}}};
     }
     wire::Verdict failed;
