@@ -67,6 +67,17 @@ class Hosted : public process::TeamTest {
     gone_.insert(replica);
   }
 
+  void LoseTheFirst() {
+    ASSERT_TRUE(WaitOp(1, 20));
+    Kill(0);
+    ASSERT_TRUE(WaitLog(1, "members lost: 1"));
+  }
+  void StartTheFirstAnew() {
+    team_->Start(0);
+    gone_.erase(0);
+    newcomers_.insert(0);
+  }
+
   // Until some time has passed in which its log has come to say so.
   bool WaitLog(int replica, const std::string& text, int times = 1) {
     for (const double end = NowSeconds() + kPatience; NowSeconds() < end; SleepMs(10)) {
@@ -206,12 +217,8 @@ TEST_F(Hosted, TheHostOfTwoIsDestroyed) {
 
 TEST_F(Hosted, ANewcomerFindsTheJobWhenItsFirstHostHasGone) {
   OpenAndStart(3, "20s", 300, 15);
-  ASSERT_TRUE(WaitOp(1, 20));
-  Kill(0);
-  ASSERT_TRUE(WaitLog(1, "members lost: 1"));
-  team_->Start(0);
-  gone_.erase(0);
-  newcomers_.insert(0);
+  LoseTheFirst();
+  StartTheFirstAnew();
   ASSERT_TRUE(team_->member(0).WaitLine("ready", kPatience));
   CheckSurvivors();
   EXPECT_EQ(LastOf(1), (std::set<int>{0, 1, 2}));
@@ -220,16 +227,12 @@ TEST_F(Hosted, ANewcomerFindsTheJobWhenItsFirstHostHasGone) {
 // The others say where it is, and it does not answer: that is no reason to found another job.
 TEST_F(Hosted, AFirstProcessFindsTheJobThoughItsHostStandsStill) {
   OpenAndStart(4, "6s", 300, 30);
-  ASSERT_TRUE(WaitOp(1, 20));
-  Kill(0);
-  ASSERT_TRUE(WaitLog(1, "members lost: 1"));
+  LoseTheFirst();
   GoOn(1);
   team_->member(1).Signal(SIGSTOP);
-  team_->Start(0);
+  StartTheFirstAnew();
   SleepMs(2500);
   team_->member(1).Signal(SIGCONT);
-  gone_.erase(0);
-  newcomers_.insert(0);
   ASSERT_TRUE(team_->member(0).WaitLine("ready", kPatience));
   CheckSurvivors();
   EXPECT_EQ(LastOf(1), (std::set<int>{0, 1, 2, 3}));
