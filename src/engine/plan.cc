@@ -129,7 +129,7 @@ bool Engine::Impl::InPlace(const std::vector<wire::ViewEntry>& entries) {
     return entry.card.id == config_.self.id && entry.card.shard == config_.self.shard;
   });
   if (listed) return true;
-  On(AbortSelf{Code::kCoordinator,
+  On(AbortSelf{Code::kInternal,  // the end of a member, where kCoordinator ends a wait
                "the coordinator's view does not have this member in its place"});
   return false;
 }
