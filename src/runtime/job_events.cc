@@ -82,6 +82,7 @@ Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
 
 void Job::Impl::Emit(JobEvent event) {
   event.time_ns = Now();
+  event.who.code = event.cause;
   events_.Push(event);
   recent_events_.Push(event);
   if (on_event_) {
@@ -159,7 +160,6 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       log_.Error("runtime", "this member was evicted: " + event.who.text);
       break;
   }
-  event.who.code = event.cause;
   Emit(std::move(event));
 }
 
