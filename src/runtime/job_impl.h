@@ -14,6 +14,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -232,12 +233,13 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void EndOp(const OpPtr& op);
   void EndWith(const OpPtr& op, const Status& why);
   void FinishAll(const Status& status);
+  template <typename Verdict>
+  Status UntilDecided(Lock& lock, const Predicate& done, TimeNs deadline, const Verdict& undecided);
   Status Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns);
   Status WaitVerdict(const Op& op, TimeNs begun_ns);
   std::string LateIn(const Op& op) const;
 
   // step.cc
-  Status UntilDecided(Lock& lock, TimeNs begun_ns, const Predicate& done);
   Status AwaitStep(Lock& lock, const StepRequest& request);
   void SumUpStep();
 
@@ -370,6 +372,19 @@ class CallbackScope {
   CallbackScope();
   ~CallbackScope();
 };
+
+// For `done`, until the deadline, or until `undecided` says why nobody can decide. The caller looks
+// whether it is a forked child's.
+template <typename Verdict>
+Status Job::Impl::UntilDecided(Lock& lock, const Predicate& done, TimeNs deadline,
+                               const Verdict& undecided) {
+  while (!done()) {
+    if (DriveUntil(lock, done, std::min(deadline, Now() + kLookNs)) || forked()) break;
+    FTAR_RETURN_IF_ERROR(undecided());
+    if (Now() >= deadline) break;
+  }
+  return Status::Ok();
+}
 
 }  // namespace ftar::runtime
 

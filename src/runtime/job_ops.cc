@@ -416,7 +416,6 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   const TimeNs begun = Now();
   const TimeNs deadline = timeout_ns < 0 ? kNever : After(begun, timeout_ns);
   Lock lock = TakeLock();
-  Status early;
   if (fast_ == op.get()) {
     WaitFast(lock, op, timeout_ns != 0);
     if (!callbacks_.empty()) RunCallbacks(lock);
@@ -424,11 +423,8 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   const Predicate done = [&] {
     return op->done.load(std::memory_order_relaxed) || !ended_.ok() || destroyed_;
   };
-  while (!done()) {
-    if (DriveUntil(lock, done, std::min(deadline, Now() + kLookNs)) || forked()) break;
-    early = WaitVerdict(*op, begun);
-    if (!early.ok() || Now() >= deadline) break;
-  }
+  const auto undecided = [&] { return WaitVerdict(*op, begun); };
+  const Status early = UntilDecided(lock, done, deadline, undecided);
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   const bool open = !op->done.load(std::memory_order_acquire);
   const std::string late = open && timeout_ns != 0 ? LateIn(*op) : "";

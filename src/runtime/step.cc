@@ -16,28 +16,24 @@ void Job::Impl::OnStep(const engine::StepBegun& step) {
 
 // Others may be late for as long as they like (design 5): that ends no wait. Where nobody can decide
 // who they are, one for a step ends as those for operations do.
-Status Job::Impl::UntilDecided(Lock& lock, TimeNs begun_ns, const Predicate& done) {
-  while (!done() && !forked()) {
-    if (DriveUntil(lock, done, Now() + kLookNs) || forked()) break;
-    FTAR_RETURN_IF_ERROR(Undecided("the step", *step_asked_ns_, timeout_ns_, begun_ns));
-  }
-  return forked() ? Status(Code::kForked, "this job belongs to the parent process") : Status::Ok();
-}
-
 Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
   const TimeNs begun = Now();
   if (!step_asked_ns_) step_asked_ns_ = begun;
   step_answer_.reset();
+  const auto undecided = [&] {
+    return Undecided("the step", *step_asked_ns_, timeout_ns_, begun);
+  };
   // Calls on streams are the last step's, and have no numbers before their streams get to them.
-  FTAR_RETURN_IF_ERROR(UntilDecided(lock, begun, [this] { return StreamsArrived(); }));
+  const Predicate arrived = [this] { return StreamsArrived(); };
+  FTAR_RETURN_IF_ERROR(UntilDecided(lock, arrived, kNever, undecided));
   FTAR_RETURN_IF_ERROR(CheckUsable());
   driver_->Feed(Now(), engine::BeginStep{request.step, request.strict});
   Settle(Now());
   WakeIfNeeded();
-  const Status decided = UntilDecided(
-      lock, begun, [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; });
+  const Predicate done = [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; };
+  const Status decided = UntilDecided(lock, done, kNever, undecided);
   // What is called before the user asks again belongs to the last step.
-  if (!decided.ok() && !forked()) driver_->Feed(Now(), engine::WithdrawStep{});
+  if (!decided.ok()) driver_->Feed(Now(), engine::WithdrawStep{});
   return decided;
 }
 
@@ -52,6 +48,7 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   step_pending_ = true;
   const Status waited = AwaitStep(lock, request);
   step_pending_ = false;
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
   step_asked_ns_.reset();
   FTAR_RETURN_IF_ERROR(waited);
@@ -108,14 +105,14 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
              return op->done.load(std::memory_order_relaxed);
            });
   };
-  while (!done() && !forked()) {
-    const TimeNs begun = Now();
-    if (DriveUntil(lock, done, begun + timeout_ns_) || forked()) break;
+  const auto undecided = [&, begun = Now()] {
     for (const OpPtr& op : ops) {
-      if (op->done.load(std::memory_order_relaxed)) continue;
-      FTAR_RETURN_IF_ERROR(WaitVerdict(*op, begun));
+      if (!op->done.load(std::memory_order_relaxed))
+        FTAR_RETURN_IF_ERROR(WaitVerdict(*op, begun));
     }
-  }
+    return Status::Ok();
+  };
+  FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, kNever, undecided));
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   *result = step_sum_;
   Status worst;
