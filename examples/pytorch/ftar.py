@@ -257,20 +257,19 @@ class Group:
     def allreduce(self, address, count, redop=AVG, dtype=F32, stream=None):
         return self.start(kind=ALLREDUCE, send=address, recv=address, count=count, redop=redop, dtype=dtype, stream=stream)
 
-    def broadcast(self, address, count, step, dtype=F32, stream=None):
-        """From the member that `step` (begin_step) names as the source."""
-        return self.start(kind=BROADCAST, send=address, recv=address, count=count, root=step.source, epoch=step.epoch, dtype=dtype,
-                          stream=stream)
+    def broadcast(self, address, count, step, root=None, dtype=F32, stream=None):
+        """From the member that `step` (begin_step) names as the source, or another rank of its view."""
+        return self.start(kind=BROADCAST, send=address, recv=address, count=count, root=step.source if root is None else root,
+                          epoch=step.epoch, dtype=dtype, stream=stream)
 
     def share_state(self, address, count, step, dtype=F32, stream=None):
         """Brings newcomers the state, from whoever has it and lives; to be called by all behind begin_step. ERR_ABSENT: nobody has it."""
         if step.joined == 0:
             return
-        sources = [step.source, *range(step.participants - step.joined)] if step.source >= 0 else []
-        for source in sources:
+        others = [rank for rank in range(step.participants - step.joined) if rank != step.source]
+        for source in [step.source, *others] if step.source >= 0 else []:
             try:
-                self.start(kind=BROADCAST, send=address, recv=address, count=count, root=source, epoch=step.epoch, dtype=dtype,
-                           stream=stream).finish(release=True)
+                self.broadcast(address, count, step, source, dtype, stream).finish(release=True)
                 return
             except Error as error:
                 if error.code != ERR_ABSENT:

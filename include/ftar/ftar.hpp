@@ -55,7 +55,8 @@ class [[nodiscard]] Status {
   explicit operator bool() const { return ok(); }
   ftarResult_t code() const { return code_; }
   // Of a wait. False: it is over, what it waited for goes on, an operation's buffers stay the
-  // library's; ask again. (A Join that failed is over whatever this says.)
+  // library's; ask again. Not of a Join, a WaitReady or a refused start: these say why they failed,
+  // and are over whatever this says.
   bool final() const {
     return code_ != FTAR_IN_PROGRESS && code_ != FTAR_TIMEOUT && code_ != FTAR_ERR_QUORUM &&
            code_ != FTAR_ERR_COORDINATOR;
@@ -128,7 +129,8 @@ struct [[nodiscard]] Outcome : ftarOutcome, Status {
 };
 
 // What `wait()`, asked until it is final, answers: it waits for as long as nobody can decide who is
-// in. Job::Abort by another thread ends that. `wait` is to wait, not to poll.
+// in. Job::Abort by another thread ends that. `wait` is BeginStep, EndStep or Op::Wait, without a
+// time limit: what fails at once is asked again at once.
 template <typename F>
 auto Finish(F wait) -> decltype(wait()) {
   for (;;) {
@@ -178,7 +180,7 @@ class [[nodiscard]] Op : public Handle<ftarOp_t, ftarOpRelease> {
   }
   // The final outcome or the refusal to start.
   Outcome Finish() const {
-    return ftar::Finish([this] { return Wait(); });
+    return started_.ok() ? ftar::Finish([this] { return Wait(); }) : Wait();
   }
   Outcome Test() const { return Wait(0); }
   // All members of the delivered attempt with their weight in it; empty before the final outcome.
@@ -370,7 +372,7 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
     Outcome sent = Broadcast(data, step).Finish();
     for (int32_t rank = 0; rank < step.participants - step.joined; ++rank) {
       if (sent.code() != FTAR_ERR_ABSENT) break;
-      sent = Broadcast(data, rank, step.epoch).Finish();
+      if (rank != step.source) sent = Broadcast(data, rank, step.epoch).Finish();
     }
     return sent;
   }

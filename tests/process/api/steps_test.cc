@@ -45,10 +45,26 @@ class Steps : public testing::Test {
       if (jobs_[i]) steps_[i] = jobs_[i].BeginStep().value();
     }
   }
+  void Lose(int member) {
+    groups_[member] = ftar::Group();
+    jobs_[member] = ftar::Job();
+  }
+  // In the first one's place, to which member 1 is to send the state.
+  void AwaitANewcomer() {
+    BeginStep();
+    LoseTheSource();
+    JoinAs(0);
+    do {
+      for (int i : {1, 2}) steps_[i] = jobs_[i].BeginStep().value();
+      SleepMs(5);
+    } while (steps_[1].joined == 0);
+    steps_[0] = jobs_[0].BeginStep().value();
+    groups_[0] = jobs_[0].OpenGroup().value();
+    for (const ftarStepInfo& step : steps_) ASSERT_EQ(step.source, steps_[1].rank);
+  }
   // Member 0, the source, dies; returns when members 1 and 2 have moved up a rank.
   void LoseTheSource() {
-    groups_[0] = ftar::Group();
-    jobs_[0] = ftar::Job();
+    Lose(0);
     for (int i : {1, 2}) {
       // No look at the group before: nothing but the step has seen its view.
       ftarEvent event = FTAR_EVENT_INIT;
@@ -145,21 +161,9 @@ TEST_F(ManyGroups, OneLossIsNotTheLossOfAll) {
   EXPECT_EQ(data_[1][7], 3);
 }
 
-// A newcomer in the first one's place; the source dies when all know that it is to send the state.
 TEST_F(Steps, TheStateComesFromWhoeverHasItAndLives) {
-  BeginStep();
-  LoseTheSource();
-  JoinAs(0);
-  do {
-    for (int i : {1, 2}) steps_[i] = jobs_[i].BeginStep().value();
-    SleepMs(5);
-  } while (steps_[1].joined == 0);
-  steps_[0] = jobs_[0].BeginStep().value();
-  for (const ftarStepInfo& step : steps_) EXPECT_EQ(step.source, steps_[0].source);
-  groups_[0] = jobs_[0].OpenGroup().value();
-  ASSERT_EQ(steps_[1].rank, steps_[1].source);
-  groups_[1] = ftar::Group();
-  jobs_[1] = ftar::Job();
+  AwaitANewcomer();
+  Lose(1);  // the source, when all know that it is to send the state
   const auto receive = [this] { return groups_[0].ShareState(data_[0], steps_[0]); };
   std::future<ftar::Status> received = std::async(std::launch::async, receive);
   EXPECT_TRUE(groups_[2].ShareState(data_[2], steps_[2]).ok());
@@ -168,26 +172,36 @@ TEST_F(Steps, TheStateComesFromWhoeverHasItAndLives) {
   EXPECT_EQ(data_[0], std::vector<float>(100, 2));
 }
 
-// Who has the state leaves as well: nobody is left who could send it.
-TEST_F(Steps, AStateThatNobodyHasIsAbsent) {
-  ftarStepInfo step = FTAR_STEP_INFO_INIT;
-  EXPECT_TRUE(groups_[0].ShareState(data_[0], step).ok()) << "nobody has joined";
-  step.joined = 1;
-  EXPECT_EQ(groups_[0].ShareState(data_[0], step).code(), FTAR_ERR_ABSENT);
+TEST_F(Steps, AStateThatNobodyHasAnyMoreIsAbsent) {
+  AwaitANewcomer();
+  for (int i : {1, 2}) Lose(i);
+  const ftar::Status status = groups_[0].ShareState(data_[0], steps_[0]);
+  EXPECT_EQ(status.code(), FTAR_ERR_ABSENT) << status.Text();
+  EXPECT_EQ(data_[0], std::vector<float>(100, 0)) << "as it was";
+}
+
+TEST_F(Steps, NobodySendsAStateWhereNobodyHasJoined) {
+  BeginStep();
+  const ftarGroupInfo before = groups_[0].Info();
+  EXPECT_TRUE(groups_[0].ShareState(data_[0], steps_[0]).ok());
+  EXPECT_EQ(groups_[0].Info().next_seq, before.next_seq);
 }
 
 // As waits for operations do. The members have begun as many steps as they can without the root.
 TEST_F(Steps, AWaitForAStepEndsWhereNobodyCanDecideAndIsTakenUpAgain) {
   BeginStep();
   coordinator_->process().Signal(SIGKILL);
-  groups_[0] = ftar::Group();
-  jobs_[0] = ftar::Job();
+  Lose(0);
   std::array<int64_t, 3> last{};
+  std::array<std::vector<float>, 3> more;
+  more.fill(std::vector<float>(100, 1));
   for (int i : {1, 2}) {
     ftar::Result<ftarStepInfo> step = jobs_[i].BeginStep();
     for (; step.ok(); step = jobs_[i].BeginStep()) last[i] = step->step;
     EXPECT_EQ(step.code(), FTAR_ERR_COORDINATOR) << step.Text();
     EXPECT_EQ(jobs_[i].BeginStep().code(), FTAR_ERR_COORDINATOR);
+    const ftar::Op undecided = groups_[i].AllReduce(more[i]);
+    EXPECT_EQ(jobs_[i].EndStep().code(), FTAR_ERR_COORDINATOR);
   }
   const std::string address = coordinator_->address();
   coordinator_.emplace(Variables{}, address);
