@@ -22,6 +22,7 @@
   X(kSalvageInNewView, "V4", "gives a salvaged attempt the members of the new view") \
   X(kMismatchIgnored, "V5", "drops a piece of another call and asks nobody") \
   X(kFailureUntold, "V5", "does not report the failures that it has delivered") \
+  X(kFailsOnInstall, "V5", "delivers a failure before all have heard of it") \
   X(kFailKeepsOutput, "V5", "leaves the bytes that have landed when an operation fails") \
   X(kFailKeepsShadow, "V5", "fails in place without giving the moved input back") \
   X(kRootGoneRetries, "V5", "retries a broadcast whose root is gone") \
@@ -29,8 +30,6 @@
   X(kVerdictNotKept, "V6", "keeps no verdict for an operation that it has not called yet") \
   X(kHoldersOfToday, "V6", "asks for a kept salvage by the ranks of the view of today") \
   X(kKeptFailureUntold, "V6", "does not report failures of operations that it has not called yet") \
-  X(kVerdictUntold, "V6", "forgets a failure that it was told of and others have installed") \
-  X(kOthersFailureUntold, "V6", "does not report a failure of what came before it did") \
   X(kVerdictOutlivesEra, "V6", "applies a kept verdict after another change has overruled it") \
   X(kWeightlessInputRead, "V7", "adds its own input although its weight is 0") \
   X(kWeightForgotten, "V7", "keeps a piece for the retry, but not the weight that came with it") \
@@ -65,6 +64,7 @@
   X(kLedAsleep, "Q4", "counts a death that it heard of after it had been stopped itself") \
   X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
+  X(kHeardAgainAlone, "Q7", "lets newcomers wait on when a silent member is heard again") \
   X(kDeadTakenBack, "Q4", "takes a replica back of which one is proven dead") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
   X(kPlanOfThePastOvertakes, "Q5", "gives way to a plan that died with the era before") \
@@ -109,6 +109,7 @@
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
   X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
   X(kOldFirstKept, "J1", "begins where it would have, though that is moved or void now") \
+  X(kQueuedCallsVoid, "J1", "moves a newcomer whose steps have begun but whose calls wait") \
   X(kActedNewcomerVoid, "J1", "voids the boundary of a newcomer that has begun") \
   X(kUnheardPlanBinds, "J1", "keeps a boundary that nobody but its idle newcomer knows") \
   X(kLateAnnouncement, "J1", "obeys an announcement after it has promised a Prepare") \
@@ -119,7 +120,6 @@
   X(kAcksNotHeld, "J3", "lets the root's acks allow others to pass a boundary it has reserved") \
   X(kBoundaryTooNear, "J3", "reserves a boundary that others may have passed") \
   X(kPlansStarve, "J3", "puts joins and leaves off for as long as changes follow each other") \
-  X(kNewcomerAmongFailures, "J3", "begins newcomers before failures that they have not heard of") \
   X(kFreshBoundDelivered, "J3", "begins a newcomer behind what is delivered, not what is called") \
   X(kBeginsAmongTheLost, "J3", "begins newcomers where only those who are lost may have been") \
   X(kEndedCallsLast, "J1", "begins a newcomer where a leaver ended, not where others have called") \
@@ -134,6 +134,7 @@
   X(kReservedStepBegun, "J4", "begins a step before it has announced the reserved boundary") \
   X(kRunsAheadOfRoot, "J4", "begins a step without having heard that the root is near") \
   X(kOwnWordOfABoundary, "J4", "tells who joins at a step by its own view, not as others have") \
+  X(kVoidMarkBack, "J4", "believes a mark that a change has made void since") \
   X(kAnyonesMark, "J4", "takes any survivor's word of a step, though its era has ended") \
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \
   X(kBeginningForgotten, "J4", "forgets where the step begins that a newcomer enters at") \

@@ -94,9 +94,7 @@ void GroupMachine::LearnFirst(TimeNs now, Seq first) {
   first_known_ = true;
   first_seq_ = next_seq_ = called_end_ = delivered_end_ = complete_end_ = told_end_ = first;
   for (Queued& queued : queue_) queued.seq = next_seq_++;
-  const auto own = verdicts_.lower_bound(first);
-  for (auto kept = verdicts_.begin(); kept != own; ++kept) NoteFailureOfOthers(kept->second);
-  verdicts_.erase(verdicts_.begin(), own);
+  verdicts_.erase(verdicts_.begin(), verdicts_.lower_bound(first));
   ActivateQueued(now);
 }
 
@@ -299,7 +297,7 @@ Seq GroupMachine::ReserveBoundary() const {
   };
   while (has_failed(from)) ++from;
   Seq boundary = from + (FTAR_MUTANT(kBoundaryTooNear) ? 1 : 2 * window_);
-  if (!FTAR_MUTANT(kNewcomerAmongFailures)) boundary = std::max(boundary, FailedEnd());
+  boundary = std::max(boundary, FailedEnd());
   // Of what lies a window before it nobody hears that it is stable (HoldAcksFor). If that has
   // failed, nobody has to.
   while (boundary >= window_ && has_failed(boundary - window_)) ++boundary;

@@ -174,17 +174,10 @@ void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts
     for (const wire::Verdict& verdict : verdicts->verdicts) {
       if (verdict.seq >= called_end_ && !FTAR_MUTANT(kVerdictNotKept))
         verdicts_[verdict.seq] = verdict;  // V6
-      if (verdict.seq < first_seq_) NoteFailureOfOthers(verdict);
     }
   }
   deciding_ = false;
   AdvanceComplete();
-}
-
-// V6: a newcomer has no part in it, and may be the only one left who has heard of it.
-void GroupMachine::NoteFailureOfOthers(const wire::Verdict& verdict) {
-  if (verdict.kind == wire::VerdictKind::kFail && !FTAR_MUTANT(kOthersFailureUntold))
-    NoteFailure(verdict);
 }
 
 // Without fault tolerance what runs goes on with the members it began with; without one of them it
@@ -286,7 +279,8 @@ void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
   op.fail_code = verdict.code;
   op.fail_text = verdict.text;
   op.fail_culprit = verdict.culprit;
-  op.complete = op.committed = true;  // V5: a verdict too; delivered in its turn
+  op.complete = true;  // V5: a verdict too; delivered in its turn
+  op.committed = !config_.fault_tolerant;
   op.complete_ns = now;
 }
 

@@ -101,10 +101,19 @@ void GroupMachine::SendAcks() {
 // V1: this member knows that every member of the attempt, whatever its weight, is complete.
 bool GroupMachine::IsStable(const Op& op) const {
   if (op.committed || op.lane.stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
+  if (op.fail_code != Code::kOk) return AllKnowItFailed(op);
   if (op.lane.scanned) return false;
   if (!op.hub.valid() || op.hub == config_.self) return AllHaveAcked(op);
   const Peer* const hub = FindPeer(op.hub);
   return hub && hub->ack > op.seq;
+}
+
+// V5: a change that some have not heard of may be followed by another one, in which they know of no
+// failure, and of nobody who could tell them. Who has granted credit has installed the verdict.
+bool GroupMachine::AllKnowItFailed(const Op& op) const {
+  if (FTAR_MUTANT(kFailsOnInstall)) return true;
+  return std::ranges::all_of(MembersOf(*current_, op.seq, op.step),
+                             [this](MemberId id) { return id == config_.self || Ready(id); });
 }
 
 bool GroupMachine::AllHaveAcked(const Op& op) const {

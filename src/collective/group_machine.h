@@ -58,8 +58,6 @@ class GroupMachine {
   wire::GroupStatus Freeze(TimeNs now);  // rule V2
   void InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts,
                   std::span<const ViewPtr> attempt_views);
-  // A failure that is decided, and that somebody may have delivered: to be told with every status.
-  void NoteFailure(const wire::Verdict& verdict) { failed_.insert({verdict.seq, verdict}); }
   // Newcomer by step: the root has begun `step` at `start`.
   void LearnFirstAt(TimeNs now, Seq start);
   void ForgetFirst();  // that word is void; if nothing is called yet
@@ -394,7 +392,6 @@ class GroupMachine {
   bool DescribeFast(const OpSpec& spec, uint64_t step);
   LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
   // group_change.cc
-  void NoteFailureOfOthers(const wire::Verdict& verdict);
   void EnterAtBound(TimeNs now);
   void ForgetEra();
   void ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts);
@@ -415,6 +412,7 @@ class GroupMachine {
   Seq PublishedEnd() const { return std::min(told_end_, ack_cap_); }
   void SendAcks();
   bool IsStable(const Op& op) const;
+  bool AllKnowItFailed(const Op& op) const;
   bool AllHaveAcked(const Op& op) const;
   bool AllSent(const Op& op) const;
   void DeliverReady(TimeNs now);

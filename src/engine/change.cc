@@ -118,19 +118,7 @@ void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
   }
 }
 
-// V6: the change before came to nothing here, but somebody who is lost by now may have installed it
-// and delivered its failures.
-void Engine::Impl::KeepFailures() {
-  if (!verdicts_ || !prepare_ || FTAR_MUTANT(kVerdictUntold)) return;
-  for (const wire::GroupVerdicts& group : verdicts_->groups) {
-    for (const wire::Verdict& verdict : group.verdicts) {
-      if (verdict.kind == wire::VerdictKind::kFail) Group(group.group).NoteFailure(verdict);
-    }
-  }
-}
-
 void Engine::Impl::Promise(const wire::Prepare& message) {
-  KeepFailures();
   promised_ = message.epoch;
   HearLead();
   promised_members_.clear();

@@ -162,7 +162,6 @@ class Engine::Impl {
   wire::ColumnStatus MakeStatus();
   MemberId LeaderOf(const wire::Prepare& prepare) const;
   std::vector<MemberId> ColumnOf(const std::vector<wire::ViewEntry>& entries) const;
-  void KeepFailures();
   void Promise(const wire::Prepare& prepare);
   void RaiseFlag();
   void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
@@ -212,6 +211,7 @@ class Engine::Impl {
   bool TakesPart(const wire::ViewEntry& entry, uint64_t step) const;
   Boundary BoundaryOf(uint64_t step, uint64_t previous) const;
   void KeepView(collective::ViewPtr view);
+  bool IsNamed(Epoch epoch) const;
   collective::ViewPtr NamedView(Epoch epoch) const;
   void LearnNamedViews(const wire::ColumnVerdicts& verdicts,
                        const std::vector<collective::ViewPtr>& views);

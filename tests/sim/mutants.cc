@@ -116,7 +116,14 @@ constexpr Where kWhere[] = {
     {Mutant::kOwnBoundsAlone,
      "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
      "plan_strikes=4,hosted=0,record=1,replicas=4,doubts=1,coordinator_restarts=1"},
+    {Mutant::kQueuedCallsVoid,
+     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
+     "plan_strikes=4,hosted=0,record=1,replicas=4,mismatch=2"},
+    {Mutant::kVoidMarkBack,
+     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
+     "plan_strikes=4,hosted=0,record=1,replicas=4,doubts=0,mismatch=2"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
+    {Mutant::kHeardAgainAlone, "hosted=1,joins=3,kills=2"},
     {Mutant::kDeadTakenBack,
      "record=1,replicas=2,shards=2,min_replicas=2,coordinator_restarts=2,kills=1"},
     {Mutant::kAnnouncedMoved,
@@ -141,9 +148,6 @@ constexpr Where kWhere[] = {
     {Mutant::kAwayLinkKept,
      "hosted=0,cuts=2,hiccups=8,joins=3,one_way=1,leaves=0,kills=0,stops=0,aborts=0,replicas=2,"
      "skew=1,delay_max_us=5000"},
-    {Mutant::kNewcomerAmongFailures,
-     "mismatch=2,joins=3,laggards=4,leaves=0,kills=3,window=2,ops_per_step=0,hosted=0,"
-     "failure_deaths=2,cuts=0,shards=1,in_place=1,work_delay_max_us=20000"},
     {Mutant::kAnyProofCounts, "hosted=1"},
     {Mutant::kAnyHostCounts,
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,"
@@ -165,7 +169,6 @@ constexpr Where kWhere[] = {
      "late_installs=3,kills=3,joins=3,ops_per_step=1,shards=1,hosted=0,eager=1"},
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
-    {Mutant::kOthersFailureUntold, kFades},
     {Mutant::kReportsNotAwaited, "hosted=1"},
     {Mutant::kLatestSurvives, "replicas=1,joins=3,kills=3,ambushes=4,hosted=0,leaves=0,eager=0"},
     {Mutant::kOldEraRead,
@@ -202,9 +205,6 @@ constexpr Where kWhere[] = {
     {Mutant::kUnannouncedLost,
      "shards=2,replicas=2,leaves=3,joins=1,blackouts=2,hosted=0,delay_max_us=5000,cuts=0,"
      "ops_per_step=1,flaps=0,hiccups=0"},
-    {Mutant::kVerdictUntold,
-     "mismatch=2,kills=2,ambushes=4,replicas=3,hosted=0,coordinator_restarts=2,leaves=0,joins=0,"
-     "cuts=0"},
     {Mutant::kDeadVote,
      "hosted=1,replicas=3,partitions=3,kills=2,coordinator_restarts=2,cuts=0,leaves=0,joins=0"},
     {Mutant::kHubSpeaksEarly, "cores=1,kills=3,ambushes=4,hosted=0,lanes=0"},

@@ -87,7 +87,7 @@ void World::OnDelivered(Node& node, Use& use, const collective::Outcome& outcome
   if (failure_deaths_left_ > 0 && outcome.status != Code::kOk) StrikeWhoFailed(node);
   const auto found = use.specs.find(outcome.seq);
   if (found == use.specs.end())  // a stand-in: the leaver's caller is gone
-    return CheckAgreement(node, use.group, outcome, nullptr);
+    return FailIf(agreement_[use.group].Delivered(node.card.shard, outcome, nullptr));
   const collective::OpSpec& spec = found->second;
   Memory::OpBuffers& buffers = *use.memory.Find(outcome.seq);
   FailIf(CheckInput(use.group, spec, node.card.replica, outcome, buffers));
@@ -96,41 +96,13 @@ void World::OnDelivered(Node& node, Use& use, const collective::Outcome& outcome
   const uint64_t offset =
       scattered ? static_cast<uint64_t>(own - spec.layout_members.begin()) * spec.count : 0;
   buffers.recv.resize(OutputElements(spec));
-  CheckAgreement(node, use.group, outcome, scattered ? nullptr : &buffers.recv);
+  const Buffer* const result = scattered ? nullptr : &buffers.recv;
+  FailIf(agreement_[use.group].Delivered(node.card.shard, outcome, result));
   FailIf(CheckResult(use.group, spec, offset, outcome, buffers.recv));
   if (spec.tag > 0 && outcome.status == Code::kOk)
     FailIf(steps_.Delivered(node.card.shard, node.steps.at(spec.tag)));
   use.specs.erase(found);
   use.memory.Close(outcome.seq);
-}
-
-// All agree, the dead included. One thing is beyond them: a failure that the leader has delivered
-// and is out before anybody else heard of its verdict. The others may do better then, or fail anew;
-// what failed has left no trace.
-void World::CheckAgreement(const Node& node, GroupKey group, const collective::Outcome& outcome,
-                           const Buffer* result) {
-  const std::string wrong = agreement_[group].Delivered(node.card.shard, outcome, result);
-  if (wrong.empty()) return;
-  const auto view = node.engine->view();
-  const auto knows = [&view](const Node* knower) {
-    return knower->alive && !knower->over && !knower->hung && view->Find(knower->card.id);
-  };
-  bool forgotten = false;
-  for (const auto& [attempt, knowers] :
-       failure_knowers_[FailureKey(group, node.card.shard, outcome.seq)])
-    forgotten = forgotten || (attempt != outcome.epoch && std::ranges::none_of(knowers, knows));
-  if (!forgotten) Fail(wrong);
-}
-
-// Who has heard or made verdicts knows of the failures among them.
-void World::NoteFailures(Node& knower, const wire::ColumnVerdicts& verdicts) {
-  for (const wire::GroupVerdicts& group : verdicts.groups) {
-    for (const wire::Verdict& verdict : group.verdicts) {
-      if (verdict.kind == wire::VerdictKind::kFail)
-        failure_knowers_[FailureKey(group.group, knower.card.shard, verdict.seq)][verdict.attempt]
-            .insert(&knower);
-    }
-  }
 }
 
 void World::Program(Node& node) {

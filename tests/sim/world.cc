@@ -441,10 +441,8 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
   if (trace_) TraceMessage(from, message.to, message.message);
   if (std::holds_alternative<wire::ColumnStatus>(message.message))
     FailIf(node.conduct.TellsStatus(node.engine->view().get(), from, node.revoked));
-  if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&message.message)) {
+  if (const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&message.message))
     FailIf(CheckStrict(*verdicts, weather_.strict && weather_.ops_per_step > 0));
-    NoteFailures(node, *verdicts);
-  }
   Node* target = Find(message.to);
   if (!target || !node.Holds(*target)) return;
   if (clogs_left_ > 0) Clog(node, *target, message.message);
@@ -457,10 +455,6 @@ void World::CarryWord(Node& node, engine::PeerMessage& message) {
              if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
              if (const auto* credit = std::get_if<wire::Credit>(&*decoded))
                target->conduct.HearsCredit(from, credit->era);
-             // What comes behind a later Prepare is not heard: the status has been told.
-             const auto* verdicts = std::get_if<wire::ColumnVerdicts>(&*decoded);
-             if (verdicts && verdicts->epoch >= target->conduct.prepared())
-               NoteFailures(*target, *verdicts);
              if (!director_) return Feed(*target, engine::FromPeer{from, std::move(*decoded)});
              Feed(*target, engine::FromPeer{from, *decoded});
              director_->SawMessage(Moment::Verb::kHears, target, Find(from), *decoded);

@@ -237,12 +237,6 @@ class World {
   TimeNs RestAfter(Seq seq) const;
   void OnStarted(Node& node, Use& use, Seq seq);
   void OnDelivered(Node& node, Use& use, const collective::Outcome& outcome);
-  void CheckAgreement(const Node& node, GroupKey group, const collective::Outcome& outcome,
-                      const Buffer* result);
-  void NoteFailures(Node& knower, const wire::ColumnVerdicts& verdicts);
-  static uint64_t FailureKey(GroupKey group, int shard, Seq seq) {
-    return uint64_t{group} << 56 | uint64_t(shard) << 48 | seq;
-  }
   bool Finished() const;
   bool JobIsOver() const;
   bool MayEnter(const Node& newcomer) const;
@@ -324,7 +318,6 @@ class World {
   bool host_struck_ = false;
   std::vector<std::byte> disk_;  // what the coordinator has recorded
   std::map<GroupKey, Agreement> agreement_;
-  std::unordered_map<uint64_t, std::map<Epoch, std::set<const Node*>>> failure_knowers_;
   std::map<GroupKey, Fencing> fencing_;
   Views views_;
   Steps steps_;

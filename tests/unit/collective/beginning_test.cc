@@ -1,4 +1,4 @@
-// Where a newcomer's first operation is moved, or what it has heard of it is void.
+// Where a newcomer's first operation is, or is moved; and what is decided of operations that failed.
 #include <gtest/gtest.h>
 
 #include "collective/group_machine.h"
@@ -48,6 +48,39 @@ TEST(Beginning, WhereItHasBegunItStays) {
   group.ForgetFirst();
   EXPECT_TRUE(group.knows_first());
   EXPECT_EQ(group.next_seq(), 41);
+}
+
+// J3: who is far behind in its calls is asked for a boundary, while others' failed operations lie
+// further ahead than it would take by itself. Newcomers know nothing of them.
+TEST(Beginning, ABoundaryLiesBehindWhatHasFailedAhead) {
+  GroupMachine group(Config());
+  ViewPtr view = ViewWith(3, false, 0);
+  wire::GroupVerdicts verdicts{kGroup, 101, 101, {}};
+  verdicts.verdicts.resize(1);
+  verdicts.verdicts[0].seq = 100;
+  verdicts.verdicts[0].kind = wire::VerdictKind::kFail;
+  verdicts.verdicts[0].code = Code::kMismatch;
+  group.InstallEra(3, view, &verdicts, {});
+  EXPECT_GT(group.ReserveBoundary(), 100);
+}
+
+// V5: it is delivered when all who take part in it hold the verdict.
+TEST(Failure, IsDeliveredWhenAllHaveGrantedCredit) {
+  GroupMachine group(Config());
+  const ViewPtr view = ViewWith(1, false, 0);
+  group.InstallEra(1, view, nullptr, {});
+  ASSERT_EQ(group.Call(2, OpSpec{}, 0), 0);
+  group.Freeze(3);
+  wire::GroupVerdicts verdicts{kGroup, 1, 1, {}};
+  verdicts.verdicts.resize(1);
+  verdicts.verdicts[0].kind = wire::VerdictKind::kFail;
+  verdicts.verdicts[0].code = Code::kMismatch;
+  group.InstallEra(4, ViewWith(2, false, 0), &verdicts, {});
+  EXPECT_EQ(group.delivered_end(), 0);
+  group.OnCredit(5, kOther, {});
+  std::vector<GroupTodo> todo;
+  group.TakeTodo(5, &todo);
+  EXPECT_EQ(group.delivered_end(), 1);
 }
 
 }  // namespace
