@@ -15,6 +15,9 @@ constexpr size_t kMarksKept = 4;  // of steps that all have begun
 constexpr size_t kMarksHeld = 1024;
 // Changes that may strike between one member's beginning of a step and another's.
 constexpr size_t kViewsKept = 8, kEntriesKept = size_t{1} << 16;
+// Of steps that others have begun and this member has not: users may be far ahead of one that comes
+// late.
+constexpr size_t kBoundariesKept = 256;
 }  // namespace
 
 void Engine::Impl::On(const BeginStep& event) {
@@ -156,17 +159,23 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   marks_.erase(marks_.begin() + static_cast<std::ptrdiff_t>(spare));
 }
 
-// J4: a mark of a step that no survivor has begun is void. Only the lost root had called what lies
-// before that step, so it may begin elsewhere. What the survivors know counts for this member, too.
+// J4: a mark that the survivors do not bring is void, one of a step that none of them has begun, say:
+// only the lost root had called what lies before that step, so it may begin elsewhere. What they know
+// counts for this member, too.
 void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
   era_step_ = verdicts.step;
   root_step_ = 0;
   boundaries_.clear();
-  std::erase_if(marks_, [this](const wire::StepMark& mark) { return mark.step > era_step_; });
+  const auto has = [](const auto& marks, uint64_t step) {
+    return std::ranges::any_of(marks, [step](const auto& mark) { return mark.step == step; });
+  };
+  std::erase_if(marks_, [&](const wire::StepMark& mine) {
+    return mine.step > era_step_ ||
+           (!has(verdicts.marks, mine.step) && !FTAR_MUTANT(kVoidMarkBack));
+  });
   for (const wire::StepMark& mark : verdicts.marks) {
     LearnBoundary(mark);
-    const auto same = [&mark](const wire::StepMark& mine) { return mine.step == mark.step; };
-    if (std::ranges::any_of(marks_, same) || MarksABoundNearer(mark)) KeepMark(mark);
+    if (has(marks_, mark.step) || MarksABoundNearer(mark)) KeepMark(mark);
   }
 }
 
@@ -272,11 +281,12 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
 // same. Marks go with each change to all, so nobody begins a step before it has those of the view
 // before.
 void Engine::Impl::LearnBoundary(const wire::StepMark& mark) {
-  if (mark.joined < 0 || mark.step <= step_) return;
+  const wire::ViewEntry* self = view_->Find(config_.self.id);
+  const bool late = self && self->first.kind == wire::Bound::Kind::kStep;
+  const bool passed = mark.step <= step_ || (late && mark.step < self->first.step);
+  if (mark.joined < 0 || passed) return;
   boundaries_.try_emplace(mark.step, Boundary{mark.joined, mark.source, mark.layout});
-  // Steps that are further back than the window are without calls, or from before a newcomer.
-  const size_t kept = kMarksKept + config_.group.window;
-  if (boundaries_.size() > kept) boundaries_.erase(boundaries_.begin());
+  if (boundaries_.size() > kBoundariesKept) boundaries_.erase(boundaries_.begin());
 }
 
 bool Engine::Impl::TakesPart(const wire::ViewEntry& entry, uint64_t step) const {
@@ -308,7 +318,18 @@ void Engine::Impl::KeepView(collective::ViewPtr view) {
   past_views_.push_back(std::move(view));
   const size_t entries = past_views_.size() * past_views_.back()->entries.size();
   const bool large = entries > kEntriesKept && past_views_.size() > 1;
-  if (past_views_.size() > kViewsKept || large) past_views_.pop_front();
+  if (past_views_.size() <= kViewsKept && !large) return;
+  const auto spare = std::ranges::find_if_not(past_views_, [this](const auto& one) {
+    return IsNamed(one->epoch) && !FTAR_MUTANT(kNamedViewForgotten);
+  });
+  past_views_.erase(spare == past_views_.end() ? past_views_.begin() : spare);
+}
+
+// Of a step that this member may begin yet, or of one that it may have to tell others of.
+bool Engine::Impl::IsNamed(Epoch epoch) const {
+  return std::ranges::any_of(marks_, [&](const auto& mark) { return mark.layout == epoch; }) ||
+         std::ranges::any_of(boundaries_,
+                             [&](const auto& told) { return told.second.layout == epoch; });
 }
 
 collective::ViewPtr Engine::Impl::NamedView(Epoch epoch) const {
@@ -346,8 +367,7 @@ void Engine::Impl::NameRanks(uint64_t step, Epoch told) {
   }
   // Later steps are named by views as new, or newer. Who is behind begins those of the marks yet.
   std::erase_if(past_views_, [this](const auto& view) {
-    const auto named = [&view](const auto& mark) { return mark.layout == view->epoch; };
-    const bool kept = std::ranges::any_of(marks_, named) && !FTAR_MUTANT(kNamedViewForgotten);
+    const bool kept = IsNamed(view->epoch) && !FTAR_MUTANT(kNamedViewForgotten);
     return view->epoch < step_view_->epoch && !kept;
   });
 }

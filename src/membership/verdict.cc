@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/mutant.h"
 
@@ -110,7 +111,9 @@ bool Binds(MemberId reporter, const ColumnStatus& status) {
   const wire::View& view = *status.report.installed_view;
   const wire::ViewEntry* own = view.Find(reporter);
   const bool newcomer = view.planned && own && own->joined_epoch == view.epoch;
-  return !newcomer || (HasCalled(status) && !FTAR_MUTANT(kActedNewcomerVoid));
+  const bool begun = status.step > 0 && !FTAR_MUTANT(kQueuedCallsVoid);
+  const bool acted = begun || HasCalled(status);
+  return !newcomer || (acted && !FTAR_MUTANT(kActedNewcomerVoid));
 }
 
 // Everything the table needs to know of one operation.
@@ -444,6 +447,29 @@ uint64_t NextStep(const std::vector<BoundOf>& bounds, const StatusMap& statuses)
   return next;
 }
 
+// A later step begins no earlier.
+bool Contradict(const wire::StepMark& a, const wire::StepMark& b) {
+  const auto& [earlier, later] = a.step < b.step ? std::tie(a, b) : std::tie(b, a);
+  std::map<GroupKey, Seq> ends;
+  for (const wire::SeqBound& start : later.starts) ends[start.group] = start.seq;
+  return std::ranges::any_of(earlier.starts, [&ends](const wire::SeqBound& start) {
+    const auto end = ends.find(start.group);
+    return end != ends.end() && end->second < start.seq;
+  });
+}
+
+// J4: a change may have made a mark void, and those who have begun anew have made others; who has
+// not heard of that change tells it still.
+void DropVoidMarks(std::map<uint64_t, wire::StepMark>* marks) {
+  std::set<uint64_t> void_steps;
+  for (const auto& [step, mark] : *marks) {
+    for (const auto& [other_step, other] : *marks) {
+      if (other.era > mark.era && Contradict(mark, other)) void_steps.insert(step);
+    }
+  }
+  for (const uint64_t step : void_steps) marks->erase(step);
+}
+
 // What is known of the steps that survivors have begun, the latest of which is `last`. A mark of one
 // that none of them has begun is void (J4), see Engine::Impl::RenewMarks.
 std::vector<wire::StepMark> DecideMarks(const StatusMap& statuses, uint64_t* last) {
@@ -456,6 +482,7 @@ std::vector<wire::StepMark> DecideMarks(const StatusMap& statuses, uint64_t* las
       TakeMark(mark, &known);
     }
   }
+  if (!FTAR_MUTANT(kVoidMarkBack)) DropVoidMarks(&marks);
   marks.merge(FollowedSteps(statuses));  // where nobody has the root's word
   std::vector<wire::StepMark> out;
   for (auto& [step, mark] : marks) {
