@@ -162,9 +162,15 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
   for (auto& [id, peer] : peers_) {
     if (peer.card.replica == replica && peer.state == State::kNewcomer)
       peer.state = State::kWaiting;
-    // Its mates may have been seen to break as well; they have the same time again to come back.
-    if (peer.card.replica == replica && peer.state == State::kMember && peer.conn == 0)
+    // Its mates may have been seen to break, or to be silent, as well; they have the same time again
+    // to come back, or to be heard.
+    if (peer.card.replica != replica || peer.state != State::kMember) continue;
+    if (peer.conn == 0) {
       OnLost(peer, {});
+    } else {
+      detector_.Forget(id);
+      detector_.Watch(now_, id);
+    }
   }
   // Newcomers that were to bring the quorum back have made no links to it. Who was announced has,
   // and is left out by no Prepare: somebody may be in a view with it, and would revoke it (Q3).

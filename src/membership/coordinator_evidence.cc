@@ -515,11 +515,14 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
   }
 }
 
-// It was silent and its connection holds: nothing speaks against it any more.
+// It was silent and its connection holds: nothing speaks against it any more, and newcomers that
+// waited for that may come in.
 void CoordinatorMachine::HearAgain(MemberId id) {
   detector_.Heard(id);
   const auto found = suspects_.find(id);
-  if (found != suspects_.end() && found->second.loss.stage == kSilenceStage) suspects_.erase(found);
+  if (found == suspects_.end() || found->second.loss.stage != kSilenceStage) return;
+  suspects_.erase(found);
+  plan_due_ = plan_due_ || !FTAR_MUTANT(kHeardAgainAlone);
 }
 
 void CoordinatorMachine::RunDetector() {
