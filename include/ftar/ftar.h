@@ -310,7 +310,8 @@ FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
  * and has waited for the group's window until now: wait for operations before you leave where that
  * matters. FTAR_TIMEOUT: it goes on, unless a stream has not come yet to what was called on it;
  * call again. It ends at a boundary that the others pass with their next operation or step, so it
- * takes as long as they compute. The last member's leave ends the job. */
+ * takes as long as they compute. FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR: nobody can decide for now;
+ * it goes on, call again. The last member's leave ends the job. */
 FTAR_API ftarResult_t ftarJobLeave(ftarJob_t job, int64_t timeout_ns);
 
 /* This member leaves now, as if it had died, and says why. Never blocks. Its operations end in

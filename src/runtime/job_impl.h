@@ -329,6 +329,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status ended_;                   // why this member is out
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some
   bool leave_requested_ = false;
+  TimeNs leave_asked_ns_ = 0;  // since when
 
   // Streams.
   std::unique_ptr<GatePool> gates_;

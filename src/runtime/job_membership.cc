@@ -162,14 +162,17 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   if (!leave_requested_ && !DriveUntil(lock, arrived, deadline) && !forked()) {
     return Status(Code::kTimeout, "a stream has not come to what was called on it; call again");
   }
-  if (!std::exchange(leave_requested_, true) && ended_.ok())
-    driver_->Feed(Now(), engine::RequestLeave{});
+  const TimeNs begun = Now();
+  if (!std::exchange(leave_requested_, true)) {
+    leave_asked_ns_ = begun;
+    if (ended_.ok()) driver_->Feed(begun, engine::RequestLeave{});
+  }
   Settle(Now());
   const Predicate done = [this] { return !ended_.ok() || destroyed_; };
-  if (!DriveUntil(lock, done, deadline)) {
-    if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
-    return Status(Code::kTimeout, "leaving takes longer; it goes on");
-  }
+  const auto undecided = [&] { return Undecided("leaving", leave_asked_ns_, timeout_ns_, begun); };
+  FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, deadline, undecided));
+  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (!done()) return Status(Code::kTimeout, "leaving takes longer; it goes on");
   RunCallbacks(lock);
   if (hosting_) AwaitHandOver(&lock);
   return ended_.code() == Code::kLeft ? Status::Ok() : CheckUsable();

@@ -217,6 +217,25 @@ TEST_F(Steps, AWaitForAStepEndsWhereNobodyCanDecideAndIsTakenUpAgain) {
   for (const ftar::Op& op : ops) EXPECT_EQ(op.Wait(kLongNs).participants, 2) << op.Test().Text();
 }
 
+TEST_F(Steps, ALeaveWithoutATimeLimitEndsWhereNobodyCanDecideAndIsTakenUpAgain) {
+  coordinator_->process().Signal(SIGKILL);
+  std::vector<std::future<ftarResult_t>> left;
+  for (const ftar::Job& job : jobs_)
+    left.push_back(std::async(std::launch::async, [&job] { return job.Leave().code(); }));
+  for (auto& result : left) EXPECT_EQ(result.get(), FTAR_ERR_COORDINATOR);
+  const std::string address = coordinator_->address();
+  coordinator_.emplace(Variables{}, address);
+  left.clear();
+  for (const ftar::Job& job : jobs_) {
+    left.push_back(std::async(std::launch::async, [&job] {
+      ftarResult_t code = FTAR_ERR_COORDINATOR;
+      while (code == FTAR_ERR_COORDINATOR) code = job.Leave().code();
+      return code;
+    }));
+  }
+  for (auto& result : left) EXPECT_EQ(result.get(), FTAR_OK);
+}
+
 // J4, F7: what one member has named by the view before a death the other names by it as well.
 TEST_F(Steps, WhoBeginsAStepBehindADeathNamesTheRanksOfWhoBeganItBefore) {
   BeginStep();
