@@ -22,6 +22,7 @@
   X(kSalvageInNewView, "V4", "gives a salvaged attempt the members of the new view") \
   X(kMismatchIgnored, "V5", "drops a piece of another call and asks nobody") \
   X(kFailureUntold, "V5", "does not report the failures that it has delivered") \
+  X(kFailureIsOverdue, "V5", "accuses of a deadline who has not called what has failed") \
   X(kFailsOnInstall, "V5", "delivers a failure before all have heard of it") \
   X(kFailKeepsOutput, "V5", "leaves the bytes that have landed when an operation fails") \
   X(kFailKeepsShadow, "V5", "fails in place without giving the moved input back") \
@@ -134,6 +135,7 @@
   X(kReservedStepBegun, "J4", "begins a step before it has announced the reserved boundary") \
   X(kRunsAheadOfRoot, "J4", "begins a step without having heard that the root is near") \
   X(kOwnWordOfABoundary, "J4", "tells who joins at a step by its own view, not as others have") \
+  X(kRootBeginsBefore, "J4", "enters as the root before a step that others know the beginning of") \
   X(kVoidMarkBack, "J4", "believes a mark that a change has made void since") \
   X(kAnyonesMark, "J4", "takes any survivor's word of a step, though its era has ended") \
   X(kOldMarkForgotten, "J4", "does not look for its first step among the marks that it holds") \

@@ -288,8 +288,8 @@ Seq GroupMachine::ReserveBoundary() const {
   for (const wire::ViewEntry& entry : current_->entries) {
     if (entry.card.shard == config_.shard) from = std::max(from, entry.first.SeqIn(config_.key));
   }
-  // Failed operations wait for nobody: who has nothing before them is behind them already. And
-  // newcomers know nothing of them: they begin behind.
+  // Failed operations wait for nobody's call: who has nothing before them may be behind them
+  // already. And newcomers know nothing of them: they begin behind.
   const auto has_failed = [this](Seq seq) {
     const auto kept = verdicts_.find(seq);
     return failed_.contains(seq) ||
@@ -341,6 +341,12 @@ wire::GroupProgress GroupMachine::Progress() const {
   wire::GroupProgress progress{config_.key, called_end_, delivered_end_, progress_, {}};
   if (ops_.empty()) return progress;
   const Op& op = ops_.front();
+  if (op.fail_code != Code::kOk) {
+    for (const wire::ViewEntry& entry : current_->entries) {
+      if (LacksVerdict(op, entry)) progress.waits_for.push_back(entry.card.id);
+    }
+    return progress;
+  }
   std::set<MemberId> lacking;
   for (size_t i = 0; i < op.members.size(); ++i) {
     if (static_cast<int>(i) == op.me) continue;
@@ -389,7 +395,9 @@ std::vector<MemberId> GroupMachine::OverdueMembers(TimeNs now) {
         now < After(op.start_ns, op.spec.timeout_ns))
       continue;
     op.overdue_reported = true;
-    if (&op == &ops_.front()) late = Progress().waits_for;
+    // A failure waits for nobody's contribution.
+    const bool waits = &op == &ops_.front() && op.fail_code == Code::kOk;
+    if (waits || FTAR_MUTANT(kFailureIsOverdue)) late = Progress().waits_for;
   }
   return late;
 }

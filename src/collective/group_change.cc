@@ -281,6 +281,7 @@ void GroupMachine::ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict) {
   op.fail_culprit = verdict.culprit;
   op.complete = true;  // V5: a verdict too; delivered in its turn
   op.committed = !config_.fault_tolerant;
+  op.hub = {};  // others than its members wait
   op.complete_ns = now;
 }
 

@@ -108,12 +108,19 @@ bool GroupMachine::IsStable(const Op& op) const {
   return hub && hub->ack > op.seq;
 }
 
-// V5: a change that some have not heard of may be followed by another one, in which they know of no
-// failure, and of nobody who could tell them. Who has granted credit has installed the verdict.
+// V5: of what has failed: it takes part and has not granted credit, that is, has not installed the
+// verdict. A change that some have not heard of may be followed by another one, in which they know
+// of no failure, and of nobody who could tell them.
+bool GroupMachine::LacksVerdict(const Op& op, const wire::ViewEntry& entry) const {
+  const MemberId id = entry.card.id;
+  return entry.card.shard == config_.shard && id != config_.self && !Ready(id) &&
+         entry.Contains(config_.key, op.seq, op.step);
+}
+
 bool GroupMachine::AllKnowItFailed(const Op& op) const {
-  if (FTAR_MUTANT(kFailsOnInstall)) return true;
-  return std::ranges::all_of(MembersOf(*current_, op.seq, op.step),
-                             [this](MemberId id) { return id == config_.self || Ready(id); });
+  return FTAR_MUTANT(kFailsOnInstall) ||
+         std::ranges::none_of(current_->entries,
+                              [&](const auto& entry) { return LacksVerdict(op, entry); });
 }
 
 bool GroupMachine::AllHaveAcked(const Op& op) const {

@@ -412,6 +412,7 @@ class GroupMachine {
   Seq PublishedEnd() const { return std::min(told_end_, ack_cap_); }
   void SendAcks();
   bool IsStable(const Op& op) const;
+  bool LacksVerdict(const Op& op, const wire::ViewEntry& entry) const;
   bool AllKnowItFailed(const Op& op) const;
   bool AllHaveAcked(const Op& op) const;
   bool AllSent(const Op& op) const;

@@ -231,7 +231,11 @@ void Engine::Impl::EnterAsRoot(const wire::ColumnVerdicts& verdicts) {
   for (const wire::GroupVerdicts& group : verdicts.groups) {
     if (group.queued_end != kNoSeq) starts[group.group] = group.queued_end;
   }
-  for (auto& [key, group] : groups_) group->LearnFirstAt(now_, starts[key]);
+  for (auto& [key, group] : groups_) {
+    // No earlier than a step before it: leavers pass what lies before that one.
+    const Seq passed = FTAR_MUTANT(kRootBeginsBefore) ? 0 : FirstStepSeq(key, self->first.step);
+    group->LearnFirstAt(now_, std::max(starts[key], passed));
+  }
 }
 
 // A new view may have a new root, a new era, or newcomers: who lacks the newest marks gets them.

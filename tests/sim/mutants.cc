@@ -122,6 +122,9 @@ constexpr Where kWhere[] = {
     {Mutant::kVoidMarkBack,
      "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
      "plan_strikes=4,hosted=0,record=1,replicas=4,doubts=0,mismatch=2"},
+    {Mutant::kRootBeginsBefore,
+     "replicas=3,ops=1,ops_per_step=1,strict=0,kills=3,joins=4,leaves=3,record=0,ambushes=2,"
+     "late_installs=2,cores=0,wires=0,broadcasts=1,clogs=6,plan_strikes=4,urgent=1"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
     {Mutant::kHeardAgainAlone, "hosted=1,joins=3,kills=2"},
     {Mutant::kDeadTakenBack,
