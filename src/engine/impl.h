@@ -153,6 +153,7 @@ class Engine::Impl {
   collective::GroupMachine& Group(GroupKey key);
   Seq FirstStepSeq(GroupKey group, uint64_t step) const;
   const wire::StepMark* MarkFrom(uint64_t step) const;
+  uint64_t OwnBound() const;
   const wire::StepMark* OwnBeginning() const;
   Seq FirstSeqOf(const wire::ViewEntry& entry, GroupKey group) const;
   void EnterAtMark(GroupKey key, collective::GroupMachine& group);

@@ -2,6 +2,7 @@
 // than one step ahead of it. So a boundary two steps beyond the root's is one that nobody has
 // reached, and everybody learns of it in time.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/mutant.h"
@@ -46,11 +47,15 @@ const wire::StepMark* Engine::Impl::MarkFrom(uint64_t step) const {
   return mark == marks_.end() ? nullptr : &*mark;
 }
 
-// Of a newcomer that enters at a step: the mark at which it does; null if it is not known.
-const wire::StepMark* Engine::Impl::OwnBeginning() const {
+// Of a newcomer that enters at a step; 0 of others.
+uint64_t Engine::Impl::OwnBound() const {
   const wire::ViewEntry* self = view_ ? view_->Find(config_.self.id) : nullptr;
-  const bool late = self && self->first.kind == wire::Bound::Kind::kStep;
-  return late ? MarkFrom(self->first.step) : nullptr;
+  return self && self->first.kind == wire::Bound::Kind::kStep ? self->first.step : 0;
+}
+
+// The mark at which a newcomer does; null if it is not known.
+const wire::StepMark* Engine::Impl::OwnBeginning() const {
+  return OwnBound() > 0 ? MarkFrom(OwnBound()) : nullptr;
 }
 
 // Where a member begins, as far as it is known here: who comes at a step begins with the first one
@@ -76,17 +81,16 @@ void Engine::Impl::TryBeginStep() {
     pending_step_.reset();
     return;
   }
-  const wire::ViewEntry* self = view_->Find(config_.self.id);
-  const bool entering = step_ == 0 && self && self->first.kind == wire::Bound::Kind::kStep;
+  const bool entering = step_ == 0 && OwnBound() > 0;
   uint64_t target = step_ + 1;
   if (entering) {
     // A newcomer's first step is the first one that the root begins at or after the boundary.
-    const wire::StepMark* mark = MarkFrom(self->first.step);
+    const wire::StepMark* mark = OwnBeginning();
     const bool placed = IsRoot() && std::all_of(groups_.begin(), groups_.end(), [](const auto& e) {
                           return e.second->knows_first();
                         });
     if (!mark && !placed) return;  // or it enters as the root, see EnterAsRoot
-    target = mark ? mark->step : self->first.step;
+    target = mark ? mark->step : OwnBound();
   }
   if (pending_step_->step >= 0) {
     const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
@@ -170,8 +174,7 @@ void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
     return std::ranges::any_of(marks, [step](const auto& mark) { return mark.step == step; });
   };
   std::erase_if(marks_, [&](const wire::StepMark& mine) {
-    return mine.step > era_step_ ||
-           (!has(verdicts.marks, mine.step) && !FTAR_MUTANT(kVoidMarkBack));
+    return FTAR_MUTANT(kVoidMarkBack) ? mine.step > era_step_ : !has(verdicts.marks, mine.step);
   });
   for (const wire::StepMark& mark : verdicts.marks) {
     LearnBoundary(mark);
@@ -223,9 +226,7 @@ bool Engine::Impl::MarksABound(size_t index) const {
 // steps before. The floor, which the calls of lost members have raised, counts where nobody is left
 // who had begun: a leaver cannot get past what nobody calls.
 void Engine::Impl::EnterAsRoot(const wire::ColumnVerdicts& verdicts) {
-  const wire::ViewEntry* self = view_->Find(config_.self.id);
-  if (!IsRoot() || self->first.kind != wire::Bound::Kind::kStep) return;
-  if (MarkFrom(self->first.step)) return;
+  if (!IsRoot() || OwnBound() == 0 || OwnBeginning()) return;
   std::map<GroupKey, Seq> starts;
   for (const auto& [key, group] : groups_) starts[key] = group->floor();
   for (const wire::GroupVerdicts& group : verdicts.groups) {
@@ -233,7 +234,7 @@ void Engine::Impl::EnterAsRoot(const wire::ColumnVerdicts& verdicts) {
   }
   for (auto& [key, group] : groups_) {
     // No earlier than a step before it: leavers pass what lies before that one.
-    const Seq passed = FTAR_MUTANT(kRootBeginsBefore) ? 0 : FirstStepSeq(key, self->first.step);
+    const Seq passed = FTAR_MUTANT(kRootBeginsBefore) ? 0 : FirstStepSeq(key, OwnBound());
     group->LearnFirstAt(now_, std::max(starts[key], passed));
   }
 }
@@ -271,8 +272,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
   root_step_ = std::max(root_step_, message.step);
   KeepMark(message);
   LearnBoundary(message);
-  const wire::ViewEntry* self = view_->Find(config_.self.id);
-  if (self && self->first.kind == wire::Bound::Kind::kStep && message.step >= self->first.step) {
+  if (OwnBound() > 0 && message.step >= OwnBound()) {
     for (auto& [key, group] : groups_) {
       if (!group->knows_first()) group->LearnFirstAt(now_, FirstStepSeq(key, message.step));
     }
@@ -285,10 +285,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
 // same. Marks go with each change to all, so nobody begins a step before it has those of the view
 // before.
 void Engine::Impl::LearnBoundary(const wire::StepMark& mark) {
-  const wire::ViewEntry* self = view_->Find(config_.self.id);
-  const bool late = self && self->first.kind == wire::Bound::Kind::kStep;
-  const bool passed = mark.step <= step_ || (late && mark.step < self->first.step);
-  if (mark.joined < 0 || passed) return;
+  if (mark.joined < 0 || mark.step <= step_ || mark.step < OwnBound()) return;
   boundaries_.try_emplace(mark.step, Boundary{mark.joined, mark.source, mark.layout});
   if (boundaries_.size() > kBoundariesKept) boundaries_.erase(boundaries_.begin());
 }
@@ -323,10 +320,11 @@ void Engine::Impl::KeepView(collective::ViewPtr view) {
   const size_t entries = past_views_.size() * past_views_.back()->entries.size();
   const bool large = entries > kEntriesKept && past_views_.size() > 1;
   if (past_views_.size() <= kViewsKept && !large) return;
-  const auto spare = std::ranges::find_if_not(past_views_, [this](const auto& one) {
+  const auto newest = std::prev(past_views_.end());  // others' words of it may be on their way
+  const auto spare = std::find_if_not(past_views_.begin(), newest, [this](const auto& one) {
     return IsNamed(one->epoch) && !FTAR_MUTANT(kNamedViewForgotten);
   });
-  past_views_.erase(spare == past_views_.end() ? past_views_.begin() : spare);
+  past_views_.erase(spare == newest ? past_views_.begin() : spare);
 }
 
 // Of a step that this member may begin yet, or of one that it may have to tell others of.
@@ -348,9 +346,7 @@ collective::ViewPtr Engine::Impl::NamedView(Epoch epoch) const {
 // Others may have begun a step in a view that never came here.
 void Engine::Impl::LearnNamedViews(const wire::ColumnVerdicts& verdicts,
                                    const std::vector<collective::ViewPtr>& views) {
-  const wire::ViewEntry* self = view_->Find(config_.self.id);
-  const bool late = self && self->first.kind == wire::Bound::Kind::kStep;
-  const uint64_t next = std::max(step_ + 1, late ? self->first.step : 0);
+  const uint64_t next = std::max(step_ + 1, OwnBound());
   for (const collective::ViewPtr& view : views) {
     const bool names = std::ranges::any_of(verdicts.marks, [&](const wire::StepMark& mark) {
       return mark.step >= next && mark.layout == view->epoch;

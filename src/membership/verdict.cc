@@ -1,9 +1,10 @@
 #include "membership/verdict.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
-#include <tuple>
 
 #include "base/mutant.h"
 
@@ -447,24 +448,37 @@ uint64_t NextStep(const std::vector<BoundOf>& bounds, const StatusMap& statuses)
   return next;
 }
 
-// A later step begins no earlier.
-bool Contradict(const wire::StepMark& a, const wire::StepMark& b) {
-  const auto& [earlier, later] = a.step < b.step ? std::tie(a, b) : std::tie(b, a);
-  std::map<GroupKey, Seq> ends;
-  for (const wire::SeqBound& start : later.starts) ends[start.group] = start.seq;
-  return std::ranges::any_of(earlier.starts, [&ends](const wire::SeqBound& start) {
-    const auto end = ends.find(start.group);
-    return end != ends.end() && end->second < start.seq;
-  });
+struct StepStart {
+  uint64_t step = 0;
+  Seq seq = 0;
+};
+
+// A later step begins no earlier. `known`: where steps begin, by step.
+bool Contradicts(const std::map<uint64_t, Seq>& known, const StepStart& start) {
+  const auto later = known.lower_bound(start.step);
+  return (later != known.end() && later->second < start.seq) ||
+         (later != known.begin() && std::prev(later)->second > start.seq);
 }
 
-// J4: a change may have made a mark void, and those who have begun anew have made others; who has
-// not heard of that change tells it still.
+// J4: a change may have made a mark void, and those who have begun anew have made others, of later
+// eras; who has not heard of that change tells it still.
 void DropVoidMarks(std::map<uint64_t, wire::StepMark>* marks) {
-  std::set<uint64_t> void_steps;
+  std::map<GroupKey, std::map<Epoch, std::vector<StepStart>, std::greater<>>> groups;
   for (const auto& [step, mark] : *marks) {
-    for (const auto& [other_step, other] : *marks) {
-      if (other.era > mark.era && Contradict(mark, other)) void_steps.insert(step);
+    for (const wire::SeqBound& start : mark.starts)
+      groups[start.group][mark.era].push_back({step, start.seq});
+  }
+  std::set<uint64_t> void_steps;
+  for (const auto& [key, eras] : groups) {
+    if (eras.size() == 1) continue;
+    std::map<uint64_t, Seq> known;
+    for (const auto& [era, starts] : eras) {
+      for (const StepStart& start : starts) {
+        if (Contradicts(known, start)) void_steps.insert(start.step);
+      }
+      for (const StepStart& start : starts) {
+        if (!Contradicts(known, start)) known[start.step] = start.seq;
+      }
     }
   }
   for (const uint64_t step : void_steps) marks->erase(step);
