@@ -129,8 +129,8 @@ struct [[nodiscard]] Outcome : ftarOutcome, Status {
 };
 
 // What `wait()`, asked until it is final, answers: it waits for as long as nobody can decide who is
-// in. Job::Abort by another thread ends that. `wait` is BeginStep, EndStep or Op::Wait, without a
-// time limit: what fails at once is asked again at once.
+// in. Job::Abort by another thread ends that. `wait` is BeginStep, EndStep, Leave or Op::Wait,
+// without a time limit: what fails at once is asked again at once.
 template <typename F>
 auto Finish(F wait) -> decltype(wait()) {
   for (;;) {

@@ -108,7 +108,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   // The last one was alone, and nothing has been started since.
   const bool others = !like_last && !NothingUnderWay();
   // Whoever else knows the operation lets go of it under this lock.
-  if (others || destroyed_ || leave_requested_ || !ended_.ok() || group.closed ||
+  if (others || destroyed_ || leave_asked_ns_ || !ended_.ok() || group.closed ||
       !callbacks_.empty() || op.use_count() != 1)
     return false;
   collective::OpSpec& spec = op->request.spec;

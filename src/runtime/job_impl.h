@@ -328,8 +328,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::map<GroupKey, Late> late_;  // of the group's last operation that people were told of
   Status ended_;                   // why this member is out
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some
-  bool leave_requested_ = false;
-  TimeNs leave_asked_ns_ = 0;  // since when
+  std::optional<TimeNs> leave_asked_ns_;  // since when this member is to leave
 
   // Streams.
   std::unique_ptr<GatePool> gates_;

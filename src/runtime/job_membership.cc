@@ -151,7 +151,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
                       entry.second.held.empty();
              });
     };
-    leave_requested_ = true;
+    if (!leave_asked_ns_) leave_asked_ns_ = Now();
     if (!DriveUntil(lock, idle, deadline)) return Status(Code::kTimeout, "leaving goes on");
     if (ended_.ok()) driver_->Feed(Now(), engine::AbortSelf{Code::kLeft, "left"});
     Settle(Now());
@@ -159,17 +159,15 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   }
   // What was called on streams comes before the leave, though it has no number yet.
   const Predicate arrived = [this] { return StreamsArrived(); };
-  if (!leave_requested_ && !DriveUntil(lock, arrived, deadline) && !forked()) {
+  if (!leave_asked_ns_ && !DriveUntil(lock, arrived, deadline) && !forked()) {
     return Status(Code::kTimeout, "a stream has not come to what was called on it; call again");
   }
   const TimeNs begun = Now();
-  if (!std::exchange(leave_requested_, true)) {
-    leave_asked_ns_ = begun;
-    if (ended_.ok()) driver_->Feed(begun, engine::RequestLeave{});
-  }
+  if (!leave_asked_ns_) leave_asked_ns_ = begun;
+  if (ended_.ok()) driver_->Feed(begun, engine::RequestLeave{});  // heard once
   Settle(Now());
   const Predicate done = [this] { return !ended_.ok() || destroyed_; };
-  const auto undecided = [&] { return Undecided("leaving", leave_asked_ns_, timeout_ns_, begun); };
+  const auto undecided = [&] { return Undecided("leaving", *leave_asked_ns_, timeout_ns_, begun); };
   FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, deadline, undecided));
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (!done()) return Status(Code::kTimeout, "leaving takes longer; it goes on");

@@ -193,7 +193,7 @@ bool Job::Impl::NothingUnderWay() const {
 Status Job::Impl::CheckStart(const GroupPtr& group) const {
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (group->closed) return Status(Code::kState, "group", "the group is closed");
-  if (leave_requested_) return Status(Code::kLeft, "this member is leaving");
+  if (leave_asked_ns_) return Status(Code::kLeft, "this member is leaving");
   if (driver_->engine().phase() == engine::Phase::kJoining) {
     return Status(Code::kState, "job", "the job is not ready yet");
   }

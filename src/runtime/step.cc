@@ -43,7 +43,7 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (step_pending_) return Status(Code::kState, "step", "another thread is beginning a step");
-  if (leave_requested_) return Status(Code::kLeft, "this member is leaving");
+  if (leave_asked_ns_) return Status(Code::kLeft, "this member is leaving");
   if (!driver_->engine().view()) return Status(Code::kState, "job", "the job is not ready yet");
   step_pending_ = true;
   const Status waited = AwaitStep(lock, request);
