@@ -65,7 +65,6 @@
   X(kLedAsleep, "Q4", "counts a death that it heard of after it had been stopped itself") \
   X(kInstallsUnheard, "Q4", "numbers a view before who is left out can have heard of it") \
   X(kInstalledBaseAlone, "Q4", "counts a majority of the newest view alone, formed or not") \
-  X(kHeardAgainAlone, "Q7", "lets newcomers wait on when a silent member is heard again") \
   X(kDeadTakenBack, "Q4", "takes a replica back of which one is proven dead") \
   X(kMinReplicasIgnored, "Q4", "forms a view of fewer replicas than the job needs") \
   X(kPlanOfThePastOvertakes, "Q5", "gives way to a plan that died with the era before") \
@@ -79,6 +78,7 @@
   X(kLossIsConsent, "Q4", "takes who is lost for one who consents") \
   X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
+  X(kHeardAgainAlone, "Q7", "lets newcomers wait on when a silent member is heard again") \
   X(kCutOffIsDeath, "Q7", "takes for lost whose connection ends because itself was cut off") \
   X(kTrustsItself, "Q7", "does not suspect itself when most connections close at once") \
   X(kTroubleIsOver, "Q7", "takes for dead who comes back early and is cut off once more") \

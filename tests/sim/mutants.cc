@@ -83,6 +83,10 @@ constexpr const char* kHandOvers =
 constexpr const char* kFades =
     "replicas=2,joins=3,fades=3,hosted=0,kills=0,stops=0,cuts=0,leaves=0,ambushes=0,aborts=0,"
     "mismatch=0,strandings=0,coordinator_restarts=0,ops_per_step=1,delay_max_us=5000";
+// Calls that differ, members that come, go and die, and much of what is said comes late.
+constexpr const char* kStrikes =
+    "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
+    "plan_strikes=4,hosted=0,record=1,replicas=4,mismatch=2";
 constexpr Where kWhere[] = {
     {Mutant::kHandsOverUnheld,
      "hosted=1,shards=1,leaves=2,joins=2,replicas=3,kills=0,stops=0,hangs=0,aborts=0,cuts=0,"
@@ -116,12 +120,8 @@ constexpr Where kWhere[] = {
     {Mutant::kOwnBoundsAlone,
      "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
      "plan_strikes=4,hosted=0,record=1,replicas=4,doubts=1,coordinator_restarts=1"},
-    {Mutant::kQueuedCallsVoid,
-     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
-     "plan_strikes=4,hosted=0,record=1,replicas=4,mismatch=2"},
-    {Mutant::kVoidMarkBack,
-     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
-     "plan_strikes=4,hosted=0,record=1,replicas=4,doubts=0,mismatch=2"},
+    {Mutant::kQueuedCallsVoid, kStrikes},
+    {Mutant::kVoidMarkBack, kStrikes},
     {Mutant::kRootBeginsBefore,
      "replicas=3,ops=1,ops_per_step=1,strict=0,kills=3,joins=4,leaves=3,record=0,ambushes=2,"
      "late_installs=2,cores=0,wires=0,broadcasts=1,clogs=6,plan_strikes=4,urgent=1"},

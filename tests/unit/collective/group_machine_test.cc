@@ -1,4 +1,4 @@
-// Where a newcomer's first operation is, or is moved; and what is decided of operations that failed.
+// What scripts and stories of whole jobs do not single out: where a newcomer begins, and failures.
 #include <gtest/gtest.h>
 
 #include "collective/group_machine.h"
