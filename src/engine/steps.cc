@@ -285,7 +285,7 @@ void Engine::Impl::OnPeer(MemberId from, const wire::StepMark& message) {
 // same. Marks go with each change to all, so nobody begins a step before it has those of the view
 // before.
 void Engine::Impl::LearnBoundary(const wire::StepMark& mark) {
-  if (mark.joined < 0 || mark.step <= step_ || mark.step < OwnBound()) return;
+  if (mark.joined < 0 || mark.step <= step_) return;
   boundaries_.try_emplace(mark.step, Boundary{mark.joined, mark.source, mark.layout});
   if (boundaries_.size() > kBoundariesKept) boundaries_.erase(boundaries_.begin());
 }

@@ -1,0 +1,63 @@
+// What a member that is far behind in its steps makes of what the root has told of them.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+
+namespace ftar::engine {
+namespace {
+
+constexpr uint64_t kAhead = 100;  // steps, many more than the window
+constexpr Epoch kEpoch = MakeEpoch(1, 1);
+
+wire::ViewEntry EntryOf(uint64_t number) {
+  wire::ViewEntry entry;
+  entry.card.id = {1, number};
+  entry.card.replica = static_cast<int32_t>(number) - 1;
+  return entry;
+}
+
+class Steps : public testing::Test {
+ protected:
+  Steps() : engine_(MakeConfig()) {
+    wire::Prepare prepare;
+    wire::Install install;
+    wire::ColumnVerdicts verdicts;
+    install.view.epoch = install.view.era = prepare.epoch = verdicts.epoch = kEpoch;
+    install.view.entries = prepare.members = {EntryOf(1), EntryOf(2)};
+    Step(CoordinatorUp{});
+    Step(FromCoordinator{prepare});
+    Step(FromPeer{root_, verdicts});
+    Step(FromCoordinator{install});
+  }
+  static Config MakeConfig() {
+    Config config;
+    config.job = "steps";
+    config.self = EntryOf(2).card;
+    config.replicas = 2;
+    return config;
+  }
+  void Step(const Event& event) { engine_.Step(++now_, event); }
+
+  const MemberId root_{1, 1};
+  Engine engine_;
+  TimeNs now_ = 0;
+};
+
+// J4: users call more where somebody joins, so what the first one has heard of a step holds for all.
+TEST_F(Steps, OneThatIsFarBehindBeginsEachAsTheRootHasToldIt) {
+  ASSERT_NE(engine_.view(), nullptr);
+  for (uint64_t step = 1; step <= kAhead; ++step) {
+    wire::StepMark mark{kEpoch, step, {}, static_cast<int32_t>(step), {}, kEpoch};
+    Step(FromPeer{root_, mark});
+  }
+  for (uint64_t step = 1; step <= kAhead; ++step) {
+    engine_.TakeReady();
+    Step(BeginStep{});
+    const Ready ready = engine_.TakeReady();
+    ASSERT_TRUE(ready.step.has_value());
+    EXPECT_EQ(ready.step->joined, static_cast<int32_t>(step));
+  }
+}
+
+}  // namespace
+}  // namespace ftar::engine
