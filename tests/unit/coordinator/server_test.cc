@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "coordinator/state_file.h"
+#include "tests/unit/descriptors_left.h"
 #include "wire/frame.h"
 
 namespace ftar::coordinator {
@@ -277,27 +278,6 @@ TEST(Server, AWrongTokenIsRefused) {
   EXPECT_EQ(wrong.status().code(), Code::kAuth);
   EXPECT_TRUE(Eventually([&] { return right.Heard(); })) << right.status().ToString();
 }
-
-// While it lives only so many more descriptors can be had, and those that others give back.
-class DescriptorsLeft {
- public:
-  explicit DescriptorsLeft(size_t left) {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    rlim_t most = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-      most = std::max<rlim_t>(most, std::stoul(entry.path().filename()) + 1);
-    const rlimit now{most + left, before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &now);
-    for (UniqueFd fd(dup(STDERR_FILENO)); fd.valid(); fd.Reset(dup(STDERR_FILENO)))
-      taken_.push_back(std::move(fd));
-    taken_.resize(taken_.size() - left);
-  }
-  ~DescriptorsLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-  std::vector<UniqueFd> taken_;
-};
 
 // To hang up on them would look as if they had the wrong token.
 TEST(Server, NewcomersWaitWhereNoDescriptorsAreLeft) {
