@@ -13,6 +13,12 @@
 #include <xxhash.h>
 
 namespace ftar::runtime {
+namespace {
+
+// Passes, while a /proc that is not mounted or closed to us stays so.
+bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+}  // namespace
 
 std::string HostName() {
   char name[256] = "";
@@ -20,9 +26,12 @@ std::string HostName() {
   return name;
 }
 
-std::string HostKey() {
+Expected<std::string> HostKey() {
+  constexpr char kBootId[] = "/proc/sys/kernel/random/boot_id";
+  constexpr char kSpace[] = "/proc/self/ns/net";
   char boot[64] = "";
-  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const int fd = open(kBootId, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && IsShortage(errno)) return Status::System(kBootId, errno);
   ssize_t got = 0;
   if (fd >= 0) {
     got = read(fd, boot, sizeof boot - 1);
@@ -32,7 +41,11 @@ std::string HostKey() {
   while (!key.empty() && key.back() == '\n') key.pop_back();
   if (key.empty()) key = HostName();
   struct stat space {};
-  if (stat("/proc/self/ns/net", &space) == 0) key += "/" + std::to_string(space.st_ino);
+  if (stat(kSpace, &space) == 0) {
+    key += "/" + std::to_string(space.st_ino);
+  } else if (IsShortage(errno)) {
+    return Status::System(kSpace, errno);
+  }
   return key;
 }
 

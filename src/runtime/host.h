@@ -12,8 +12,9 @@ namespace ftar::runtime {
 
 std::string HostName();
 // Equal exactly for processes that can share memory and abstract sockets: the boot id and the
-// network namespace.
-std::string HostKey();
+// network namespace. An error where it cannot be known for now, as without a free descriptor: with
+// a key of its own a process would be taken for one of another host.
+Expected<std::string> HostKey();
 struct Cores {
   int count = 1;
   uint64_t set = 0;  // a digest of which they are: equal for processes that share them

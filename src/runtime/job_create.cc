@@ -124,6 +124,9 @@ Status Job::Impl::Configure(const JobOptions& options) {
   self_ = *id;
   host_ = config_.text(KnobId::kHost);
   if (host_.empty()) host_ = HostName();
+  Expected<std::string> key = HostKey();
+  if (!key.ok()) return key.status();
+  host_key_ = std::move(*key);
   FTAR_RETURN_IF_ERROR(RingHoldsChunks(config_));
   FTAR_RETURN_IF_ERROR(reduce::SetIsa(config_.text(KnobId::kIsa)));
   timeout_ns_ = config_.duration_ns(KnobId::kTimeout);
@@ -180,7 +183,7 @@ Expected<Devices> Job::Impl::OpenDevices(std::vector<std::string> ways) {
   device.self = self_;
   device.job = place_.job;
   device.token = token_;
-  device.host_key = HostKey();
+  device.host_key = host_key_;
   device.interface_name = config_.text(KnobId::kInterface);
   device.routes_to = std::move(ways);
   device.ports = PortsText(config_);
@@ -227,7 +230,7 @@ engine::Config Job::Impl::MakeEngineConfig(const Devices& devices) {
   out.self.shard = place_.shard;
   out.self.pid = getpid();
   out.self.host = host_;
-  out.self.host_key = HostKey();
+  out.self.host_key = host_key_;
   out.self.rack = config_.text(KnobId::kRack);
   out.self.cores = cores_.count;
   out.self.core_set = cores_.set;

@@ -269,7 +269,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Place place_;
   std::string token_;
   MemberId self_;
-  std::string host_;
+  std::string host_, host_key_;
   Logger log_;
   Cores cores_;
   std::function<void(const JobEvent&)> on_event_;
