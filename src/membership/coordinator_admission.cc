@@ -254,14 +254,33 @@ void CoordinatorMachine::RejectHung() {
 }
 
 // Two that were given one place wait for the same view, and one of them gives up before the other,
-// who then has the place for a moment; that hears whose it was.
-void CoordinatorMachine::TellLateHolder(const Peer& newcomer) {
+// who then has the place for a moment; that hears whose it was. False: not so.
+bool CoordinatorMachine::TellLateHolder(const Peer& newcomer) {
   const bool long_held = now_ - newcomer.placed_ns < newcomer.placed_ns - newcomer.since_ns;
-  if (newcomer.state != State::kNewcomer || newcomer.held_by.empty() || !long_held) return;
+  if (newcomer.state != State::kNewcomer || newcomer.held_by.empty() || !long_held) return false;
   const std::string text = "the place of " + Describe(newcomer.card) + " was held by " +
                            newcomer.held_by + " until that gave up";
   Send(newcomer, wire::Rejected{Code::kPeer, "replica", text});
   Tell(LogLevel::kWarn, "refused a newcomer: " + text);
+  return true;
+}
+
+// Who gives up hears which links have kept it out: a wall between two hosts, or a transport that
+// reaches one of them only, shows nowhere else.
+void CoordinatorMachine::TellMissedLinks(const Peer& newcomer) {
+  if (newcomer.state != State::kNewcomer || !newcomer.welcomed) return;
+  std::vector<const Peer*> missed;
+  for (const auto& [id, peer] : peers_) {
+    if (Misses(newcomer, peer)) missed.push_back(&peer);
+  }
+  if (missed.empty()) return;
+  const wire::MemberCard& first = missed.front()->card;
+  std::string text = Describe(newcomer.card) + " has no link to " + Describe(first);
+  if (missed.size() > 1) text += " and to " + std::to_string(missed.size() - 1) + " more";
+  if (const LinkEdges::Edge* const edge = edges_.Find(newcomer.card.id, first.id))
+    text += ": " + edge->text;
+  Send(newcomer, wire::Rejected{Code::kTimeout, "join_timeout", text});
+  Tell(LogLevel::kWarn, "a newcomer gave up: " + text);
 }
 
 // Once, with what people look for: who is not started, or has a number that is none.

@@ -280,7 +280,7 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     // What it has told stands, as that of one whose connection ends (Q2, Q4). Who has left as
     // planned consents to whatever the others decide (Q8).
     const bool left = message.code == Code::kLeft;
-    if (message.code == Code::kTimeout) TellLateHolder(from);
+    if (message.code == Code::kTimeout && !TellLateHolder(from)) TellMissedLinks(from);
     if (left || !config_.hosted) Remember(from);
     if (from.state == State::kReporting && left) consents_.insert(id);
     Close(from);

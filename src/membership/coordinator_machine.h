@@ -220,7 +220,8 @@ class CoordinatorMachine {
   void RejectOverdue();
   void RejectHung();
   void TellMissing();
-  void TellLateHolder(const Peer& newcomer);
+  bool TellLateHolder(const Peer& newcomer);
+  void TellMissedLinks(const Peer& newcomer);
   void ForgetNewcomer(MemberId id);
   void TryForm();
 

@@ -9,7 +9,7 @@ namespace {
 thread_local int t_callback_depth = 0;
 
 std::string Shown(const Culprit& who) {
-  if (who.replica < 0) return "a peer that is not in the view";
+  if (who.replica < 0) return ToString(who.member) + ", which is not in the view,";
   return "replica " + std::to_string(who.replica) + " shard " + std::to_string(who.shard) + " on " +
          who.host;
 }

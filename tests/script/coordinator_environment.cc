@@ -209,6 +209,11 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
                                                : Code::kAborted;
     for (Puppet* puppet : Named(command))
       Say(*puppet, wire::Goodbye{code, command.Option("text", "")});
+  } else if (command.name == "linked") {  // the first has links to the others
+    wire::LinksUp up;
+    for (Puppet* puppet : Named(command)) up.peers.push_back(puppet->hello.card.id);
+    up.peers.erase(up.peers.begin());
+    Say(*Named(command).front(), up);
   } else if (command.name == "ask") {
     for (Puppet* puppet : Named(command)) {
       const Epoch epoch = MakeEpoch(command.Number("epoch", EpochCounter(puppet->installed)), 0);
