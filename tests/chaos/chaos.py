@@ -372,6 +372,10 @@ class Run:
         for member in self.members:
             member.process.signal(signal.SIGUSR2)
         time.sleep(0.5)
+        # A debugger makes each member silent for longer than `timeout`: nobody shall decide anything of that, and blur what was.
+        self.coordinator.bury()
+        for member in self.members:
+            member.process.signal(signal.SIGSTOP)
         if shutil.which("gdb"):
             for member in self.members:
                 with open(member.path("stacks"), "w", encoding="ascii") as file:
