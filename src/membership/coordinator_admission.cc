@@ -277,8 +277,8 @@ void CoordinatorMachine::TellMissedLinks(const Peer& newcomer) {
   const wire::MemberCard& first = missed.front()->card;
   std::string text = Describe(newcomer.card) + " has no link to " + Describe(first);
   if (missed.size() > 1) text += " and to " + std::to_string(missed.size() - 1) + " more";
-  if (const LinkEdges::Edge* const edge = edges_.Find(newcomer.card.id, first.id))
-    text += ": " + edge->text;
+  const auto why = newcomer.links_lost.find(first.id);
+  if (why != newcomer.links_lost.end()) text += ": " + why->second;
   Send(newcomer, wire::Rejected{Code::kTimeout, "join_timeout", text});
   Tell(LogLevel::kWarn, "a newcomer gave up: " + text);
 }

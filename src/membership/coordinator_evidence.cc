@@ -332,6 +332,7 @@ bool CoordinatorMachine::HearOfNewcomers(Peer& from, const wire::Evidence& messa
   if (message.kind == wire::EvidenceKind::kLinkLost && from.state == State::kNewcomer) {
     from.linked = Linked(from);
     plan_due_ = true;
+    if (Find(subject)) from.links_lost.insert_or_assign(subject, message.text);
     edges_.Add(now_, reporter, subject, message.text);  // counts if it is being taken in already
     return true;
   }

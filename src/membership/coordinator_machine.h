@@ -152,6 +152,7 @@ class CoordinatorMachine {
     Epoch installed = 0;
     std::set<MemberId> told;   // peers it was told to dial
     std::set<MemberId> links;  // that it says are up
+    std::map<MemberId, std::string> links_lost;  // of a newcomer, for people: why
   };
   struct Change {
     wire::Prepare prepare;

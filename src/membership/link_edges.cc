@@ -53,14 +53,9 @@ void LinkEdges::Forget(MemberId member) {
   });
 }
 
-const LinkEdges::Edge* LinkEdges::Find(MemberId a, MemberId b) const {
-  const auto found = edges_.find(std::minmax(a, b));
-  return found == edges_.end() ? nullptr : &found->second;
-}
-
 bool LinkEdges::Reported(MemberId reporter, MemberId subject) const {
-  const Edge* const edge = Find(reporter, subject);
-  return edge != nullptr && edge->reporter == reporter;
+  const auto found = edges_.find(std::minmax(reporter, subject));
+  return found != edges_.end() && found->second.reporter == reporter;
 }
 
 void LinkEdges::ForgetReportsOf(MemberId reporter) {

@@ -27,7 +27,6 @@ class LinkEdges {
   void Remove(MemberId reporter, MemberId subject);  // the link is back
   void Forget(MemberId member);                      // all edges of a member that is out
   bool empty() const { return edges_.empty(); }
-  const Edge* Find(MemberId a, MemberId b) const;  // null: none; until the next change
   bool Reported(MemberId reporter, MemberId subject) const;
   void ForgetReportsOf(MemberId reporter);
   std::vector<Edge> edges() const;
