@@ -269,8 +269,7 @@ void EngineDriver::Publish(TimeNs now, GroupKey group, const Todo& todo) {
   const std::byte* const data = Resolve(group, payload, false);
   if (payload.bytes > 0 && data == nullptr)
     return Fail(now, Code::kInternal, "a line's input is outside of its buffer");
-  lane_->memory().Publish(group, todo.line, {data, payload.bytes});
-  NoteLine(todo.line, payload.bytes);
+  PublishInput(group, todo.line, {data, payload.bytes});
   Announce();
 }
 

@@ -27,6 +27,7 @@
 #include "runtime/accelerator.h"
 #include "runtime/hand_over.h"
 #include "runtime/lane.h"
+#include "runtime/lane_way.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
 #include "runtime/test_hook.h"
@@ -299,6 +300,7 @@ class EngineDriver final : public transport::Placer {
   void SendControlPiece(Peer* peer, uint64_t offset, bool more, std::span<const std::byte> bytes);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
   void Publish(TimeNs now, GroupKey group, const collective::Todo& todo);
+  void PublishInput(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
   void TellWords(GroupKey group, const collective::LaneWords& words);
   FastState MakeFastResult(const Op& op);
   void MakeFast(const Op& op, uint64_t count);
@@ -439,7 +441,9 @@ class EngineDriver final : public transport::Placer {
   std::array<Shown, 4> shown_;
   size_t next_shown_ = 0;
   uint64_t links_changed_ = 0;
-  HandOver hand_over_;  // of what goes through the lane
+  LaneWay lane_way_;                // of inputs that go through the lane with their line
+  TimeNs fast_begin_ns_ = 0;        // of an operation that is timed for that; 0: it is not
+  HandOver hand_over_;              // of what is shared in the lane
   HandOver ways_[2][kHandedKinds];  // of the rest; second: of operations that no cache holds
   bool host_mates_ = false;         // some link shares memory
   StagingBlock fast_result_;  // that its user must not see yet

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "reduce/reduce.h"
 #include "runtime/clock.h"
 #include "runtime/engine_driver.h"
@@ -46,8 +47,16 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   hook_group_ = op.group;
   if (shares_fast()) return PublishShares(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
-  lane_->memory().Publish(op.group, fast_line_, {input, op.send_bytes});
-  NoteLine(fast_line_, op.send_bytes);
+  fast_begin_ns_ = op.send_bytes >= kHandOverMinBytes && LaneWay::Samples(op.seq) ? Now() : 0;
+  PublishInput(op.group, fast_line_, {input, op.send_bytes});
+}
+
+[[gnu::hot]] void EngineDriver::PublishInput(GroupKey group, const wire::LaneLine& line,
+                                             std::span<const std::byte> input) {
+  const bool streams =
+      input.size() >= kHandOverMinBytes && lane_way_.Streams(line.seq, input.size());
+  lane_->memory().Publish(group, line, input, streams ? CopyMode::kHandOver : CopyMode::kCached);
+  NoteLine(line, input.size());
 }
 
 [[gnu::hot]] bool EngineDriver::AwaitFast(const Op& op) const {
@@ -102,6 +111,7 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),
                         static_cast<reduce::Redop>(work.redop), sources_, work.divisor, work.scale,
                         FastResult(op), count);
+  if (fast_begin_ns_ > 0) lane_way_.Note(op.seq, op.send_bytes, Now() - fast_begin_ns_);
 }
 
 [[gnu::hot]] void EngineDriver::EndFast(TimeNs now, const Op& op) {

@@ -121,13 +121,13 @@ bool LaneMemory::MakeArea(GroupKey group) {
 }
 
 [[gnu::hot]] void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,
-                                      std::span<const std::byte> input) {
+                                      std::span<const std::byte> input, CopyMode mode) {
   const int place = PlaceOf(0, group);
   if (place < 0 || input.size() > wire::kLaneInputMax) return;
   Line& out = own_->lines[place][line.seq % wire::kLaneSlots];
   if (input.size() > kInlineMax) {
     Copy(reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq), input.data(),
-         input.size(), CopyMode::kHandOver);
+         input.size(), mode);
   } else if (!input.empty()) {
     std::memcpy(out.input, input.data(), input.size());
   }
@@ -137,7 +137,7 @@ bool LaneMemory::MakeArea(GroupKey group) {
 
 void LaneMemory::PublishShared(GroupKey group, const wire::LaneLine& line, const Places& places) {
   static_assert(sizeof places <= kInlineMax);
-  Publish(group, line, std::as_bytes(std::span(&places, 1)));
+  Publish(group, line, std::as_bytes(std::span(&places, 1)), CopyMode::kCached);
 }
 
 void LaneMemory::Tell(GroupKey group, Seq seq, uint64_t made, bool done) {

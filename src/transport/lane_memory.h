@@ -25,6 +25,7 @@
 #include <span>
 #include <vector>
 
+#include "base/copy.h"
 #include "base/ids.h"
 #include "base/status.h"
 #include "transport/fd.h"
@@ -52,8 +53,10 @@ class LaneMemory {
   bool MakeRoom(GroupKey group);
   // And an area for what is shared there. MakeRoom comes first.
   bool MakeArea(GroupKey group);
-  // MakeRoom comes first. Whoever goes on to look whether somebody sleeps passes a full fence.
-  void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
+  // MakeRoom comes first. Whoever goes on to look whether somebody sleeps passes a full fence. An
+  // input too long for the line is copied in this way.
+  void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input,
+               CopyMode mode);
   // What was stored here before is seen by all before anything is read here afterwards.
   void FullFence() const;
   // Where bytes lie that are shared: in a block of memory that their owner has shown to the others

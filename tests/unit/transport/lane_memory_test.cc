@@ -31,8 +31,9 @@ class Lanes : public testing::Test {
   static std::vector<std::byte> Bytes(size_t count, uint64_t seq) {
     return std::vector<std::byte>(count, std::byte(seq % 251));
   }
+  static CopyMode ModeOf(Seq seq) { return seq % 2 == 0 ? CopyMode::kCached : CopyMode::kHandOver; }
   static void Publish(LaneMemory& lane, Seq seq, size_t bytes, Seq complete_end = 0) {
-    lane.Publish(kGroup, {seq, 5, 5, 9, 1, complete_end}, Bytes(bytes, seq));
+    lane.Publish(kGroup, {seq, 5, 5, 9, 1, complete_end}, Bytes(bytes, seq), ModeOf(seq));
   }
   static bool Holds(const LaneMemory& lane, Seq seq, size_t bytes) {
     const std::byte* const input = lane.Input(1, kGroup, seq, 0, bytes);
@@ -156,7 +157,7 @@ TEST_F(Lanes, AGroupsPlaceIsThatInTheLaneThatIsThereNow) {
   ASSERT_TRUE(three->MakeRoom(kGroup + 1) && three->MakeRoom(kGroup));  // not in two's order
   ASSERT_TRUE(one->Map(kThree, UniqueFd(::dup(three->fd()))).ok());
   ASSERT_EQ(one->SegmentOf(kThree), 1);
-  three->Publish(kGroup + 1, {3, 5, 5, 10, 1, 0}, Bytes(8, 4));
+  three->Publish(kGroup + 1, {3, 5, 5, 10, 1, 0}, Bytes(8, 4), CopyMode::kCached);
   EXPECT_FALSE(one->Look(1, kGroup, 3, &line));
   Publish(*three, 3, 8);
   for (int round = 0; round < 2; ++round) {
