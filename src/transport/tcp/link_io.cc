@@ -370,7 +370,12 @@ size_t TcpLink::OnReadable(int slot, size_t budget_bytes, TimeNs now) {
   }
   arrived.clear();
   arrived_ = std::move(arrived);
-  if (!status.ok() && state_ == State::kUp) LoseSlot(slot, status, now);
+  if (status.ok() || state_ != State::kUp) return bytes;
+  if (status.code() == Code::kMemory) {
+    Fail(status);  // on another path the peer would send it again, and again
+  } else {
+    LoseSlot(slot, status, now);
+  }
   return bytes;
 }
 
