@@ -135,6 +135,10 @@ Status Job::Impl::Configure(const JobOptions& options) {
   return Status::Ok();
 }
 
+// What opens here, and the first links. A shortage that passes would leave this member without the
+// lane or without shared memory for as long as it lives, and its whole column with it.
+constexpr int kDescriptorsToJoin = 24;
+
 void Job::Impl::OpenLane() {
   const int64_t most = config_.bytes(KnobId::kLaneMax);
   if (most <= 0 || config_.text(KnobId::kTransport) == "tcp" || !config_.on(KnobId::kFt)) return;
@@ -321,6 +325,7 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
     } else {
       for (const HostPort& name : place_.meeting) ways.push_back(ShownAddress(name));
     }
+    FTAR_RETURN_IF_ERROR(CheckFreeDescriptors(kDescriptorsToJoin));
     OpenLane();
     Expected<Devices> opened = OpenDevices(std::move(ways));
     if (!opened.ok()) return opened.status();
