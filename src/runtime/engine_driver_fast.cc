@@ -47,7 +47,9 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   hook_group_ = op.group;
   if (shares_fast()) return PublishShares(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
-  fast_begin_ns_ = op.send_bytes >= kHandOverMinBytes && LaneWay::Samples(op.seq) ? Now() : 0;
+  const bool timed =
+      op.send_bytes >= kHandOverMinBytes && lane_way_.Samples(op.seq, op.send_bytes);
+  fast_begin_ns_ = timed ? Now() : 0;
   PublishInput(op.group, fast_line_, {input, op.send_bytes});
 }
 

@@ -20,33 +20,40 @@ class LaneWay {
  public:
   // Whether the input of operation `seq` goes past the caches.
   bool Streams(Seq seq, uint64_t bytes) const {
-    const Seq at = seq % kTryEvery;
-    return at < 2 * kTrial ? at >= kTrial : streams_[SizeOf(bytes)];
+    const Ways& ways = ways_[SizeOf(bytes)];
+    const Seq at = InTrial(seq, ways);
+    return at < 2 * kTrial ? at >= kTrial : ways.cost[1] < ways.cost[0];
   }
   // Whether it is to be timed, from the copy to the result.
-  static bool Samples(Seq seq) {
-    const Seq at = seq % kTryEvery;
+  bool Samples(Seq seq, uint64_t bytes) const {
+    const Seq at = InTrial(seq, ways_[SizeOf(bytes)]);
     return at < 2 * kTrial && at % kTrial >= kTrial - kSamples;
   }
   // Of an operation that Samples.
   void Note(Seq seq, uint64_t bytes, TimeNs spent) {
-    const size_t size = SizeOf(bytes);
+    Ways& ways = ways_[SizeOf(bytes)];
     const double now = static_cast<double>(spent) / static_cast<double>(bytes);
-    double& cost = cost_[size][seq % kTryEvery < kTrial ? 0 : 1];
+    double& cost = ways.cost[InTrial(seq, ways) < kTrial ? 0 : 1];
     // Others may come late, which says nothing of memory: the shortest counts, for a while.
     cost = cost == 0 ? now : std::min(now, kDearerMost * cost);
-    if (cost_[size][0] > 0 && cost_[size][1] > 0) streams_[size] = cost_[size][1] < cost_[size][0];
   }
 
  private:
   static constexpr Seq kTryEvery = 2048, kSamples = 4, kTrial = wire::kLaneSlots + kSamples;
   static constexpr double kDearerMost = 1.5;
 
+  struct Ways {
+    double cost[2] = {};  // nanoseconds a byte; first by way of the caches; 0: not known
+  };
   // What an operation costs besides shows more in a byte of a short one.
   static size_t SizeOf(uint64_t bytes) { return bytes > wire::kLaneInputMax / 2 ? 1 : 0; }
+  // How far into a trial; beyond it there is none. Until both costs are known one follows the other.
+  static Seq InTrial(Seq seq, const Ways& ways) {
+    const bool known = ways.cost[0] > 0 && ways.cost[1] > 0;
+    return seq % (known ? kTryEvery : 2 * kTrial);
+  }
 
-  double cost_[2][2] = {};  // nanoseconds a byte, by size; first by way of the caches
-  bool streams_[2] = {};
+  Ways ways_[2];
 };
 
 }  // namespace ftar::runtime

@@ -15,7 +15,7 @@ Seq Go(LaneWay* way, Seq from, Seq to, uint64_t bytes, TimeNs cached_ns, TimeNs 
   Seq streamed = 0;
   for (Seq seq = from; seq < to; ++seq) {
     const bool streams = way->Streams(seq, bytes);
-    if (LaneWay::Samples(seq)) way->Note(seq, bytes, streams ? streamed_ns : cached_ns);
+    if (way->Samples(seq, bytes)) way->Note(seq, bytes, streams ? streamed_ns : cached_ns);
     streamed += streams ? 1 : 0;
   }
   return 100 * streamed / (to - from);
@@ -34,6 +34,13 @@ TEST(LaneWay, EachSizeHasItsOwn) {
   EXPECT_GE(Go(&way, 2 * kEnough, 3 * kEnough, kLong, 7400, 4100), 97);
 }
 
+TEST(LaneWay, ASizeIsTriedWhenItComesFirst) {
+  LaneWay way;
+  Go(&way, 0, kEnough, kShort, 1700, 1900);
+  EXPECT_GE(Go(&way, kEnough + 100, kEnough + 150, kLong, 7400, 4100), 40);
+  EXPECT_EQ(Go(&way, kEnough + 150, kEnough + 200, kLong, 7400, 4100), 100);
+}
+
 TEST(LaneWay, FindsOutWhenItChanges) {
   LaneWay way;
   Go(&way, 0, kEnough, kLong, 2400, 4700);
@@ -45,7 +52,7 @@ TEST(LaneWay, WhoComesLateSaysNothingOfMemory) {
   LaneWay way;
   for (Seq seq = 0; seq < kEnough; ++seq) {
     const TimeNs late = seq % 3 == 0 ? 0 : 100'000 + 7 * static_cast<TimeNs>(seq % 1000);
-    if (LaneWay::Samples(seq))
+    if (way.Samples(seq, kLong))
       way.Note(seq, kLong, late + (way.Streams(seq, kLong) ? 4700 : 2400));
   }
   EXPECT_FALSE(way.Streams(kEnough, kLong));
@@ -58,7 +65,7 @@ TEST(LaneWay, InTrialsAllCopyAlike) {
   int differ = 0;
   for (Seq seq = kEnough; seq < 2 * kEnough; ++seq) {
     const bool alike = shared.Streams(seq, kLong) == apart.Streams(seq, kLong);
-    EXPECT_TRUE(alike || !LaneWay::Samples(seq)) << seq;
+    EXPECT_TRUE(alike || !shared.Samples(seq, kLong)) << seq;
     differ += alike ? 0 : 1;
   }
   EXPECT_GT(differ, 0);
