@@ -27,7 +27,7 @@ constexpr TimeNs kLingerNs = 1 * kSecond;     // for last messages to somebody w
 constexpr TimeNs kWarningsNs = 60 * kSecond;  // between two of a kind, whoever knocks
 constexpr TimeNs kAcceptAgainNs = 100 * kMillisecond;
 constexpr TimeNs kIdleNs = 1 * kSecond;
-constexpr int kDescriptorsLeft = 4;
+constexpr size_t kDescriptorsLeft = 4;
 
 bool SomebodyWaits(int listener) {
   pollfd look{listener, POLLIN, 0};
@@ -105,11 +105,8 @@ Connections::Connection* Connections::Find(ConnId id) {
 
 // Never the last descriptors: without one no record is written, and no name looked up.
 transport::UniqueFd Connections::TakeNext(int listener, transport::tcp::SocketAddress* from) {
-  transport::UniqueFd left[kDescriptorsLeft];
-  for (transport::UniqueFd& fd : left) {
-    fd.Reset(fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0));
-    if (!fd.valid()) return {};
-  }
+  const auto left = transport::Duplicates(wake_.get(), kDescriptorsLeft);
+  if (left.empty()) return {};
   from->bytes = sizeof from->storage;
   return transport::UniqueFd(accept4(listener, reinterpret_cast<sockaddr*>(&from->storage),
                                      &from->bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));

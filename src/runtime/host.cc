@@ -2,16 +2,12 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <vector>
-
-#include "transport/fd.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -51,15 +47,6 @@ Expected<std::string> HostKey() {
     return Status::System(kSpace, errno);
   }
   return key;
-}
-
-Status CheckFreeDescriptors(int count) {
-  std::vector<transport::UniqueFd> free;
-  for (int i = 0; i < count; ++i) {
-    free.emplace_back(eventfd(0, EFD_CLOEXEC));
-    if (!free.back().valid()) return Status::System("eventfd", errno);
-  }
-  return Status::Ok();
 }
 
 Cores UsableCores() {

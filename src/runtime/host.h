@@ -15,8 +15,6 @@ std::string HostName();
 // network namespace. An error where it cannot be known for now, as without a free descriptor: with
 // a key of its own a process would be taken for one of another host.
 Expected<std::string> HostKey();
-// An error while fewer than so many descriptors can be had.
-Status CheckFreeDescriptors(int count);
 struct Cores {
   int count = 1;
   uint64_t set = 0;  // a digest of which they are: equal for processes that share them

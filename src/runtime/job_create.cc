@@ -16,11 +16,16 @@
 #include "runtime/host.h"
 #include "runtime/job_impl.h"
 #include "runtime/logger.h"
+#include "transport/fd.h"
 #include "transport/shm/device.h"
 #include "wire/addresses.h"
 
 namespace ftar::runtime {
 namespace {
+
+// For what opens here, and the first links. A shortage that passes would leave this member without
+// the lane or without shared memory for as long as it lives, and its whole column with it.
+constexpr size_t kDescriptorsToJoin = 24;
 
 Status SetIf(Config* config, bool given, const char* name, const std::string& value) {
   return given ? config->Set(Config::Layer::kProgram, name, value) : Status::Ok();
@@ -134,10 +139,6 @@ Status Job::Impl::Configure(const JobOptions& options) {
   log_ = MakeLogger(config_, place_.job + "/" + ToString(self_));
   return Status::Ok();
 }
-
-// What opens here, and the first links. A shortage that passes would leave this member without the
-// lane or without shared memory for as long as it lives, and its whole column with it.
-constexpr int kDescriptorsToJoin = 24;
 
 void Job::Impl::OpenLane() {
   const int64_t most = config_.bytes(KnobId::kLaneMax);
@@ -325,7 +326,8 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
     } else {
       for (const HostPort& name : place_.meeting) ways.push_back(ShownAddress(name));
     }
-    FTAR_RETURN_IF_ERROR(CheckFreeDescriptors(kDescriptorsToJoin));
+    if (transport::Duplicates(user_wake_fd_, kDescriptorsToJoin).empty())
+      return Status::System("no descriptors for a join", errno);
     OpenLane();
     Expected<Devices> opened = OpenDevices(std::move(ways));
     if (!opened.ok()) return opened.status();

@@ -2,9 +2,12 @@
 #ifndef FTAR_TRANSPORT_FD_H_
 #define FTAR_TRANSPORT_FD_H_
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace ftar::transport {
 
@@ -31,6 +34,16 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+// So many duplicates of a descriptor; none where there are not so many to be had, with errno.
+inline std::vector<UniqueFd> Duplicates(int fd, size_t count) {
+  std::vector<UniqueFd> out;
+  while (out.size() < count) {
+    out.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!out.back().valid()) return {};
+  }
+  return out;
+}
 
 }  // namespace ftar::transport
 

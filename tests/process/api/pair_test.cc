@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,24 @@ ftarJobConfig Place(const std::string& coordinator, int32_t replica, int32_t rep
   config.timeout_ns = 2 * kSecondNs;
   config.flags = FTAR_JOB_NONBLOCKING;
   return config;
+}
+
+// It would go on without what it could not open, for as long as it lives.
+TEST(Descriptors, AreThereForAllThatAJoinOpensOrItFails) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(STDERR_FILENO);
+  close(next);
+  const rlimit few{static_cast<rlim_t>(next + 18), before.rlim_max};
+  const std::string nobody = "127.0.0.1:1";
+  const ftarJobConfig config = Place(nobody, 0);
+  ftarJob_t job = nullptr;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const ftarResult_t short_of_them = ftarJobJoin(&config, &job);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(short_of_them, FTAR_ERR_SYSTEM);
+  EXPECT_EQ(ftarJobJoin(&config, &job), FTAR_IN_PROGRESS) << LastError().text;
+  EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
 }
 
 class Pair : public testing::Test {

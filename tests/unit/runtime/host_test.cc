@@ -20,12 +20,5 @@ TEST(Host, ItsKeyIsTheSameOrNone) {
   EXPECT_EQ(*again, *key);
 }
 
-TEST(Host, SaysWhenDescriptorsAreShort) {
-  const DescriptorsLeft shortage(3);
-  EXPECT_TRUE(CheckFreeDescriptors(3).ok());
-  EXPECT_FALSE(CheckFreeDescriptors(4).ok());
-  EXPECT_TRUE(CheckFreeDescriptors(3).ok()) << "they are given back";
-}
-
 }  // namespace
 }  // namespace ftar::runtime
