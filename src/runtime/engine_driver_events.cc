@@ -166,9 +166,6 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   const auto found = peers_.find(completion.peer);
   if (found == peers_.end()) return never_up_.push_back(completion.peer);
   if (found->second.device != &device && found->second.up) return;
-  // Nobody but this member is to blame, and the others wait for it.
-  if (completion.status.code() == Code::kMemory)
-    return Fail(now, Code::kMemory, completion.status.text());
   Peer& peer = found->second;
   for (size_t slot = 0; slot < flights_.size(); ++slot) {
     if (flights_[slot].used && flights_[slot].to == completion.peer) EndFlightAt(now, slot);
@@ -178,6 +175,9 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   peer.link = nullptr;
   peer.waiting.clear();
   peer.control.clear();
+  // Nobody but this member is to blame, and the others wait for it.
+  if (completion.status.code() == Code::kMemory)
+    return Fail(now, Code::kMemory, completion.status.text());
   // A way that never worked is no evidence against the peer while there is another one to try.
   if (!was_up && peer.card.id.valid()) {
     bool after = false;
