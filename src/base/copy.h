@@ -19,7 +19,7 @@ enum class CopyMode {
 
 // Streaming begins here; a smaller copy leaves most of the caches alone anyway.
 inline constexpr size_t kStreamMinBytes = size_t{256} << 10;
-// And what is handed over, where cores that do share a cache lose nothing by it.
+// And what is handed over; less is a few lines, which stay in the caches whoever reads them.
 inline constexpr size_t kHandOverMinBytes = size_t{4} << 10;
 
 // Copies `bytes` from `src` to `dst`, which may be equal but not overlap otherwise. Streamed stores

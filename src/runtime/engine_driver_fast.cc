@@ -47,16 +47,13 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   hook_group_ = op.group;
   if (shares_fast()) return PublishShares(op);
   const auto* const input = static_cast<const std::byte*>(op.request.send);
-  const bool timed =
-      op.send_bytes >= kHandOverMinBytes && lane_way_.Samples(op.seq, op.send_bytes);
-  fast_begin_ns_ = timed ? Now() : 0;
+  fast_begin_ns_ = lane_way_.Samples(op.seq, op.send_bytes) ? Now() : 0;
   PublishInput(op.group, fast_line_, {input, op.send_bytes});
 }
 
 [[gnu::hot]] void EngineDriver::PublishInput(GroupKey group, const wire::LaneLine& line,
                                              std::span<const std::byte> input) {
-  const bool streams =
-      input.size() >= kHandOverMinBytes && lane_way_.Streams(line.seq, input.size());
+  const bool streams = lane_way_.Streams(line.seq, input.size());
   lane_->memory().Publish(group, line, input, streams ? CopyMode::kHandOver : CopyMode::kCached);
   NoteLine(line, input.size());
 }

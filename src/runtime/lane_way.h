@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "base/copy.h"
 #include "base/ids.h"
 #include "wire/lane.h"
 
@@ -20,12 +21,14 @@ class LaneWay {
  public:
   // Whether the input of operation `seq` goes past the caches.
   bool Streams(Seq seq, uint64_t bytes) const {
+    if (bytes < kHandOverMinBytes) return false;
     const Ways& ways = ways_[SizeOf(bytes)];
     const Seq at = InTrial(seq, ways);
     return at < 2 * kTrial ? at >= kTrial : ways.cost[1] < ways.cost[0];
   }
   // Whether it is to be timed, from the copy to the result.
   bool Samples(Seq seq, uint64_t bytes) const {
+    if (bytes < kHandOverMinBytes) return false;
     const Seq at = InTrial(seq, ways_[SizeOf(bytes)]);
     return at < 2 * kTrial && at % kTrial >= kTrial - kSamples;
   }
@@ -36,6 +39,7 @@ class LaneWay {
     double& cost = ways.cost[InTrial(seq, ways) < kTrial ? 0 : 1];
     // Others may come late, which says nothing of memory: the shortest counts, for a while.
     cost = cost == 0 ? now : std::min(now, kDearerMost * cost);
+    ++ways.noted;
   }
 
  private:
@@ -44,13 +48,13 @@ class LaneWay {
 
   struct Ways {
     double cost[2] = {};  // nanoseconds a byte; first by way of the caches; 0: not known
+    Seq noted = 0;
   };
   // What an operation costs besides shows more in a byte of a short one.
   static size_t SizeOf(uint64_t bytes) { return bytes > wire::kLaneInputMax / 2 ? 1 : 0; }
-  // How far into a trial; beyond it there is none. Until both costs are known one follows the other.
+  // How far into a trial; beyond it there is none. At first one follows the other.
   static Seq InTrial(Seq seq, const Ways& ways) {
-    const bool known = ways.cost[0] > 0 && ways.cost[1] > 0;
-    return seq % (known ? kTryEvery : 2 * kTrial);
+    return seq % (ways.noted >= 2 * kSamples ? kTryEvery : 2 * kTrial);
   }
 
   Ways ways_[2];

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace ftar::runtime {
 namespace {
 
@@ -56,6 +58,17 @@ TEST(LaneWay, WhoComesLateSaysNothingOfMemory) {
       way.Note(seq, kLong, late + (way.Streams(seq, kLong) ? 4700 : 2400));
   }
   EXPECT_FALSE(way.Streams(kEnough, kLong));
+}
+
+TEST(LaneWay, OneLateOperationDecidesNothing) {
+  LaneWay way;
+  bool late = false;
+  for (Seq seq = 4000; seq < 4100; ++seq) {  // far from the next trial
+    const bool streams = way.Streams(seq, kLong);
+    if (!way.Samples(seq, kLong)) continue;
+    way.Note(seq, kLong, !streams ? 7400 : std::exchange(late, true) ? 4100 : 1'000'000);
+  }
+  EXPECT_TRUE(way.Streams(4100, kLong));
 }
 
 TEST(LaneWay, InTrialsAllCopyAlike) {
