@@ -266,7 +266,7 @@ bool CoordinatorMachine::TellLateHolder(const Peer& newcomer) {
 }
 
 // Who gives up hears which links have kept it out: a wall between two hosts, or a transport that
-// reaches one of them only, shows nowhere else.
+// reaches one of them only. It knows its links, but not which ones it lacks.
 void CoordinatorMachine::TellMissedLinks(const Peer& newcomer) {
   if (newcomer.state != State::kNewcomer || !newcomer.welcomed) return;
   std::vector<const Peer*> missed;

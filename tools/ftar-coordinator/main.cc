@@ -119,7 +119,7 @@ void Announce(const char* what, const std::string& address) {
   signal(SIGTERM, OnSignal);
   signal(SIGINT, OnSignal);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // the file that it prints to may be as long as it may be
+  signal(SIGXFSZ, SIG_IGN);  // where the file that this goes to may not grow
   printf("ftar-coordinator %s on %s\n", what, address.c_str());
   fflush(stdout);
 }
