@@ -14,6 +14,9 @@ namespace {
 constexpr size_t kDrainBytesMax = 64u << 20;
 constexpr TimeNs kBackoffMinNs = kMillisecond;
 constexpr TimeNs kBackoffMaxNs = 250 * kMillisecond;
+// A network that resets whatever goes to a host refuses like a host without the process. Of a
+// process that has ended others tell sooner: the process watch, and the coordinator.
+constexpr TimeNs kRefusedNs = 100 * kMillisecond;
 
 }  // namespace
 
@@ -101,6 +104,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   state_ = State::kUp;
   give_up_at_ = kNever;
   auth_rejections_ = 0;
+  refused_since_ = kNever;
   if (!was_up_) {
     was_up_ = true;
     costs_ = config.wire;
@@ -180,7 +184,8 @@ void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool
   slots_[slot_index].handshake = 0;
   last_trouble_ = why.text();
   if (final_failure) return Fail(why);
-  if (refused && live_streams() == 0) {
+  refused_since_ = refused && live_streams() == 0 ? std::min(refused_since_, now) : kNever;
+  if (refused_since_ != kNever && now - refused_since_ >= kRefusedNs) {
     return Fail(
         {Code::kPeer, "nobody listens at " + peer_address_.Text() + ": the process is gone"});
   }

@@ -166,6 +166,7 @@ class TcpLink : public Link {
   uint64_t link_id_ = 0;
   int auth_rejections_ = 0;
   TimeNs give_up_at_ = kNever;  // while kOpening or kBroken
+  TimeNs refused_since_ = kNever;
   std::vector<Slot> slots_;
   std::string last_trouble_;
 
