@@ -26,6 +26,12 @@ std::string Ranges(const std::vector<int32_t>& sorted) {
   return out.empty() ? "none" : out;
 }
 
+// Who is lost so does not come back.
+bool IsFinal(const wire::Loss& loss) {
+  return loss.cause == Code::kEvicted || loss.stage == kProofStage ||
+         loss.stage == kSelfReportStage;
+}
+
 }  // namespace
 
 void CoordinatorMachine::AdoptReference(const wire::Hello& hello) {
@@ -105,11 +111,11 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   if (peer.departed) {  // taken for gone as planned, and it was only away: what it has called is
                         // lost
     const std::string text = Describe(peer.card) + " was away when the others went on without it";
-    return TurnAway(event.conn,
-                    wire::Evicted{current_ ? current_->epoch : record_.epoch,
-                                  {id, peer.card.replica, peer.card.shard, peer.card.host,
-                                   Code::kEvicted, "control connection", 0, text}},
-                    text);
+    Tell(LogLevel::kWarn, text);
+    return TellEvicted(event.conn, event.hello.report,
+                       {current_ ? current_->epoch : record_.epoch,
+                        {id, peer.card.replica, peer.card.shard, peer.card.host, Code::kEvicted,
+                         "control connection", 0, text}});
   }
   if (peer.state == State::kReporting && !event.hello.report.installed_view)
     return TurnAway(event.conn, wire::Rejected{Code::kPeer, "", "it had reported a view before"},
@@ -154,11 +160,13 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
 // others have promised.
 void CoordinatorMachine::TakeBack(int32_t replica) {
   for (const auto& [id, loss] : lost_) {
-    const bool final =
-        loss.cause == Code::kEvicted || loss.stage == kProofStage || loss.stage == kSelfReportStage;
-    if (loss.replica == replica && final && !FTAR_MUTANT(kDeadTakenBack)) return;
+    if (loss.replica == replica && IsFinal(loss) && !FTAR_MUTANT(kDeadTakenBack)) return;
   }
   std::erase_if(lost_, [replica](const auto& entry) { return entry.second.replica == replica; });
+  // A quorum may be back with the first that come back; others may be right behind.
+  const bool others =
+      std::ranges::any_of(lost_, [](const auto& entry) { return !IsFinal(entry.second); });
+  gather_until_ = others ? now_ + timeout_ns_ / 4 : 0;
   for (auto& [id, peer] : peers_) {
     if (peer.card.replica == replica && peer.state == State::kNewcomer)
       peer.state = State::kWaiting;

@@ -189,8 +189,7 @@ void CoordinatorMachine::EvictLost(Epoch epoch) {
     detector_.Forget(id);
     Peer* peer = Find(id);
     if (!peer) continue;
-    Send(*peer, wire::Evicted{epoch, loss});
-    Close(*peer);
+    Evict(*peer, {epoch, loss});
     peers_.erase(id);
     roster_changed_ = true;
   }

@@ -211,7 +211,11 @@ void CoordinatorMachine::JudgeSuspects() {
   }
   if (due.empty()) return;
   TimeNs since = kNever;
-  for (const MemberId id : due) since = std::min(since, suspects_[id].since);
+  bool fresh = false;
+  for (const MemberId id : due) {
+    since = std::min(since, suspects_[id].since);
+    fresh = fresh || suspects_[id].extended == 0;
+  }
   const size_t newcomers = NewcomersClosed(since);
   size_t members = 0, away = 0;
   bool alone = true, expects_words = false;
@@ -225,7 +229,10 @@ void CoordinatorMachine::JudgeSuspects() {
     alone = alone && !here;
     if (peer.state != State::kMember || !Alive(id)) continue;
     ++members;
-    if (!here) ++away;
+    // Who is back already was cut off as well; the others get their time by that once.
+    const bool was_away =
+        fresh && peer.closed_ns != 0 && peer.closed_ns + config_.cluster_ns >= since;
+    if (!here || was_away) ++away;
     expects_words = expects_words || peer.conn != 0;
   }
   // Q7: whoever sees more than half of its connections close at once suspects itself first: they
@@ -278,11 +285,12 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
       return RejectOverdue();
     }
     // What it has told stands, as that of one whose connection ends (Q2, Q4). Who has left as
-    // planned consents to whatever the others decide (Q8).
-    const bool left = message.code == Code::kLeft;
+    // planned, or knows that it is out, consents to whatever the others decide (Q5, Q8).
+    const bool left = message.code == Code::kLeft || message.code == Code::kEvicted;
     if (message.code == Code::kTimeout && !TellLateHolder(from)) TellMissedLinks(from);
     if (left || !config_.hosted) Remember(from);
     if (from.state == State::kReporting && left) consents_.insert(id);
+    if (from.told_to_go) recover_at_ = now_;  // all had their time before it was asked
     Close(from);
     ForgetNewcomer(id);
     return;

@@ -70,10 +70,9 @@ void CoordinatorMachine::TellNoQuorum(const std::string& why) {
   Tell(LogLevel::kError, "no quorum: " + why);
 }
 
-// A successor evicts nobody before it may act at all: those who are away belong to the job still.
-bool CoordinatorMachine::AwaitsQuorum(const wire::View& base,
-                                      const std::map<MemberId, Epoch>& left_out) {
-  if (!config_.hosted) return false;
+// Counted over the replicas of `base` that are here whole without `left_out`.
+QuorumAnswer CoordinatorMachine::QuorumWithout(const wire::View& base,
+                                               const std::map<MemberId, Epoch>& left_out) const {
   std::set<MemberId> heard;
   std::set<int32_t> replicas, broken;
   for (const wire::ViewEntry& entry : base.entries) {
@@ -82,16 +81,99 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base,
     if (!here && !leaver) broken.insert(entry.card.replica);
   }
   for (const wire::ViewEntry& entry : base.entries) {
-    if (!Find(entry.card.id) || broken.contains(entry.card.replica)) continue;
+    const bool here = Find(entry.card.id) && !left_out.contains(entry.card.id);
+    if (!here || broken.contains(entry.card.replica)) continue;
     heard.insert(entry.card.id);
     replicas.insert(entry.card.replica);
   }
-  const QuorumAnswer answer = AskQuorum(heard, replicas.size(), base);
-  if (answer.granted || FTAR_MUTANT(kReportsNotAwaited)) {
+  return AskQuorum(heard, replicas.size(), base);
+}
+
+// Q3 binds those who have promised, and nobody else: if they have lost so many that they are no
+// majority, those whom they had promised to leave out may go on without them. Their Prepare comes to
+// nothing then: in every majority is somebody who has not promised it and promises a later one.
+// Tried in turn: all without whoever has promised to leave one of them out, and each promise's own.
+bool CoordinatorMachine::LeaveOutThePromised(const wire::View& base,
+                                             std::map<MemberId, Epoch>* left_out) const {
+  std::map<MemberId, Epoch> always_out;
+  for (const auto& [gone, report] : told_) {
+    if (consents_.contains(gone)) LeaveOut(base, report, &always_out);
+  }
+  std::vector<const Peer*> here;
+  std::map<Epoch, std::set<MemberId>> promises;
+  for (const wire::ViewEntry& entry : base.entries) {
+    const Peer* peer = Find(entry.card.id);
+    if (!peer || always_out.contains(entry.card.id)) continue;
+    here.push_back(peer);
+    const std::vector<MemberId>& named = peer->report.promised_members;
+    if (PromisedAbove(base, peer->report))
+      promises[peer->report.promised] = {named.begin(), named.end()};
+  }
+  const auto try_side = [&](Epoch epoch) {
+    std::map<MemberId, Epoch> out = always_out;
+    std::vector<const Peer*> side;
+    for (const Peer* peer : here) {
+      if (epoch == 0 || promises[epoch].contains(peer->card.id))
+        side.push_back(peer);
+      else
+        out.insert({peer->card.id, epoch});
+    }
+    for (const Peer* peer : side) {
+      const auto promise = promises.find(peer->report.promised);
+      const bool binds = promise != promises.end() && PromisedAbove(base, peer->report);
+      const auto in = [&](const Peer* other) { return promise->second.contains(other->card.id); };
+      if (binds && !std::ranges::all_of(side, in)) out.insert({peer->card.id, promise->first});
+    }
+    if (!QuorumWithout(base, out).granted) return false;
+    *left_out = std::move(out);
+    return true;
+  };
+  if (try_side(0)) return true;
+  return std::ranges::any_of(promises, [&](const auto& entry) { return try_side(entry.first); });
+}
+
+// Who has been left out by all that was promised and is here can go on with nobody any more. If the
+// others would have a quorum once it has consented, it is told so.
+void CoordinatorMachine::AskToGo(const wire::View& base,
+                                 const std::map<MemberId, Epoch>& left_out) {
+  std::set<MemberId> asked = consents_;
+  for (const auto& [id, epoch] : left_out) {
+    if (Find(id)) asked.insert(id);
+  }
+  asked.swap(consents_);
+  const bool helps = QuorumWithout(base, left_out).granted;
+  asked.swap(consents_);
+  if (!helps) return;
+  for (const MemberId id : asked) {
+    Peer* peer = consents_.contains(id) ? nullptr : Find(id);
+    if (!peer || std::exchange(peer->told_to_go, true)) continue;
+    const std::string epoch = "epoch " + std::to_string(EpochCounter(left_out.at(id)));
+    wire::Loss reason{id, peer->card.replica, peer->card.shard, peer->card.host};
+    reason.cause = Code::kEvicted;
+    reason.stage = "earlier change";
+    reason.text =
+        Describe(peer->card) + " was left out of " + epoch + ", which others have promised";
+    Tell(LogLevel::kWarn, reason.text + "; it is told so");
+    Send(*peer, wire::Evicted{base.epoch, std::move(reason)});
+  }
+}
+
+// A successor evicts nobody before it may act at all: those who are away belong to the job still.
+bool CoordinatorMachine::AwaitsQuorum(const wire::View& base, std::map<MemberId, Epoch>* left_out) {
+  if (!config_.hosted) return false;
+  const QuorumAnswer answer = QuorumWithout(base, *left_out);
+  const bool all_known = std::ranges::all_of(base.entries, [this](const wire::ViewEntry& entry) {
+    return Find(entry.card.id) || proven_dead_.contains(entry.card.id);
+  });
+  const bool late = all_known || now_ >= recover_at_;
+  const bool granted = answer.granted || FTAR_MUTANT(kReportsNotAwaited);
+  if (granted || (late && !FTAR_MUTANT(kPromisedAlone) && LeaveOutThePromised(base, left_out))) {
     stand_down_at_ = kNever;  // those who have come would find the seat empty, and come again
     return false;
   }
-  if (now_ < recover_at_) return true;
+  if (!late) return true;
+  const bool waited = all_known || no_quorum_told_;
+  if (waited && !FTAR_MUTANT(kPromisedAlone)) AskToGo(base, *left_out);
   recover_at_ = now_ + timeout_ns_;
   TellNoQuorum(answer.text);
   return true;
@@ -177,6 +259,46 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
 // decide.
 void CoordinatorMachine::Consent(MemberId id) {
   for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
+}
+
+// Who hears that it is out promises nothing any more, and says goodbye: it consents, too. So a
+// majority is counted of those alone who can still go on (Q5).
+void CoordinatorMachine::Evict(Peer& peer, wire::Evicted message) {
+  if (peer.conn == 0) return;
+  TellEvicted(peer.conn, peer.report, std::move(message));
+  conns_.erase(peer.conn);
+  peer.conn = 0;
+}
+
+void CoordinatorMachine::TellEvicted(ConnId conn, const wire::Report& report,
+                                     wire::Evicted message) {
+  if (config_.hosted)
+    parting_[conn] = {message.reason.member, report};
+  else
+    ready_.close.push_back(conn);
+  ready_.messages.push_back({{conn}, std::move(message)});
+}
+
+// What it may have promised another coordinator above the views that it is counted in would have
+// to be kept. That is left to who collects reports anew.
+void CoordinatorMachine::OnParted(ConnId conn) {
+  const auto [id, report] = parting_.extract(conn).mapped();
+  ready_.close.push_back(conn);
+  if (recovering_) {
+    told_[id] = report;
+    consents_.insert(id);
+    return;
+  }
+  Epoch counted = 0;
+  for (const wire::Electorate& electorate : electorates_) {
+    const auto& names = electorate.replicas;
+    if (std::ranges::find(names, id) != names.end()) counted = electorate.epoch;
+  }
+  const bool settled = report.installed <= counted &&
+                       (report.promised <= counted || MadeHere(report.promised));
+  if (!settled) return;
+  Consent(id);
+  change_due_ = change_due_ || no_quorum_told_;
 }
 
 void CoordinatorMachine::On(const Retire&) {

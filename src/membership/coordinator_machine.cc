@@ -47,7 +47,7 @@ void CoordinatorMachine::Settle() {
   if (recovering_) TryRecover();
   if (retiring_) TryHandOver();
   if (stood_down_) return;
-  if (change_due_) StartChange();
+  if (change_due_ && now_ >= gather_until_) StartChange();
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
   if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;
   if (std::exchange(roster_changed_, false)) {
@@ -88,6 +88,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
   if (change_) next = std::min(next, change_->complete ? unheard_until_ : change_->deadline_ns);
   if (plan_) next = std::min(next, plan_->deadline_ns);
   if (recovering_) next = std::min(next, recover_at_);
+  if (change_due_) next = std::min(next, gather_until_);
   next = std::min(next, stand_down_at_);
   if (now_ < goodbyes_until_) next = std::min(next, goodbyes_until_);
   if (settling_ && !current_ && !peers_.empty()) next = std::min(next, settled_at_);
@@ -134,9 +135,8 @@ void CoordinatorMachine::On(const Connected& event) {
       reason.stage = "control connection";
       reason.text = Describe(card) + " is not in the view that the job has gone on with";
     }
-    const Epoch epoch = current_ ? current_->epoch : record_.epoch;
-    TurnAway(event.conn, wire::Evicted{epoch, reason},
-             Describe(card) + " came back after its eviction");
+    Tell(LogLevel::kWarn, Describe(card) + " came back after its eviction");
+    TellEvicted(event.conn, report, {current_ ? current_->epoch : record_.epoch, reason});
     return;
   }
   if (event.hello.roster.empty() && MayBeRevoked(event.hello.report)) {
@@ -162,6 +162,7 @@ void CoordinatorMachine::On(const Connected& event) {
 }
 
 void CoordinatorMachine::On(const Disconnected& event) {
+  parting_.erase(event.conn);
   const auto found = conns_.find(event.conn);
   if (found == conns_.end()) return;
   const MemberId id = found->second;
@@ -169,6 +170,7 @@ void CoordinatorMachine::On(const Disconnected& event) {
   Peer* peer = Find(id);
   if (!peer || peer->conn != event.conn) return;
   peer->conn = 0;
+  peer->closed_ns = now_;
   roster_changed_ = true;
   switch (peer->state) {
     case State::kMember: return OnLost(*peer, event.text);
@@ -189,6 +191,8 @@ void CoordinatorMachine::On(const Disconnected& event) {
 }
 
 void CoordinatorMachine::On(const Received& event) {
+  if (parting_.contains(event.conn) && std::holds_alternative<wire::Goodbye>(event.message))
+    return OnParted(event.conn);
   const auto found = conns_.find(event.conn);
   if (found == conns_.end()) return;  // closed here already
   Peer* peer = Find(found->second);

@@ -137,6 +137,7 @@ class CoordinatorMachine {
     State state = State::kWaiting;
     uint64_t serial = 0;  // order of welcome: later dials earlier
     TimeNs since_ns = 0, heard_ns = 0;
+    TimeNs closed_ns = 0;  // its last connection's end; 0: none has ended
     std::string held_by;  // who had its place when it came
     TimeNs placed_ns = 0;
     // Q2: holds a view that its relay, which has taken over from another one, cannot show.
@@ -148,6 +149,7 @@ class CoordinatorMachine {
     bool leave_requested = false;
     bool leave_ready = false;  // asked to leave, and nothing it has called is under way
     bool released = false;     // told to go: all were ready to
+    bool told_to_go = false;   // reports, and is out by what others have promised
     bool departed = false;     // released and gone; the entry goes with the next view
     Epoch installed = 0;
     std::set<MemberId> told;   // peers it was told to dial
@@ -312,10 +314,13 @@ class CoordinatorMachine {
   void GiveUpRecovery();
   static bool Newer(const wire::View& view, const wire::View& than);
   const wire::View* RecoveryBase() const;
+  static bool PromisedAbove(const wire::View& base, const wire::Report& report);
+  static void LeaveOut(const wire::View& base, const wire::Report& report,
+                       std::map<MemberId, Epoch>* out);
   std::map<MemberId, Epoch> LeftOut(const wire::View& base) const;
   bool NamesOthers(const wire::Report& report, const wire::View* base) const;
   bool AwaitsPromised(const wire::View* base) const;
-  void FinishRecovery(wire::View base);
+  void FinishRecovery(wire::View base, const std::map<MemberId, Epoch>& left_out);
   void LoseAbsent(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
   void EvictStrangers(const wire::View& base);
   void ForgetBroken(const wire::View& base);
@@ -331,7 +336,11 @@ class CoordinatorMachine {
   QuorumAnswer AskQuorum(const std::set<MemberId>& survivors, size_t replicas,
                          const wire::View& base) const;
   void TellNoQuorum(const std::string& why);
-  bool AwaitsQuorum(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
+  QuorumAnswer QuorumWithout(const wire::View& base,
+                             const std::map<MemberId, Epoch>& left_out) const;
+  bool LeaveOutThePromised(const wire::View& base, std::map<MemberId, Epoch>* left_out) const;
+  void AskToGo(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
+  bool AwaitsQuorum(const wire::View& base, std::map<MemberId, Epoch>* left_out);
   std::vector<wire::Electorate> ReportedElectorates() const;
   void AddElectorate(const wire::View& view);
   bool Formed() const;
@@ -339,6 +348,9 @@ class CoordinatorMachine {
   void Witness(MemberId dead);
   bool MayTakeOver(MemberId lost, const wire::Loss& loss) const;
   void Consent(MemberId id);
+  void Evict(Peer& peer, wire::Evicted message);
+  void TellEvicted(ConnId conn, const wire::Report& report, wire::Evicted message);
+  void OnParted(ConnId conn);
   void TryHandOver();
   void StandDown(const std::string& why);
 
@@ -396,9 +408,11 @@ class CoordinatorMachine {
   std::vector<wire::Electorate> electorates_;
   Epoch made_ = 0;
   Epoch made_first_ = 0;  // here; what this process made when it coordinated before, it made before
-  std::set<MemberId> consents_;    // who had reported, and has left as planned since
+  std::set<MemberId> consents_;    // who had reported, and has left since
+  std::map<ConnId, std::pair<MemberId, wire::Report>> parting_;  // told that they are out
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs unheard_until_ = 0;       // before that no view without those who were lost last
+  TimeNs gather_until_ = 0;        // those who are lost may be taken back
   TimeNs stand_down_at_ = kNever;  // while there is no quorum
   bool stood_down_ = false;
   bool retiring_ = false, handed_over_ = false;

@@ -53,23 +53,32 @@ void CoordinatorMachine::BeginRecovery() {
   }
 }
 
+// A plan that has ended with its era binds nobody.
+bool CoordinatorMachine::PromisedAbove(const wire::View& base, const wire::Report& report) {
+  if (report.promised <= base.epoch || report.promised_members.empty()) return false;
+  const bool holds_it = report.installed_view && report.promised == report.installed;
+  return !holds_it || Newer(*report.installed_view, base);
+}
+
+// Whom this promise leaves out, by its epoch.
+void CoordinatorMachine::LeaveOut(const wire::View& base, const wire::Report& report,
+                                  std::map<MemberId, Epoch>* out) {
+  if (!PromisedAbove(base, report)) return;
+  const std::set<MemberId> named(report.promised_members.begin(), report.promised_members.end());
+  for (const wire::ViewEntry& entry : base.entries) {
+    if (!named.contains(entry.card.id)) out->insert({entry.card.id, report.promised});
+  }
+}
+
 // Q3: whoever was left out of a Prepare that reached a survivor is out for good; by the epoch of
-// that Prepare. One that reached a newcomer alone says as much, if nobody else can have sent it:
-// the others may have followed it, and be gone. Then a record tells.
+// that Prepare. So is who was left out by one that reached somebody who has consented since, and is
+// not counted therefore. One that reached a newcomer alone says as much, if nobody else can have
+// sent it: the others may have followed it, and be gone. Then a record tells.
 std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) const {
   std::map<MemberId, Epoch> out;
   const auto hear = [&](MemberId reporter, const wire::Report& report) {
     const bool alone = !config_.hosted && !predecessors_ && !FTAR_MUTANT(kNewcomersPromiseIgnored);
-    const bool counts = base.Find(reporter) || alone;
-    if (!counts || report.promised <= base.epoch || report.promised_members.empty()) return;
-    // A plan that has ended with its era leaves nobody out.
-    const bool holds_it = report.installed_view && report.promised == report.installed;
-    if (holds_it && !Newer(*report.installed_view, base)) return;
-    const std::set<MemberId> promised(report.promised_members.begin(),
-                                      report.promised_members.end());
-    for (const wire::ViewEntry& entry : base.entries) {
-      if (!promised.contains(entry.card.id)) out.insert({entry.card.id, report.promised});
-    }
+    if (base.Find(reporter) || consents_.contains(reporter) || alone) LeaveOut(base, report, &out);
   };
   for (const auto& [reporter, peer] : peers_) hear(reporter, peer.report);
   for (const auto& [reporter, report] : told_) hear(reporter, report);
@@ -124,7 +133,7 @@ void CoordinatorMachine::TryRecover() {
     if (!hope || now_ >= recover_at_) GiveUpRecovery();
     return;
   }
-  const std::map<MemberId, Epoch> left_out = LeftOut(*base);
+  std::map<MemberId, Epoch> left_out = LeftOut(*base);
   const auto known =
       std::count_if(base->entries.begin(), base->entries.end(), [&](const wire::ViewEntry& entry) {
         const MemberId id = entry.card.id;
@@ -132,7 +141,7 @@ void CoordinatorMachine::TryRecover() {
       });
   const auto all = static_cast<std::ptrdiff_t>(base->entries.size());
   const bool complete = known == all && !AwaitsPromised(base);
-  if (AwaitsQuorum(*base, left_out)) return;
+  if (AwaitsQuorum(*base, &left_out)) return;
   // Nobody here has ever been in: there is nothing to go on with, unless others come.
   if (!AnybodyReports()) {
     if (complete || now_ >= recover_at_) GiveUpRecovery();
@@ -143,7 +152,8 @@ void CoordinatorMachine::TryRecover() {
   if (!complete && 2 * known < all && now_ >= recover_at_ && now_ < recover_until_) {
     recover_at_ += timeout_ns_;
   }
-  if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce)) FinishRecovery(*base);
+  if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce))
+    FinishRecovery(*base, left_out);
 }
 
 // All reporters are gone again, or none has come in time for those who want to begin.
@@ -157,10 +167,10 @@ void CoordinatorMachine::GiveUpRecovery() {
   roster_changed_ = true;
 }
 
-void CoordinatorMachine::FinishRecovery(wire::View base) {
+void CoordinatorMachine::FinishRecovery(wire::View base,
+                                        const std::map<MemberId, Epoch>& left_out) {
   recovering_ = false;
   recover_at_ = stand_down_at_ = kNever;
-  const std::map<MemberId, Epoch> left_out = LeftOut(base);
   if (config_.hosted) electorates_ = ReportedElectorates();
   made_ = MakeEpoch(counter_, UINT16_MAX);  // whatever was heard so far is taken into account
   if (!FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;  // all have just come
@@ -211,9 +221,12 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
     if (proof != proven_dead_.end()) {
       Lose(id, Code::kPeer, kProofStage, proof->second);
     } else if (out != left_out.end() && (!goes_as_planned(entry) || FTAR_MUTANT(kGoneLeaverLost))) {
+      const Peer* peer = Find(id);
+      const std::string epoch = "epoch " + std::to_string(EpochCounter(out->second));
+      const bool promised_it = peer && peer->report.promised == out->second;
       Lose(id, Code::kEvicted, "earlier change",
-           "was left out of epoch " + std::to_string(EpochCounter(out->second)) +
-               ", which others have promised");
+           promised_it ? "has promised " + epoch + ", which leaves out others who go on"
+                       : "was left out of " + epoch + ", which others have promised");
     }
   }
   for (const wire::ViewEntry& entry : base.entries) {
@@ -255,8 +268,7 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
                             0,
                             Describe(peer.card) + " is not in the view that the others hold"};
     graveyard_[id] = reason;
-    Send(peer, wire::Evicted{base.epoch, reason});
-    Close(peer);
+    Evict(peer, {base.epoch, reason});
     peers_.erase(id);
   }
 }

@@ -195,8 +195,12 @@ std::string CoordinatorEnvironment::Run(const Command& command) {
     idle_ = command.name == "idle";
   } else if (command.name == "promised") {  // what another coordinator has asked it for
     const auto by = static_cast<uint16_t>(command.Number("by", 1));
-    for (Puppet* puppet : Named(command))
+    for (Puppet* puppet : Named(command)) {
       puppet->promised = MakeEpoch(command.Number("epoch", 1), by);
+      std::istringstream without(command.Option("without", ""));
+      for (std::string name; std::getline(without, name, ',');)
+        std::erase(puppet->promised_members, At(name).hello.card.id);
+    }
   } else if (command.name == "planned") {
     Planned(command);
   } else if (command.name == "leave") {
@@ -488,6 +492,8 @@ void CoordinatorEnvironment::Hear(Puppet& puppet, const wire::Message& message) 
   } else if (std::holds_alternative<wire::Evicted>(message) ||
              std::holds_alternative<wire::Rejected>(message)) {
     puppet.dead = true;
+    if (std::holds_alternative<wire::Evicted>(message))
+      replies_.push_back({puppet.conn, wire::Goodbye{Code::kEvicted, "evicted"}});
   }
 }
 

@@ -172,36 +172,70 @@ bool World::IsLeftOut(const Node& node) const {
   return node.engine->view() && newest && !newest->Find(node.card.id);
 }
 
-// Who lives and may be in the next view, by the promises of all who live.
-std::set<MemberId> World::StillCounted() const {
-  std::set<MemberId> counted;
-  for (const auto& node : nodes_) {
-    if (node->alive && !node->hung && !node->over) counted.insert(node->card.id);
-  }
-  for (const auto& [a, b] : cut_) {  // of two that cannot reach each other one has to go
-    counted.erase(nodes_[a - 1]->card.id);
-    counted.erase(nodes_[b - 1]->card.id);
-  }
+// Whether `node` has promised to go on without a member of its view or of the newest. (Who has not
+// heard of the first view that it is in may have promised another one since.)
+bool World::HasLeftOut(const Node& node, MemberId id) const {
   const auto newest = NewestView();
-  if (newest) std::erase_if(counted, [&](MemberId id) { return !newest->Find(id); });
+  for (const auto& view : {node.engine->view() ? node.engine->view() : newest, newest}) {
+    if (view && node.conduct.prepared() > view->epoch && view->Find(id) &&
+        !node.conduct.prepared_members().contains(id))
+      return true;
+  }
+  return false;
+}
+
+// Who lives and is not out.
+std::vector<const World::Node*> World::StillCounted() const {
+  std::set<uint64_t> unreached;  // of two that cannot reach each other one has to go
+  for (const auto& [a, b] : cut_) unreached.insert({a, b});
+  const auto newest = NewestView();
+  std::vector<const Node*> counted;
   for (const auto& node : nodes_) {
-    if (!counted.contains(node->card.id)) continue;
-    // Who has not heard of the first view that it is in may have promised another one since; and
-    // whom one of the newest view's has promised to go on without is out.
-    for (const auto& view : {node->engine->view() ? node->engine->view() : newest, newest}) {
-      if (!view || node->conduct.prepared() <= view->epoch) continue;
-      std::erase_if(counted, [&](MemberId id) {
-        return view->Find(id) && !node->conduct.prepared_members().contains(id);
-      });
-    }
+    const bool in = !newest || newest->Find(node->card.id);
+    if (node->alive && !node->hung && !node->over && in && !unreached.contains(node->index))
+      counted.push_back(node.get());
   }
   return counted;
+}
+
+// Rule Q3: who may be in the next view together. Those whom nobody here has promised to leave out;
+// or those whom one promise names, or all, without whoever has promised to go on without them.
+std::vector<std::set<MemberId>> World::Sides() const {
+  const std::vector<const Node*> counted = StillCounted();
+  std::vector<std::set<MemberId>> sides(1);
+  for (const Node* node : counted) {
+    const auto out = [node, this](const Node* by) { return HasLeftOut(*by, node->card.id); };
+    if (std::ranges::none_of(counted, out)) sides[0].insert(node->card.id);
+  }
+  std::vector<const Node*> limits = counted;
+  limits.push_back(nullptr);
+  for (const Node* limit : limits) {
+    std::vector<const Node*> side = counted;
+    std::erase_if(side, [&](const Node* n) { return limit && HasLeftOut(*limit, n->card.id); });
+    std::set<MemberId> ids;
+    for (const Node* node : side) {
+      if (std::ranges::none_of(side, [&](auto* n) { return HasLeftOut(*node, n->card.id); }))
+        ids.insert(node->card.id);
+    }
+    sides.push_back(std::move(ids));
+  }
+  return sides;
 }
 
 // Rule Q4: true if those who are left are too few, by any view that one of them holds, to go on.
 // Where nothing befalls anybody there are enough: who leaves hands over first.
 bool World::QuorumIsLost() const {
-  const std::set<MemberId> counted = StillCounted();
+  const std::vector<std::set<MemberId>> sides = Sides();
+  // Whom all promises together leave out consents as soon as it hears so (rule Q5).
+  std::set<MemberId> gone;
+  for (const Node* node : StillCounted()) {
+    if (!sides[0].contains(node->card.id)) gone.insert(node->card.id);
+  }
+  return TooFew(sides[0], gone) &&
+         std::ranges::all_of(sides, [this](const auto& side) { return TooFew(side, {}); });
+}
+
+bool World::TooFew(const std::set<MemberId>& counted, const std::set<MemberId>& gone) const {
   for (const auto& node : nodes_) {
     // Of a plan that a newcomer has confirmed nobody here may know whether others have begun it.
     const auto view = node->engine->view() ? node->engine->view() : node->reported;
@@ -215,8 +249,9 @@ bool World::QuorumIsLost() const {
     if (weather_.harmless()) continue;
     std::vector<wire::Electorate> all = view->electorates;
     all.push_back({view->epoch, view->Successors()});
-    for (const wire::Electorate& electorate : all) {
+    for (wire::Electorate& electorate : all) {
       size_t here = 0;
+      std::erase_if(electorate.replicas, [&](MemberId id) { return gone.contains(id); });
       for (const MemberId id : electorate.replicas) {
         const wire::ViewEntry* entry = view->Find(id);
         if (counted.contains(id) && entry && !broken.contains(entry->card.replica)) ++here;

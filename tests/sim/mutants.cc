@@ -173,6 +173,7 @@ constexpr Where kWhere[] = {
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
     {Mutant::kReportsNotAwaited, "hosted=1"},
+    {Mutant::kPromisedAlone, "hosted=1,partitions=2,replicas=4,kills=1"},
     {Mutant::kLatestSurvives, "replicas=1,joins=3,kills=3,ambushes=4,hosted=0,leaves=0,eager=0"},
     {Mutant::kOldEraRead,
      "acks_pass=1,skew=1,kills=3,ambushes=4,stops=2,hosted=0,window=1,leaves=0"},

@@ -384,7 +384,8 @@ std::string World::CheckMajority(const wire::View& view) {
   const auto dead = [this](MemberId id) { return !Find(id)->alive; };
   const auto consents = [this](MemberId id) {
     const engine::Phase phase = Find(id)->engine->phase();
-    return phase == engine::Phase::kLeft || phase == engine::Phase::kAborted;
+    return phase == engine::Phase::kLeft || phase == engine::Phase::kAborted ||
+           phase == engine::Phase::kEvicted;
   };
   return majority_.Installed(view, dead, consents);
 }

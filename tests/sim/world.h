@@ -203,9 +203,12 @@ class World {
   void Part(Node& a, Node& b);
   Node* Host() const;
   bool QuorumIsLost() const;
+  bool TooFew(const std::set<MemberId>& counted, const std::set<MemberId>& gone) const;
   std::shared_ptr<const wire::View> NewestView() const;
   bool IsLeftOut(const Node& node) const;
-  std::set<MemberId> StillCounted() const;
+  bool HasLeftOut(const Node& node, MemberId id) const;
+  std::vector<const Node*> StillCounted() const;
+  std::vector<std::set<MemberId>> Sides() const;
 
   // relay_host.cc
   RelayHost& RelayFor(const Node& node);
