@@ -431,7 +431,7 @@ void Engine::Impl::On(const EvictPeer& event) {
 
 void Engine::Impl::On(const wire::Evicted& message) {
   Notice notice{Notice::Kind::kEvicted, message.epoch, message.reason, {}};
-  SendCoordinator(wire::Goodbye{Code::kEvicted, "evicted"});  // Q5: where it counted it consents
+  if (message.awaits_goodbye) SendCoordinator(wire::Goodbye{Code::kEvicted, "evicted"});
   Become(Phase::kEvicted, Status(Code::kEvicted, message.reason.text));
   ready_.notices.push_back(std::move(notice));
 }

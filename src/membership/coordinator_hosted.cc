@@ -148,13 +148,14 @@ void CoordinatorMachine::AskToGo(const wire::View& base,
     Peer* peer = consents_.contains(id) ? nullptr : Find(id);
     if (!peer || std::exchange(peer->told_to_go, true)) continue;
     const std::string epoch = "epoch " + std::to_string(EpochCounter(left_out.at(id)));
-    wire::Loss reason{id, peer->card.replica, peer->card.shard, peer->card.host};
-    reason.cause = Code::kEvicted;
-    reason.stage = "earlier change";
-    reason.text =
+    const std::string text =
         Describe(peer->card) + " was left out of " + epoch + ", which others have promised";
-    Tell(LogLevel::kWarn, reason.text + "; it is told so");
-    Send(*peer, wire::Evicted{base.epoch, std::move(reason)});
+    Tell(LogLevel::kWarn, text + "; it is told so");
+    const wire::MemberCard& card = peer->card;
+    Send(*peer, wire::Evicted{base.epoch,
+                              {id, card.replica, card.shard, card.host, Code::kEvicted,
+                               "earlier change", 0, text},
+                              true});
   }
 }
 
@@ -272,6 +273,7 @@ void CoordinatorMachine::Evict(Peer& peer, wire::Evicted message) {
 
 void CoordinatorMachine::TellEvicted(ConnId conn, const wire::Report& report,
                                      wire::Evicted message) {
+  message.awaits_goodbye = config_.hosted;
   if (config_.hosted)
     parting_[conn] = {message.reason.member, report};
   else

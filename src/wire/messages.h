@@ -207,6 +207,7 @@ struct VoidPlan {  // the planned view will not come
 struct Evicted {
   Epoch epoch = 0;
   Loss reason;
+  bool awaits_goodbye = false;  // it counts for a majority until it has said so (Q5)
 };
 struct CoordinatorBeat {
   Epoch formed = 0;  // hosted: the view all of whose members have installed it; 0: not known of any

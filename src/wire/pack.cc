@@ -221,7 +221,7 @@ Offset<fb::Announce> Pack(Builder& b, const Announce& m) {
 }
 Offset<fb::VoidPlan> Pack(Builder& b, const VoidPlan& m) { return fb::CreateVoidPlan(b, m.epoch); }
 Offset<fb::Evicted> Pack(Builder& b, const Evicted& m) {
-  return fb::CreateEvicted(b, m.epoch, Pack(b, m.reason));
+  return fb::CreateEvicted(b, m.epoch, Pack(b, m.reason), m.awaits_goodbye);
 }
 Offset<fb::CoordinatorBeat> Pack(Builder& b, const CoordinatorBeat& message) {
   return fb::CreateCoordinatorBeat(b, message.formed, message.away);

@@ -236,6 +236,7 @@ class Reader {
   void Get(const fb::Evicted& in, Evicted& out) {
     out.epoch = in.epoch();
     Get(*in.reason(), out.reason);
+    out.awaits_goodbye = in.awaits_goodbye();
   }
   void Get(const fb::CoordinatorBeat& in, CoordinatorBeat& out) { out = {in.formed(), in.away()}; }
   void Get(const fb::LateNotice& in, LateNotice& out) {

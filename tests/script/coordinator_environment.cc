@@ -492,7 +492,8 @@ void CoordinatorEnvironment::Hear(Puppet& puppet, const wire::Message& message) 
   } else if (std::holds_alternative<wire::Evicted>(message) ||
              std::holds_alternative<wire::Rejected>(message)) {
     puppet.dead = true;
-    if (std::holds_alternative<wire::Evicted>(message))
+    const auto* evicted = std::get_if<wire::Evicted>(&message);
+    if (evicted && evicted->awaits_goodbye)
       replies_.push_back({puppet.conn, wire::Goodbye{Code::kEvicted, "evicted"}});
   }
 }

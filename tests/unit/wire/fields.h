@@ -60,7 +60,7 @@ FTAR_FIELDS(Propose, 1);
 FTAR_FIELDS(Confirm, 1);
 FTAR_FIELDS(Announce, 1);
 FTAR_FIELDS(VoidPlan, 1);
-FTAR_FIELDS(Evicted, 2);
+FTAR_FIELDS(Evicted, 3);
 FTAR_FIELDS(CoordinatorBeat, 2);
 FTAR_FIELDS(LateNotice, 4);
 FTAR_FIELDS(NoQuorum, 1);
