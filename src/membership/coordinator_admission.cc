@@ -58,6 +58,10 @@ void CoordinatorMachine::TurnAway(ConnId conn, wire::Message message, std::strin
   ready_.messages.push_back({{conn}, std::move(message)});
   ready_.close.push_back(conn);
   Tell(LogLevel::kWarn, std::move(note));
+  TrimGraveyard();
+}
+
+void CoordinatorMachine::TrimGraveyard() {
   while (graveyard_.size() > kGraveyardMax) graveyard_.erase(graveyard_.begin());
 }
 
@@ -163,10 +167,14 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
     if (loss.replica == replica && IsFinal(loss) && !FTAR_MUTANT(kDeadTakenBack)) return;
   }
   std::erase_if(lost_, [replica](const auto& entry) { return entry.second.replica == replica; });
-  // A quorum may be back with the first that come back; others may be right behind.
+  // A quorum may be back with the first that come back; others may be right behind, and have a
+  // while from then on.
   const bool others =
       std::ranges::any_of(lost_, [](const auto& entry) { return !IsFinal(entry.second); });
-  gather_until_ = others ? now_ + timeout_ns_ / 4 : 0;
+  if (!others) gather_until_ = 0;
+  if (others && gather_until_ <= now_) gather_until_ = now_ + timeout_ns_ / 4;
+  if (stand_down_at_ != kNever)
+    stand_down_at_ = std::max(stand_down_at_, gather_until_ + kMillisecond);
   for (auto& [id, peer] : peers_) {
     if (peer.card.replica == replica && peer.state == State::kNewcomer)
       peer.state = State::kWaiting;

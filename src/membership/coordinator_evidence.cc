@@ -303,7 +303,7 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     return Depart(from);
   }
   // Q8: a member that ends otherwise than by verdict has left.
-  Consent(id);
+  if (MayConsent(id, from.report, std::max(from.installed, from.report.installed))) Consent(id);
   Lose(id, message.code, kSelfReportStage, With("it gave up", message.text));
 }
 

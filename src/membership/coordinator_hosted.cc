@@ -95,10 +95,7 @@ QuorumAnswer CoordinatorMachine::QuorumWithout(const wire::View& base,
 // Tried in turn: all without whoever has promised to leave one of them out, and each promise's own.
 bool CoordinatorMachine::LeaveOutThePromised(const wire::View& base,
                                              std::map<MemberId, Epoch>* left_out) const {
-  std::map<MemberId, Epoch> always_out;
-  for (const auto& [gone, report] : told_) {
-    if (consents_.contains(gone)) LeaveOut(base, report, &always_out);
-  }
+  const std::map<MemberId, Epoch> always_out = OutByConsent(base);
   std::vector<const Peer*> here;
   std::map<Epoch, std::set<MemberId>> promises;
   for (const wire::ViewEntry& entry : base.entries) {
@@ -275,32 +272,44 @@ void CoordinatorMachine::TellEvicted(ConnId conn, const wire::Report& report,
                                      wire::Evicted message) {
   message.awaits_goodbye = config_.hosted;
   if (config_.hosted)
-    parting_[conn] = {message.reason.member, report};
+    parting_[conn] = {message.reason.member, report, now_ + timeout_ns_};
   else
     ready_.close.push_back(conn);
   ready_.messages.push_back({{conn}, std::move(message)});
+  TrimGraveyard();
 }
 
-// What it may have promised another coordinator above the views that it is counted in would have
-// to be kept. That is left to who collects reports anew.
+void CoordinatorMachine::CloseSilentParting() {
+  std::erase_if(parting_, [this](const auto& entry) {
+    const bool silent = entry.second.until <= now_;
+    if (silent) ready_.close.push_back(entry.first);
+    return silent;
+  });
+}
+
 void CoordinatorMachine::OnParted(ConnId conn) {
-  const auto [id, report] = parting_.extract(conn).mapped();
+  const Parting parting = parting_.extract(conn).mapped();
   ready_.close.push_back(conn);
   if (recovering_) {
-    told_[id] = report;
-    consents_.insert(id);
-    return;
+    told_[parting.id] = parting.report;
+    consents_.insert(parting.id);
+  } else if (MayConsent(parting.id, parting.report, parting.report.installed)) {
+    Consent(parting.id);
+    change_due_ = change_due_ || no_quorum_told_;
   }
+}
+
+// What it has promised another coordinator, and holds no view of, would have to be kept: that is
+// left to who collects reports anew. `installed`: the latest that it is known to hold.
+bool CoordinatorMachine::MayConsent(MemberId id, const wire::Report& report,
+                                    Epoch installed) const {
   Epoch counted = 0;
   for (const wire::Electorate& electorate : electorates_) {
     const auto& names = electorate.replicas;
     if (std::ranges::find(names, id) != names.end()) counted = electorate.epoch;
   }
-  const bool settled = report.installed <= counted &&
-                       (report.promised <= counted || MadeHere(report.promised));
-  if (!settled) return;
-  Consent(id);
-  change_due_ = change_due_ || no_quorum_told_;
+  return report.installed <= counted &&
+         (report.promised <= installed || MadeHere(report.promised));
 }
 
 void CoordinatorMachine::On(const Retire&) {

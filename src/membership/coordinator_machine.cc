@@ -67,6 +67,7 @@ void CoordinatorMachine::RunTimers() {
     Beat();
     RejectOverdue();
     RejectHung();
+    CloseSilentParting();
     TellMissing();
   }
   RunDetector();

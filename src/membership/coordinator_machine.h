@@ -174,6 +174,11 @@ class CoordinatorMachine {
     std::set<int32_t> unannounced;
     TimeNs deadline_ns = 0;
   };
+  struct Parting {  // told that it is out; its goodbye is awaited for a while
+    MemberId id;
+    wire::Report report;
+    TimeNs until = 0;
+  };
   struct Suspicion {  // evidence that waits for a better one
     TimeNs since = 0, act_at = 0;
     wire::Loss loss;
@@ -208,6 +213,7 @@ class CoordinatorMachine {
   void Admit(Peer& peer);
   void Reconnect(Peer& peer, const Connected& event);
   void TakeBack(int32_t replica);
+  void TrimGraveyard();
   void TurnAway(ConnId conn, wire::Message message, std::string note);
   MemberId HolderOf(int32_t replica, int32_t shard, MemberId except) const;
   void GivePlaces();
@@ -317,6 +323,7 @@ class CoordinatorMachine {
   static bool PromisedAbove(const wire::View& base, const wire::Report& report);
   static void LeaveOut(const wire::View& base, const wire::Report& report,
                        std::map<MemberId, Epoch>* out);
+  std::map<MemberId, Epoch> OutByConsent(const wire::View& base) const;
   std::map<MemberId, Epoch> LeftOut(const wire::View& base) const;
   bool NamesOthers(const wire::Report& report, const wire::View* base) const;
   bool AwaitsPromised(const wire::View* base) const;
@@ -350,7 +357,9 @@ class CoordinatorMachine {
   void Consent(MemberId id);
   void Evict(Peer& peer, wire::Evicted message);
   void TellEvicted(ConnId conn, const wire::Report& report, wire::Evicted message);
+  void CloseSilentParting();
   void OnParted(ConnId conn);
+  bool MayConsent(MemberId id, const wire::Report& report, Epoch installed) const;
   void TryHandOver();
   void StandDown(const std::string& why);
 
@@ -409,7 +418,7 @@ class CoordinatorMachine {
   Epoch made_ = 0;
   Epoch made_first_ = 0;  // here; what this process made when it coordinated before, it made before
   std::set<MemberId> consents_;    // who had reported, and has left since
-  std::map<ConnId, std::pair<MemberId, wire::Report>> parting_;  // told that they are out
+  std::map<ConnId, Parting> parting_;
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs unheard_until_ = 0;       // before that no view without those who were lost last
   TimeNs gather_until_ = 0;        // those who are lost may be taken back

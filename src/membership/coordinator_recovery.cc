@@ -63,25 +63,39 @@ bool CoordinatorMachine::PromisedAbove(const wire::View& base, const wire::Repor
 // Whom this promise leaves out, by its epoch.
 void CoordinatorMachine::LeaveOut(const wire::View& base, const wire::Report& report,
                                   std::map<MemberId, Epoch>* out) {
-  if (!PromisedAbove(base, report)) return;
   const std::set<MemberId> named(report.promised_members.begin(), report.promised_members.end());
   for (const wire::ViewEntry& entry : base.entries) {
     if (!named.contains(entry.card.id)) out->insert({entry.card.id, report.promised});
   }
 }
 
+// Who has been told that it is out; and whoever was left out by what those have promised who have
+// consented since. They refuse nothing any more, so that is kept here, also if a plan that they had
+// no part in has a higher number.
+std::map<MemberId, Epoch> CoordinatorMachine::OutByConsent(const wire::View& base) const {
+  std::map<MemberId, Epoch> out;
+  for (const auto& [gone, report] : told_) {
+    const bool binds = report.promised > report.installed && !report.promised_members.empty();
+    if (binds && consents_.contains(gone)) LeaveOut(base, report, &out);
+  }
+  for (const auto& [id, peer] : peers_) {
+    if (peer.told_to_go) out.insert({id, base.epoch});
+  }
+  return out;
+}
+
 // Q3: whoever was left out of a Prepare that reached a survivor is out for good; by the epoch of
-// that Prepare. So is who was left out by one that reached somebody who has consented since, and is
-// not counted therefore. One that reached a newcomer alone says as much, if nobody else can have
-// sent it: the others may have followed it, and be gone. Then a record tells.
+// that Prepare. One that reached a newcomer alone says as much, if nobody else can have sent it:
+// the others may have followed it, and be gone. Then a record tells.
 std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) const {
   std::map<MemberId, Epoch> out;
   const auto hear = [&](MemberId reporter, const wire::Report& report) {
     const bool alone = !config_.hosted && !predecessors_ && !FTAR_MUTANT(kNewcomersPromiseIgnored);
-    if (base.Find(reporter) || consents_.contains(reporter) || alone) LeaveOut(base, report, &out);
+    if ((base.Find(reporter) || alone) && PromisedAbove(base, report)) LeaveOut(base, report, &out);
   };
   for (const auto& [reporter, peer] : peers_) hear(reporter, peer.report);
   for (const auto& [reporter, report] : told_) hear(reporter, report);
+  out.merge(OutByConsent(base));
   return out;
 }
 
