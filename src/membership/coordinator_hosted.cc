@@ -90,8 +90,8 @@ QuorumAnswer CoordinatorMachine::QuorumWithout(const wire::View& base,
 }
 
 // Q3 binds those who have promised, and nobody else: if they have lost so many that they are no
-// majority, those whom they had promised to leave out may go on without them. Their Prepare comes to
-// nothing then: in every majority is somebody who has not promised it and promises a later one.
+// majority, those whom they had promised to leave out may go on without them. Their Prepare comes
+// to nothing then: in every majority is somebody who has not promised it and promises a later one.
 // Tried in turn: all without whoever has promised to leave one of them out, and each promise's own.
 bool CoordinatorMachine::LeaveOutThePromised(const wire::View& base,
                                              std::map<MemberId, Epoch>* left_out) const {

@@ -79,7 +79,7 @@ void CoordinatorMachine::RunTimers() {
 }
 
 TimeNs CoordinatorMachine::NextDeadline() const {
-  TimeNs next = conns_.empty() ? kNever : next_beat_;
+  TimeNs next = conns_.empty() && parting_.empty() ? kNever : next_beat_;
   next = std::min(next, detector_.NextCheck());
   for (const auto& [id, suspicion] : suspects_) next = std::min(next, suspicion.act_at);
   if (!edges_.empty()) {

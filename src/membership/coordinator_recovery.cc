@@ -237,7 +237,7 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
     } else if (out != left_out.end() && (!goes_as_planned(entry) || FTAR_MUTANT(kGoneLeaverLost))) {
       const Peer* peer = Find(id);
       const std::string epoch = "epoch " + std::to_string(EpochCounter(out->second));
-      const bool promised_it = peer && peer->report.promised == out->second;
+      const bool promised_it = peer && !peer->told_to_go && peer->report.promised == out->second;
       Lose(id, Code::kEvicted, "earlier change",
            promised_it ? "has promised " + epoch + ", which leaves out others who go on"
                        : "was left out of " + epoch + ", which others have promised");

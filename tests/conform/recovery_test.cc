@@ -131,12 +131,18 @@ TEST_P(PathTest, CancelledFramesStayCancelledOverAReset) {
   EXPECT_FALSE(a.Down() || b.Down());
 }
 
+std::vector<int> OpenDescriptors() {
+  std::vector<int> all;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder)) all.push_back(std::atoi(entry->d_name));
+  closedir(folder);
+  return all;
+}
+
 // Drops what comes in on every connection of this process to that port, acknowledgements included.
 int DropPacketsFrom(uint16_t port) {
   int dropped = 0;
-  DIR* const folder = opendir("/proc/self/fd");
-  while (const dirent* entry = readdir(folder)) {
-    const int fd = std::atoi(entry->d_name);
+  for (const int fd : OpenDescriptors()) {
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
@@ -147,9 +153,30 @@ int DropPacketsFrom(uint16_t port) {
     const sock_fprog program = {1, &nothing};
     if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0) ++dropped;
   }
-  closedir(folder);
   return dropped;
 }
+
+// While it lives, nobody of this process listens any more: who dials is refused.
+class Refusal {
+ public:
+  Refusal() {
+    for (const int fd : OpenDescriptors()) {
+      int listens = 0, family = 0;
+      socklen_t size = sizeof listens;
+      if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+      getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+      const bool tcp = family == AF_INET || family == AF_INET6;
+      if (tcp && shutdown(fd, SHUT_RD) == 0) listeners_.push_back(fd);
+    }
+  }
+  ~Refusal() {
+    for (const int fd : listeners_) EXPECT_EQ(listen(fd, 128), 0);
+  }
+  size_t listeners() const { return listeners_.size(); }
+
+ private:
+  std::vector<int> listeners_;
+};
 
 // Only the side that sends can notice that packets vanish. Here it is not the dialler.
 TEST_P(PathTest, TheAcceptorMendsALinkWhoseDiallerNoticesNothing) {
@@ -167,7 +194,24 @@ TEST_P(PathTest, TheAcceptorMendsALinkWhoseDiallerNoticesNothing) {
   EXPECT_FALSE(a.Down() || b.Down());
 }
 
-TEST_P(PathTest, APeerThatIsGoneIsReportedAtOnce) {
+// As where a network resets whatever goes to a host for a moment.
+TEST_P(PathTest, APeerThatRefusesForAMomentIsNotGone) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  {
+    const Refusal refusal;
+    ASSERT_EQ(refusal.listeners(), 2u);
+    a.device->Disturb(b.card.id, Disturbance::kResetPaths);
+    b.device->Disturb(a.card.id, Disturbance::kResetPaths);
+    PumpFor({&a, &b}, 20 * kMillisecond);
+  }
+  const TestFrame frame = MakeFrame(0, 1000);
+  a.device->Find(b.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return b.Count(Kind::kReceived) == 1; }));
+  EXPECT_FALSE(a.Down() || b.Down());
+}
+
+TEST_P(PathTest, APeerThatIsGoneIsReportedBeforeItsTimeIsOver) {
   Node a(GetParam(), 1);
   auto b = std::make_unique<Node>(GetParam(), 2);
   auto c = std::make_unique<Node>(GetParam(), 3);

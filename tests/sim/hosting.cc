@@ -235,6 +235,7 @@ bool World::QuorumIsLost() const {
          std::ranges::all_of(sides, [this](const auto& side) { return TooFew(side, {}); });
 }
 
+// `gone`: is not counted any more.
 bool World::TooFew(const std::set<MemberId>& counted, const std::set<MemberId>& gone) const {
   for (const auto& node : nodes_) {
     // Of a plan that a newcomer has confirmed nobody here may know whether others have begun it.
