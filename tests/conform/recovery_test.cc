@@ -165,17 +165,28 @@ class Refusal {
       socklen_t size = sizeof listens;
       if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
-      const bool tcp = family == AF_INET || family == AF_INET6;
-      if (tcp && shutdown(fd, SHUT_RD) == 0) listeners_.push_back(fd);
+      if (family != AF_INET && family != AF_INET6) continue;
+      Listener listener{fd, {}, sizeof(sockaddr_storage)};
+      getsockname(fd, reinterpret_cast<sockaddr*>(&listener.address), &listener.size);
+      if (shutdown(fd, SHUT_RD) == 0) listeners_.push_back(listener);
     }
   }
+  // A port that the system chose is given back by a shutdown.
   ~Refusal() {
-    for (const int fd : listeners_) EXPECT_EQ(listen(fd, 128), 0);
+    for (const Listener& l : listeners_) {
+      bind(l.fd, reinterpret_cast<const sockaddr*>(&l.address), l.size);
+      EXPECT_EQ(listen(l.fd, 128), 0);
+    }
   }
   size_t listeners() const { return listeners_.size(); }
 
  private:
-  std::vector<int> listeners_;
+  struct Listener {
+    int fd;
+    sockaddr_storage address;
+    socklen_t size;
+  };
+  std::vector<Listener> listeners_;
 };
 
 // Only the side that sends can notice that packets vanish. Here it is not the dialler.
