@@ -18,8 +18,9 @@ class Majority {
   // A view that came by a Prepare holds more than half of the replicas of each view that it says it
   // rests on, or half with the first of them; or all but dead ones. Who has left by its own will,
   // or knows that it is out (`consents`), is not counted, whomever it has told so. The lists are
-  // those that members have installed, whatever the coordinator takes them for. Nor does a view need a majority anew that holds all of the one
-  // before, by the same coordinator, but those: all of it had promised that one.
+  // those that members have installed, whatever the coordinator takes them for. Nor does a view
+  // need a majority anew that holds all of the one before, by the same coordinator, but those: all
+  // of it had promised that one.
   std::string Installed(const wire::View& view, const Is& dead, const Is& consents);
 
  private:
