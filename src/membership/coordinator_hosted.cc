@@ -16,12 +16,17 @@ constexpr int kPatience = 2;
 // A process that leaves waits some seconds at most for its coordinator to be replaced.
 constexpr TimeNs kGoodbyesMax = 1 * kSecond;
 
+// Two may tell of one view, and each of others who have consented since: those count no more (Q5).
 void Merge(wire::Electorate electorate, std::vector<wire::Electorate>* into) {
   const auto place = std::find_if(
       into->begin(), into->end(),
       [&electorate](const wire::Electorate& other) { return other.epoch >= electorate.epoch; });
-  if (place != into->end() && place->epoch == electorate.epoch) return;
-  into->insert(place, std::move(electorate));
+  if (place == into->end() || place->epoch != electorate.epoch) {
+    into->insert(place, std::move(electorate));
+    return;
+  }
+  const std::set<MemberId> named(electorate.replicas.begin(), electorate.replicas.end());
+  std::erase_if(place->replicas, [&named](MemberId id) { return !named.contains(id); });
 }
 
 }  // namespace
@@ -76,9 +81,9 @@ QuorumAnswer CoordinatorMachine::QuorumWithout(const wire::View& base,
   std::set<MemberId> heard;
   std::set<int32_t> replicas, broken;
   for (const wire::ViewEntry& entry : base.entries) {
-    const bool leaver = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool gone = !Find(entry.card.id) && entry.last.kind != wire::Bound::Kind::kNone;
     const bool here = Find(entry.card.id) && !left_out.contains(entry.card.id);
-    if (!here && !leaver) broken.insert(entry.card.replica);
+    if (!here && !gone) broken.insert(entry.card.replica);
   }
   for (const wire::ViewEntry& entry : base.entries) {
     const bool here = Find(entry.card.id) && !left_out.contains(entry.card.id);
@@ -115,11 +120,15 @@ bool CoordinatorMachine::LeaveOutThePromised(const wire::View& base,
       else
         out.insert({peer->card.id, epoch});
     }
+    std::set<Epoch> narrow;  // promises that leave somebody of this side out
+    for (const auto& [promised, named] : promises) {
+      const auto in = [&named](const Peer* peer) { return named.contains(peer->card.id); };
+      if (!std::ranges::all_of(side, in)) narrow.insert(promised);
+    }
     for (const Peer* peer : side) {
-      const auto promise = promises.find(peer->report.promised);
-      const bool binds = promise != promises.end() && PromisedAbove(base, peer->report);
-      const auto in = [&](const Peer* other) { return promise->second.contains(other->card.id); };
-      if (binds && !std::ranges::all_of(side, in)) out.insert({peer->card.id, promise->first});
+      const Epoch promised = peer->report.promised;
+      if (narrow.contains(promised) && PromisedAbove(base, peer->report))
+        out.insert({peer->card.id, promised});
     }
     if (!QuorumWithout(base, out).granted) return false;
     *left_out = std::move(out);

@@ -149,7 +149,9 @@ void CoordinatorMachine::TryPlan() {
     }
     if (newcomers.empty()) return;
     prepare_newcomers_.merge(newcomers);
-    return StartChange();
+    change_due_ = true;
+    if (now_ >= gather_until_) StartChange();  // those who come back may be right behind
+    return;
   }
   std::set<MemberId> leavers = ReadyLeavers();
   const bool due = !newcomers.empty() || !leavers.empty() || KeepsTheGone();
