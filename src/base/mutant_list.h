@@ -72,6 +72,7 @@
   X(kGoodbyesUnawaited, "Q5", "hands over while another that leaves has not said goodbye yet") \
   X(kPromisedElsewhere, "Q5", "leaves a member to wait for a change that another had asked for") \
   X(kPromisedBefore, "Q3", "takes a promise of when it coordinated before for its own") \
+  X(kPlanOutdoesPromise, "Q3", "takes a promise for outdone by a plan with a higher number") \
   X(kPromisedAlone, "Q3", "goes on with those who have promised the most, or with nobody") \
   X(kMeetingForgotten, "Q5", "looks for nobody but those whom it knows, for ever") \
   X(kGoneCountAsAway, "Q5", "keeps who has left in the view, for a successor to miss") \

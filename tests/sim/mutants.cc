@@ -173,6 +173,8 @@ constexpr Where kWhere[] = {
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
     {Mutant::kReportsNotAwaited, "hosted=1"},
+    {Mutant::kPlanOutdoesPromise,
+     "hosted=1,partitions=2,kills=3,joins=3,leaves=2,replicas=5,record=1"},
     {Mutant::kPromisedAlone, "hosted=1,partitions=2,replicas=4,kills=1"},
     {Mutant::kLatestSurvives, "replicas=1,joins=3,kills=3,ambushes=4,hosted=0,leaves=0,eager=0"},
     {Mutant::kOldEraRead,
