@@ -132,6 +132,7 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
   ++next_seq_;
   in_fast_ = true;
   *line = LineOf(fast_);
+  fast_.lane.whole = line->whole = call.stays && may_all_sum_;
   return true;
 }
 
@@ -144,6 +145,7 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
     return false;
   Seq& ack = fast_peers_[position]->ack;
   ack = std::max(ack, line.complete_end);
+  fast_.lane.whole = fast_.lane.whole && line.whole;
   return true;
 }
 

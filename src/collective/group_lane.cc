@@ -93,6 +93,7 @@ void GroupMachine::TakeSlot(const Op& op) {
     if (!std::exchange(op.lane.mismatched, true)) mismatch_ = op.seq;
     return false;
   }
+  op.lane.whole = op.lane.whole && line.whole;
   if (static_cast<int>(position) == op.me) return true;
   if (!(line.weight >= 0) || line.weight > std::numeric_limits<double>::max()) return false;
   op.weights[position] = line.weight;

@@ -174,6 +174,7 @@ class GroupMachine {
     bool mismatched = false;
     bool told = false;  // shared: that it is done here
     uint64_t made = 0;  // and so many bytes of its own sums
+    bool whole = true;  // so said the lines that were seen (LaneLine)
     LaneRoom room = LaneRoom::kShort;
     size_t seen = 0;                   // members whose lines were seen, from the first position on
     uint32_t working = 0;
@@ -184,6 +185,7 @@ class GroupMachine {
       room = LaneRoom::kShort;
       published = by_frames = blocked = stable = scanned = mismatched = told = false;
       seen = 0;
+      whole = true;
       working = 0;
       made = 0;
       staging = 0;
@@ -367,6 +369,7 @@ class GroupMachine {
   static uint64_t MadeBytes(const Op& op);
   bool IsMade(const Op& op, uint32_t chunk) const;
   bool LacksShare(const Op& op, size_t position) const;
+  static bool AllSum(const Op& op);
   bool ShareHasNews(Op& op);
   bool SaysDone(const Op& op, size_t position) const;
   bool HearDone(const Op& op);
@@ -496,6 +499,7 @@ class GroupMachine {
   std::vector<plan::Chunk> others_;
   size_t share_turn_ = 0;      // whose block comes next
   size_t shared_now_ = kNoShare;  // whose block fast_work_ is
+  bool may_all_sum_ = false;      // by its kind, size and members
 };
 
 }  // namespace ftar::collective

@@ -27,6 +27,8 @@ namespace {
 // Of all members together, where they outnumber cores: what takes longer is mostly waiting for
 // somebody who does not run, and frames lie ready for whoever does.
 constexpr uint64_t kCrowdedInputsMax = 32 << 20;
+// Beyond it memory is what takes time, and to read all inputs takes more of it.
+constexpr uint64_t kAllSumBytesMax = 512 * 1024;
 
 }  // namespace
 
@@ -65,8 +67,13 @@ bool GroupMachine::IsMade(const Op& op, uint32_t index) const {
   return made >= end * op.spec.element_bytes || FTAR_MUTANT(kSharedUnmade);
 }
 
+// Each member makes the whole result for itself; and whether its sums are for others, too. Asked
+// when the lines of all are seen.
+bool GroupMachine::AllSum(const Op& op) { return op.lane.whole || FTAR_MUTANT(kSharedPartsSummed); }
+
 // Chunks of this member's are awaited.
 bool GroupMachine::LacksShare(const Op& op, size_t position) const {
+  if (AllSum(op)) return false;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     const bool its = op.chunks[c].role.final_from == static_cast<int>(position);
     if (its && !op.chunks[c].is_final && !op.chunks[c].working && !IsMade(op, c)) return true;
@@ -85,7 +92,8 @@ bool GroupMachine::ShareHasNews(Op& op) {
   }
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     const ChunkState& chunk = op.chunks[c];
-    if (!chunk.is_final && !chunk.working && (chunk.role.makes_final || IsMade(op, c))) return true;
+    if (chunk.is_final || chunk.working) continue;
+    if (chunk.role.makes_final || AllSum(op) || IsMade(op, c)) return true;
   }
   return false;
 }
@@ -122,7 +130,8 @@ void GroupMachine::LookAtShares(TimeNs now, Op& op) {
     rest.count -= chunk.begun;
     Work work;
     work.dst = OutputOf(op, rest);
-    if (chunk.role.makes_final) {
+    work.shown = !AllSum(op);
+    if (chunk.role.makes_final || AllSum(op)) {
       if (!FillLaneWork(op, rest, &work)) {  // nobody has a weight
         op.absent = chunk.empty = true;
         MarkFinal(op, c);
@@ -190,6 +199,8 @@ void GroupMachine::CutShares() {
                           1, fast_.origin.piece_bytes);
   shares_.assign(fast_.members.size(), {});
   others_.clear();
+  may_all_sum_ = fast_.members.size() <= config_.all_sum_members_max &&
+                 InputBytes(fast_) <= kAllSumBytesMax;
   for (uint32_t c = 0; c < fast_.grid.chunks(); ++c) {
     const int owner = plan::OwnerOf(c, fast_.members, fast_.members);
     shares_[static_cast<size_t>(owner)].chunks.push_back(fast_.grid.At(c));
@@ -226,7 +237,7 @@ bool GroupMachine::TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* blo
 bool GroupMachine::NextShare() {
   const size_t members = fast_.members.size();
   for (size_t i = 0; i < members; ++i, share_turn_ = (share_turn_ + 1) % members) {
-    const bool own = share_turn_ == static_cast<size_t>(fast_.me);
+    const bool own = share_turn_ == static_cast<size_t>(fast_.me) || AllSum(fast_);
     const int segment = fast_.lane.segments[share_turn_];
     const uint64_t made = own || FTAR_MUTANT(kSharedUnmade)
                               ? ~uint64_t{0}
@@ -234,6 +245,7 @@ bool GroupMachine::NextShare() {
     plan::Chunk block;
     if (!TakeBlock(share_turn_, made, &block)) continue;
     fast_work_.sources.clear();
+    fast_work_.shown = !AllSum(fast_);
     if (own) {
       FillLaneWork(fast_, block, &fast_work_);
     } else {
@@ -281,14 +293,16 @@ LaneWords GroupMachine::SharedFast() {
       ++share.at;
     }
   }
-  return {fast_.seq, shares_[me].made * fast_.spec.element_bytes,
-          fast_.complete || FTAR_MUTANT(kDoneEarly)};
+  // Nobody asks for what each makes for itself.
+  const uint64_t made = AllSum(fast_) ? 0 : shares_[me].made * fast_.spec.element_bytes;
+  return {fast_.seq, made, fast_.complete || FTAR_MUTANT(kDoneEarly)};
 }
 
 // The operation goes on like any other: what it has by then is final, if no flag is up, and of a
 // chunk that is half made the rest is made.
 void GroupMachine::KeepShares(TimeNs now, Op& op) {
   op.lane.seen = fast_.lane.seen;
+  op.lane.whole = fast_.lane.whole;
   op.weights = fast_.weights;
   const bool began = std::ranges::any_of(shares_, [](const Share& share) { return share.at > 0; });
   if (op.spec.in_place && began) {

@@ -88,6 +88,7 @@ struct Work {
   BufferRef dst;
   uint64_t count = 0;
   double divisor = 1, scale = 1;
+  bool shown = false;  // a sum of a shared operation that the others read where it lies
 };
 
 struct Participant {
@@ -184,6 +185,7 @@ struct FastCall {
   // buffers and its tag.
   bool like_last = false;
   bool shows = false;  // its buffers can be shared
+  bool stays = false;  // and its input is then read where the user has it, and not written over
 };
 
 // What a look at the operation on the fast path finds (engine.h).
@@ -228,6 +230,7 @@ struct GroupConfig {
   uint64_t chunk_bytes = 0;  // 0: chosen for each operation, between these two
   uint64_t piece_least = plan::kChunkBytesMin, piece_most = plan::kChunkBytesMax;
   uint64_t shared_block_bytes = 128 * 1024;  // see group_share.cc
+  size_t all_sum_members_max = 2;            // up to so many each sum all of a shared one
   std::optional<uint64_t> oneshot_max_bytes;  // none: by the number of members
   Lane* lane = nullptr;  // null: there is none, and all goes by frames (rule F4)
 };

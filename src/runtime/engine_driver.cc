@@ -403,7 +403,7 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
     if (good && final) {
       const Op* const op = host_->FindOp(group, work.seq);
       ReduceResult(op, work, dst);
-      if (op != nullptr && IsShare(work)) PutAside(*op, work.dst.offset, work.dst.bytes);
+      if (op != nullptr && work.shown) PutAside(*op, work.dst.offset, work.dst.bytes);
     } else if (good) {
       reduce::ReduceToPartial(dtype, redop, sources_, dst, work.count);
     }

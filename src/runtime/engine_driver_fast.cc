@@ -23,7 +23,9 @@ constexpr int kTagLooks = 200;
     return false;
   bool taken = false;
   Guard([&] {
-    const collective::FastCall call{now, &op->request.spec, like_last, Shows(op)};
+    const bool shows = Shows(op);
+    const bool stays = shows && places_.input.block != 0 && !op->request.spec.in_place;
+    const collective::FastCall call{now, &op->request.spec, like_last, shows, stays};
     taken = engine_->StartFast(op->group, call, &fast_line_);
   });
   if (!taken) return false;

@@ -123,7 +123,7 @@ const std::byte* EngineDriver::SharedBytes(const Op& op, const collective::Buffe
 // is woken when nothing is left to do.
 EngineDriver::FastState EngineDriver::DoShares(const Op& op, collective::FastLook found) {
   using collective::FastLook;
-  collective::LaneWords told;
+  collective::LaneWords told{op.seq};
   for (uint64_t moved = 0; found == FastLook::kShare || found == FastLook::kTell;
        found = engine_->LookFast(op.start_ns)) {
     if (found == FastLook::kShare && !DoShare(op)) {
@@ -164,9 +164,13 @@ bool EngineDriver::DoShare(const Op& op) {
       sources_.push_back({data, static_cast<reduce::Dtype>(work.dtype), source.weight});
     }
     const TimeNs begin = Now();
-    ReduceResult(&op, work, dst);
+    if (work.shown) {
+      ReduceResult(&op, work, dst);
+    } else {
+      Reduce(work, 0, work.count, dst);
+    }
     NoteInputsRead(op, work, Now() - begin);
-    PutAside(op, work.dst.offset, work.dst.bytes);
+    if (work.shown) PutAside(op, work.dst.offset, work.dst.bytes);
   }
   ++counters_.works;
   NoteMoved(work);

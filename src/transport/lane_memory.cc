@@ -108,7 +108,8 @@ bool LaneMemory::MakeArea(GroupKey group) {
   out.view.store(line.view, std::memory_order_release);
   out.digest.store(line.digest, std::memory_order_release);
   out.weight.store(line.weight, std::memory_order_release);
-  out.complete_end.store(line.complete_end, std::memory_order_release);
+  out.complete_end.store(line.complete_end | (line.whole ? kWhole : 0),
+                         std::memory_order_release);
 }
 
 [[gnu::hot]] void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
@@ -117,7 +118,9 @@ bool LaneMemory::MakeArea(GroupKey group) {
   line->view = in.view.load(std::memory_order_acquire);
   line->digest = in.digest.load(std::memory_order_acquire);
   line->weight = in.weight.load(std::memory_order_acquire);
-  line->complete_end = in.complete_end.load(std::memory_order_acquire);
+  const uint64_t end = in.complete_end.load(std::memory_order_acquire);
+  line->complete_end = end & ~kWhole;
+  line->whole = (end & kWhole) != 0;
 }
 
 [[gnu::hot]] void LaneMemory::Publish(GroupKey group, const wire::LaneLine& line,

@@ -22,7 +22,11 @@
  * Property one_result: if anyone delivered, X included, the verdict is a commit.
  * Property progress: without a change all deliver, and with one there is a verdict.
  *
+ * ALL_SUM: the calls are not in place, and each member makes every chunk out of the inputs. Nobody
+ * looks at `made`.
+ *
  * Mutations:
+ *   IN_PLACE       with ALL_SUM: the calls are in place
  *   UNSEEN         inputs are read before the lines of all are seen
  *   UNMADE         a chunk is copied before its owner has made it
  *   EARLY_DONE     a member says that it is done before all its chunks are final
@@ -62,11 +66,16 @@ byte verdict;
 #define RUNS(m) (!((m) == out && (dead || left)) && !IS(frozen, m) && !IS(delivered, m))
 #define COMPLETE(m) (final[m] == ALL)
 
-/* The inputs of chunk m. In place a copy lies where the input was. */
+/* The inputs of chunk c, as m finds them. In place a copy, or a sum, lies where the input was. */
 #define OTHERS(m) (ALL - B(m))
-#define INPUTS_GOOD(m) (line == ALL && (reused & OTHERS(m)) == 0 && \
-                        (((m) != 0 && IS(has[0], m)) || ((m) != 1 && IS(has[1], m)) || \
-                         ((m) != N - 1 && IS(has[N - 1], m))) == 0)
+#define STAY(m) (line == ALL && (reused & OTHERS(m)) == 0)
+#if defined(ALL_SUM) && !defined(IN_PLACE)
+#define INPUTS_GOOD(m, c) STAY(m)
+#else
+#define INPUTS_GOOD(m, c) (STAY(m) && \
+                           (((m) != 0 && IS(has[0], c)) || ((m) != 1 && IS(has[1], c)) || \
+                            ((m) != N - 1 && IS(has[N - 1], c))) == 0)
+#endif
 #define SUM_GOOD(c) (IS(has[c], c) && !IS(bad[c], c) && !IS(reused, c))
 
 #ifdef UNSEEN
@@ -79,7 +88,9 @@ byte verdict;
 #else
 #define MADE(c) IS(made, c)
 #endif
-#ifdef MADE_LATE
+#if defined(ALL_SUM)
+#define MAY_TELL_MADE(m) false
+#elif defined(MADE_LATE)
 #define MAY_TELL_MADE(m) IS(done, m)
 #else
 #define MAY_TELL_MADE(m) IS(has[m], m)
@@ -134,15 +145,23 @@ proctype Member(byte m) {
   do
   :: d_step { RUNS(m) && !IS(line, m) -> line = line | B(m) }
   :: d_step { MAY_READ(m) && LINES(m) && !IS(has[m], m) ->
-       if :: INPUTS_GOOD(m) :: else -> bad[m] = bad[m] | B(m) fi;
+       if :: INPUTS_GOOD(m, m) :: else -> bad[m] = bad[m] | B(m) fi;
        has[m] = has[m] | B(m);
        READ(m, m) }
   :: d_step { RUNS(m) && MAY_TELL_MADE(m) && !IS(made, m) -> made = made | B(m) }
+#ifdef ALL_SUM
+#define COPY(c) \
+  :: d_step { MAY_READ(m) && (c) != m && LINES(m) && !IS(has[m], c) -> \
+       if :: INPUTS_GOOD(m, c) :: else -> bad[m] = bad[m] | B(c) fi; \
+       has[m] = has[m] | B(c); \
+       READ(m, c) }
+#else
 #define COPY(c) \
   :: d_step { MAY_READ(m) && (c) != m && line == ALL && MADE(c) && !IS(has[m], c) -> \
        if :: SUM_GOOD(c) :: else -> bad[m] = bad[m] | B(c) fi; \
        has[m] = has[m] | B(c); \
        READ(m, c) }
+#endif
   COPY(0) COPY(1)
 #if N > 2
   COPY(2)

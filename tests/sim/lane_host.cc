@@ -24,6 +24,8 @@ void World::OpenLane(Node& node, engine::Config* config) {
   // In every other one most are shared: only the shortest go in one pass.
   if (seed_ % 2 == 1) config->group.oneshot_max_bytes = 2 * kElementBytes;
   config->group.shared_block_bytes = 3 * kElementBytes;
+  // And in every other one of these each sums all where it can, however many they are.
+  if (seed_ % 4 == 1) config->group.all_sum_members_max = kReplicasMax;
 }
 
 // In a story a member's wire to itself says when its stores are seen.
@@ -57,13 +59,7 @@ void World::Tell(Node& node, GroupKey group, const collective::LaneWords& words)
 
 // What a work has made, for those who do not read it where it lies.
 void World::PutAside(Node& node, GroupKey group, const collective::Work& work) {
-  const auto is_shared = [](const collective::SourceRef& source) {
-    return source.buffer.kind == collective::BufferRef::Kind::kLane &&
-           collective::RoomOf(source.buffer.id) == collective::LaneRoom::kShared;
-  };
-  if (!node.lane || work.kind != collective::Work::Kind::kReduceFinal ||
-      !std::ranges::any_of(work.sources, is_shared))
-    return;
+  if (!node.lane || work.kind != collective::Work::Kind::kReduceFinal || !work.shown) return;
   Buffer made;
   FailIf(node.Of(group).memory.Read(work.dst, &made));
   node.lane->PutAside(group, work.seq, work.dst.offset / kElementBytes, made);
@@ -82,7 +78,8 @@ bool World::CallFast(Node& node) {
   collective::LaneLine line;
   const collective::OpSpec& called = node.main.unnumbered.back();
   const bool shows = director_ || lanes_.Below(8) != 0;
-  if (!node.engine->StartFast(kGroup, {now_, &called, false, shows}, &line)) return false;
+  const bool stays = shows && !called.in_place && !MemberLane::IsForArea(called.count);
+  if (!node.engine->StartFast(kGroup, {now_, &called, false, shows, stays}, &line)) return false;
   const Seq seq = node.fast = line.seq;
   if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(seq) + ", fast");
   OnStarted(node, node.main, seq);

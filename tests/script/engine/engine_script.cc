@@ -46,6 +46,7 @@ LabOptions ParseMembers(std::istringstream& words) {
     if (word == "ring") options.plan = ftar::plan::PlanKind::kRing;
     if (word == "inplace") options.in_place = true;
     if (word == "lanes") options.lanes = true;
+    if (word == "allsum") options.all_sum = options.members;
     if (word == "lends") options.lends = true;
     if (word == "ft=off") options.fault_tolerant = false;
     if (word.rfind("cores=", 0) == 0) options.cores = std::stoi(word.substr(6));

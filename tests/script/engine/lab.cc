@@ -44,6 +44,7 @@ Lab::Lab(LabOptions options) : options_(options) {
     config.group.plan = options_.plan;
     config.group.fault_tolerant = options_.fault_tolerant;
     config.group.chunk_bytes = 64;
+    config.group.all_sum_members_max = static_cast<size_t>(options_.all_sum);
     config.group.shared_block_bytes = static_cast<uint64_t>(options_.block) * sim::kElementBytes;
     config.timeout_ns = 1000 * kSecond;
     if (options_.lanes) {
@@ -221,9 +222,7 @@ void Lab::CarryWords(Member& member, const collective::LaneWords& words) {
 
 // What a work has made, for those who do not read it where it lies.
 void Lab::PutAside(Member& member, const collective::Work& work) {
-  if (!member.lane || work.kind != collective::Work::Kind::kReduceFinal ||
-      work.dst.kind != collective::BufferRef::Kind::kRecv)
-    return;
+  if (!member.lane || work.kind != collective::Work::Kind::kReduceFinal || !work.shown) return;
   sim::Buffer made;
   FailIf(member.memory.Read(work.dst, &made));
   member.lane->PutAside(kGroup, work.seq, work.dst.offset / sim::kElementBytes, made);
@@ -379,7 +378,8 @@ void Lab::CallFast(int name) {
   if (!member.alive) return;
   collective::LaneLine line;
   const collective::OpSpec spec = DefaultSpec();
-  if (!member.engine->StartFast(kGroup, {++now_, &spec, member.fast_before, true}, &line))
+  const bool stays = !options_.in_place && !sim::MemberLane::IsForArea(options_.count);
+  if (!member.engine->StartFast(kGroup, {++now_, &spec, member.fast_before, true, stays}, &line))
     return Call(name);
   member.fast_before = true;
   member.fast = line.seq;

@@ -38,6 +38,7 @@ struct LabOptions {
   bool lends = false;  // payload stays with its sender until it is read
   int cores = 0;       // of the one host of all; 0: each has its own
   int block = 4;       // elements of one, of a shared operation; a chunk has 4
+  int all_sum = 0;     // up to so many members each sum all of a shared one
 };
 
 class Lab {

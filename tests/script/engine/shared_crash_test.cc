@@ -25,6 +25,7 @@ struct Case {
   Fate fate;
   bool in_place;
   bool in_area;
+  bool all_sum = false;
 };
 
 constexpr const char* kFates[] = {"Dies", "DiesUnseen", "StandsStill", "ToldFirst"};
@@ -39,6 +40,7 @@ class SharedCrash : public testing::TestWithParam<Case> {
     options.in_place = GetParam().in_place;
     // Two chunks more than there are members, the last one shorter: some have two.
     options.count = GetParam().in_area ? 19 : 18;
+    options.all_sum = GetParam().all_sum ? kMembers : 0;
     options.block = 3;  // so that some have half of a chunk
     return options;
   }
@@ -134,13 +136,15 @@ std::vector<Case> Cases() {
     for (const bool in_place : {false, true}) {
       for (const bool in_area : {false, true}) cases.push_back({fate, in_place, in_area});
     }
+    cases.push_back({fate, false, false, /*all_sum=*/true});
   }
   return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Fates, SharedCrash, testing::ValuesIn(Cases()), [](const auto& info) {
   return std::string(kFates[static_cast<int>(info.param.fate)]) +
-         (info.param.in_place ? "InPlace" : "") + (info.param.in_area ? "InArea" : "");
+         (info.param.in_place ? "InPlace" : "") + (info.param.in_area ? "InArea" : "") +
+         (info.param.all_sum ? "AllSum" : "");
 });
 
 }  // namespace

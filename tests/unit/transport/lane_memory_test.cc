@@ -56,6 +56,18 @@ TEST_F(Lanes, ALineIsThatOfItsOperationAlone) {
   EXPECT_FALSE(one->Look(0, kGroup, 3, &line)) << "its own";
 }
 
+TEST_F(Lanes, ALineSaysWhetherItsInputIsWhole) {
+  for (const Seq seq : {Seq{5}, Seq{6}}) {
+    wire::LaneLine said{.seq = seq, .complete_end = 4, .whole = seq == 6};
+    ASSERT_TRUE(two->MakeRoom(kGroup));
+    two->PublishShared(kGroup, said, {});
+    wire::LaneLine line;
+    ASSERT_TRUE(one->Look(1, kGroup, seq, &line));
+    EXPECT_EQ(line.complete_end, 4u);
+    EXPECT_EQ(line.whole, said.whole);
+  }
+}
+
 TEST_F(Lanes, InputsOfAnyLengthThatFits) {
   Seq seq = 0;
   for (const size_t bytes :
