@@ -185,6 +185,7 @@
   X(kLaneFlagsIgnored, "F4", "delivers from the lane without looking at the flags") \
   X(kLaneStaleLine, "F4", "takes a line of another attempt for one of its own") \
   X(kSharedUnmade, "F4", "copies a sum of the lane before its owner has made it") \
+  X(kLaneSharedScanned, "F4", "takes for delivered what somebody shares, as in one pass") \
   X(kSharedPartsSummed, "F4", "sums for itself what others may have written over since") \
   X(kDoneEarly, "V1", "says that it is done with what is shared while it still reads it") \
   X(kOutUnflagged, "F4", "is out, and gives back what others read without a word in the lane") \

@@ -74,8 +74,15 @@ bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
   fast_.spec = spec;
   fast_.signature = SignatureOf(spec, step);
   fast_.digest = wire::SignatureDigest(fast_.signature);
-  if (fast_room_ == LaneRoom::kShared) CutShares();
+  may_all_sum_ = MayAllSum(spec);
+  if (fast_room_ == LaneRoom::kShared || may_all_sum_) CutShares();
   return true;
+}
+
+// Where both ways are open the input lies in its slot if it cannot stay.
+LaneRoom GroupMachine::FastRoomOf(const FastCall& call) const {
+  const bool stays = fast_room_ == LaneRoom::kShort && may_all_sum_ && call.stays;
+  return stays ? LaneRoom::kShared : fast_room_;
 }
 
 // What was found out for the last call holds for one like it, if this machine has been told nothing
@@ -115,6 +122,7 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
                                           LaneLine* line) {
   const Seq seq = next_seq_;
   repeats_ = news == fast_news_ && IsRepeat(seq, call, step);
+  repeats_ = repeats_ && fast_.lane.room == FastRoomOf(call);
   if (!repeats_) {
     fast_news_ = 0;
     if (!BeginFast(seq, call, step)) return false;
@@ -126,13 +134,16 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
   fast_.seq = seq;
   fast_.start_ns = call.now;
   fast_.lane.Reset();
-  fast_.lane.room = fast_room_;
+  fast_.lane.room = FastRoomOf(call);
+  fast_.lane.shared = fast_.lane.room == LaneRoom::kShared;
+  fast_.lane.rooms.resize(fast_.members.size(), LaneRoom::kShort);
+  fast_.lane.rooms[static_cast<size_t>(fast_.me)] = fast_.lane.room;
+  fast_.lane.whole = !fast_.lane.shared || (call.stays && may_all_sum_);
   fast_.complete = false;
-  if (fast_room_ == LaneRoom::kShared) BeginShares();
+  if (fast_.lane.shared) BeginShares();
   ++next_seq_;
   in_fast_ = true;
   *line = LineOf(fast_);
-  fast_.lane.whole = line->whole = call.stays && may_all_sum_;
   return true;
 }
 
@@ -141,10 +152,12 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
   LaneLine line;
   if (!config_.lane->Look(fast_.lane.segments[position], config_.key, fast_.seq, &line) ||
       line.attempt != fast_.view->epoch || line.view > current_->epoch ||
-      line.digest != fast_.digest || line.weight != fast_.weights[position])
+      line.digest != fast_.digest || line.weight != fast_.weights[position] ||
+      line.shared != (fast_.lane.rooms[position] == LaneRoom::kShared))
     return false;
   Seq& ack = fast_peers_[position]->ack;
   ack = std::max(ack, line.complete_end);
+  fast_.lane.shared = fast_.lane.shared || line.shared;
   fast_.lane.whole = fast_.lane.whole && line.whole;
   return true;
 }
@@ -173,7 +186,11 @@ void GroupMachine::FillFastWork() {
     StopFast(now);
     return FastLook::kStopped;
   }
-  if (fast_room_ == LaneRoom::kShared) return LookFastShared(now);
+  if (fast_.lane.shared && fast_.lane.room == LaneRoom::kShort) {
+    StopFast(now);  // the other's is, which comes seldom
+    return FastLook::kStopped;
+  }
+  if (fast_.lane.shared) return LookFastShared(now);
   if (!repeats_) {
     FillFastWork();
     return FastLook::kRead;
@@ -204,7 +221,7 @@ void GroupMachine::FillFastWork() {
 // In one pass F4 (d), as in LaneWorkDone; what is shared is stable.
 [[gnu::hot]] const Outcome* GroupMachine::EndFast(TimeNs start, TimeNs now) {
   fast_.start_ns = start;
-  if (fast_room_ != LaneRoom::kShared && FlagIsUp(fast_)) {
+  if (!fast_.lane.shared && FlagIsUp(fast_)) {
     StopFast(now);
     return nullptr;
   }

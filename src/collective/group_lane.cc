@@ -57,14 +57,17 @@ bool GroupMachine::MayPublish(const Op& op) {
 
 void GroupMachine::Publish(TimeNs now, Op& op) {
   op.lane.published = true;
-  op.lane.room = fast_line_ == op.seq ? fast_.lane.room : LaneRoom::kShort;
+  const bool shares = fast_line_ == op.seq && fast_.lane.room == LaneRoom::kShared;
+  op.lane.room = shares ? LaneRoom::kShared : LaneRoom::kShort;
+  op.lane.shared = shares;
+  op.lane.whole = !shares || fast_.lane.whole;
   op.lane.patience_end =
       now + (op.plan == plan::PlanKind::kOneShot ? kPatienceNs : kDirectPatienceNs);
   op.lane.segments.clear();
   for (const MemberId id : op.members) op.lane.segments.push_back(config_.lane->SegmentOf(id));
   TakeSlot(op);
   if (fast_line_ == op.seq) {
-    if (GoesShared(op)) KeepShares(now, op);
+    if (shares) KeepShares(now, op);
     return;
   }
   Todo& todo = Push(Todo::Kind::kPublish);
@@ -73,7 +76,8 @@ void GroupMachine::Publish(TimeNs now, Op& op) {
 }
 
 LaneLine GroupMachine::LineOf(const Op& op) const {
-  return {op.seq, op.view->epoch, current_->epoch, op.digest, op.spec.weight, PublishedEnd()};
+  return {op.seq,         op.view->epoch, current_->epoch, op.digest,
+          op.spec.weight, PublishedEnd(), op.lane.shared,  op.lane.whole};
 }
 
 void GroupMachine::TakeSlot(const Op& op) {
@@ -93,7 +97,10 @@ void GroupMachine::TakeSlot(const Op& op) {
     if (!std::exchange(op.lane.mismatched, true)) mismatch_ = op.seq;
     return false;
   }
+  op.lane.shared = op.lane.shared || line.shared;
   op.lane.whole = op.lane.whole && line.whole;
+  op.lane.rooms.resize(op.members.size(), LaneRoom::kShort);
+  op.lane.rooms[position] = line.shared ? LaneRoom::kShared : LaneRoom::kShort;
   if (static_cast<int>(position) == op.me) return true;
   if (!(line.weight >= 0) || line.weight > std::numeric_limits<double>::max()) return false;
   op.weights[position] = line.weight;
@@ -127,6 +134,7 @@ void GroupMachine::LookAtLane(TimeNs now) {
   OpLane& lane = op.lane;
   if (GoesShared(op)) return LookAtShares(now, op);
   if (!LaneIsOpen(op) || !SeesAll(op)) return;
+  if (GoesShared(op)) return LookAtShares(now, op);
   ++progress_;
   if (op.complete) {  // by frames; others may have delivered from the lane, and owe no ack
     const bool up = FlagIsUp(op);
@@ -171,7 +179,7 @@ bool GroupMachine::FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* wo
   for (size_t i = 0; i < op.members.size(); ++i) {
     if (op.weights[i] == 0) continue;
     work->sources.push_back(
-        {{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq, op.lane.room), offset,
+        {{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq, op.lane.rooms[i]), offset,
           chunk.count * width},
          false,
          weighted ? op.weights[i] : 1});
@@ -240,7 +248,7 @@ void GroupMachine::ScanLane(Op& op) {
   if (!lane.published || lane.room != LaneRoom::kShort || op.complete ||
       op.fail_code != Code::kOk || FTAR_MUTANT(kLaneNotScanned))
     return;
-  if (!SeesAll(op)) return;
+  if (!SeesAll(op) || (lane.shared && !FTAR_MUTANT(kLaneSharedScanned))) return;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
     if (chunk.is_final) continue;
@@ -282,7 +290,7 @@ void GroupMachine::LosePatience(TimeNs now) {
   for (Op& op : ops_) {
     if (now < op.lane.patience_end) continue;
     op.lane.patience_end = kNever;
-    const bool goes_on = GoesShared(op) && SeesAll(op);
+    const bool goes_on = SeesAll(op) && GoesShared(op);
     if (!op.complete && !goes_on && op.fail_code == Code::kOk) GoByFrames(op);
   }
 }

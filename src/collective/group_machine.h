@@ -101,7 +101,7 @@ class GroupMachine {
   LaneWords SharedFast();
   const Work& fast_work() const { return fast_work_; }
   std::span<const int> fast_lanes() const { return fast_.lane.segments; }
-  LaneRoom fast_room() const { return fast_room_; }
+  LaneRoom fast_room() const { return fast_.lane.room; }
   // Of a shared one: the chunks that others sum.
   std::span<const plan::Chunk> fast_others() const { return others_; }
   // Null: a flag was up. It stays until the next call.
@@ -174,8 +174,10 @@ class GroupMachine {
     bool mismatched = false;
     bool told = false;  // shared: that it is done here
     uint64_t made = 0;  // and so many bytes of its own sums
-    bool whole = true;  // so said the lines that were seen (LaneLine)
-    LaneRoom room = LaneRoom::kShort;
+    // So said a line, or each, of those that were seen and the own one (LaneLine).
+    bool shared = false, whole = true;
+    LaneRoom room = LaneRoom::kShort;   // the own input's
+    std::vector<LaneRoom> rooms;        // by position, of those that were seen
     size_t seen = 0;                   // members whose lines were seen, from the first position on
     uint32_t working = 0;
     uint64_t staging = 0;       // the result, where the output must not be touched before the flags
@@ -183,7 +185,7 @@ class GroupMachine {
     TimeNs patience_end = kNever;
     void Reset() {
       room = LaneRoom::kShort;
-      published = by_frames = blocked = stable = scanned = mismatched = told = false;
+      published = by_frames = blocked = stable = scanned = mismatched = told = shared = false;
       seen = 0;
       whole = true;
       working = 0;
@@ -360,7 +362,7 @@ class GroupMachine {
   bool LacksLine(const Op& op, size_t position) const;
   void LosePatience(TimeNs now);
   static bool GoesShared(const Op& op) {
-    return op.lane.published && op.lane.room == LaneRoom::kShared;
+    return op.lane.published && op.lane.shared;
   }
   // Nothing but the lane is needed any more.
   bool IsByLane(Op& op);
@@ -369,6 +371,7 @@ class GroupMachine {
   static uint64_t MadeBytes(const Op& op);
   bool IsMade(const Op& op, uint32_t chunk) const;
   bool LacksShare(const Op& op, size_t position) const;
+  bool MayAllSum(const OpSpec& spec) const;
   static bool AllSum(const Op& op);
   bool ShareHasNews(Op& op);
   bool SaysDone(const Op& op, size_t position) const;
@@ -393,6 +396,7 @@ class GroupMachine {
   void FillFastWork();
   const Outcome& FastOutcome(TimeNs now);
   bool DescribeFast(const OpSpec& spec, uint64_t step);
+  LaneRoom FastRoomOf(const FastCall& call) const;
   LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
   // group_change.cc
   void EnterAtBound(TimeNs now);
@@ -487,7 +491,8 @@ class GroupMachine {
   Op fast_;
   Outcome fast_outcome_;                  // of the last one
   std::vector<double> told_weights_;      // in fast_outcome_, in fast_.view; empty: not even that
-  LaneRoom fast_room_ = LaneRoom::kNone;  // for calls like fast_.spec in fast_.view; kNone: unknown
+  // Of calls like fast_.spec in fast_.view; kNone: unknown. A short one may be shared all the same.
+  LaneRoom fast_room_ = LaneRoom::kNone;
   Epoch fast_era_ = 0;
   std::vector<Peer*> fast_peers_;         // by position, as of fast_news_; null: this member
   bool repeats_ = false;                  // it is like the last one, whose weights are in fast_

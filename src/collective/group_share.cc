@@ -67,6 +67,14 @@ bool GroupMachine::IsMade(const Op& op, uint32_t index) const {
   return made >= end * op.spec.element_bytes || FTAR_MUTANT(kSharedUnmade);
 }
 
+// Of a call that goes through the lane.
+bool GroupMachine::MayAllSum(const OpSpec& spec) const {
+  const uint64_t bytes = spec.count * spec.element_bytes;
+  return spec.kind == plan::Kind::kAllReduce &&
+         fast_.members.size() <= config_.all_sum_members_max &&
+         bytes >= config_.all_sum_bytes_min && bytes <= kAllSumBytesMax;
+}
+
 // Each member makes the whole result for itself; and whether its sums are for others, too. Asked
 // when the lines of all are seen.
 bool GroupMachine::AllSum(const Op& op) { return op.lane.whole || FTAR_MUTANT(kSharedPartsSummed); }
@@ -199,8 +207,6 @@ void GroupMachine::CutShares() {
                           1, fast_.origin.piece_bytes);
   shares_.assign(fast_.members.size(), {});
   others_.clear();
-  may_all_sum_ = fast_.members.size() <= config_.all_sum_members_max &&
-                 InputBytes(fast_) <= kAllSumBytesMax;
   for (uint32_t c = 0; c < fast_.grid.chunks(); ++c) {
     const int owner = plan::OwnerOf(c, fast_.members, fast_.members);
     shares_[static_cast<size_t>(owner)].chunks.push_back(fast_.grid.At(c));
@@ -303,6 +309,7 @@ LaneWords GroupMachine::SharedFast() {
 void GroupMachine::KeepShares(TimeNs now, Op& op) {
   op.lane.seen = fast_.lane.seen;
   op.lane.whole = fast_.lane.whole;
+  op.lane.rooms = fast_.lane.rooms;
   op.weights = fast_.weights;
   const bool began = std::ranges::any_of(shares_, [](const Share& share) { return share.at > 0; });
   if (op.spec.in_place && began) {

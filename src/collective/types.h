@@ -230,7 +230,9 @@ struct GroupConfig {
   uint64_t chunk_bytes = 0;  // 0: chosen for each operation, between these two
   uint64_t piece_least = plan::kChunkBytesMin, piece_most = plan::kChunkBytesMax;
   uint64_t shared_block_bytes = 128 * 1024;  // see group_share.cc
-  size_t all_sum_members_max = 2;            // up to so many each sum all of a shared one
+  // Up to so many members each sum all of a shared one, from so many bytes on.
+  size_t all_sum_members_max = 2;
+  uint64_t all_sum_bytes_min = 4 * 1024;
   std::optional<uint64_t> oneshot_max_bytes;  // none: by the number of members
   Lane* lane = nullptr;  // null: there is none, and all goes by frames (rule F4)
 };

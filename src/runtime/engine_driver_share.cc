@@ -12,7 +12,7 @@
 namespace ftar::runtime {
 namespace {
 
-// What is smaller goes in one pass.
+// What is smaller goes in one pass (GroupConfig::all_sum_bytes_min).
 constexpr uint64_t kSharedBytesMin = 4 * 1024;
 // Of the fast path's saved inputs; the engine's own numbers count from 1.
 constexpr uint64_t kFastSaved = ~uint64_t{0};
@@ -56,7 +56,7 @@ std::optional<transport::Link::Place> EngineDriver::ShowToAll(std::span<const st
 bool EngineDriver::Shows(Op* op) {
   const OpRequest& request = op->request;
   if (lane_ == nullptr || request.spec.kind != plan::Kind::kAllReduce || request.on_device ||
-      op->send_bytes <= kSharedBytesMin || op->send_bytes > wire::kLaneSharedMax)
+      op->send_bytes < kSharedBytesMin || op->send_bytes > wire::kLaneSharedMax)
     return false;
   const auto shown = [&](const void* data) {
     return ShowToAll({static_cast<const std::byte*>(data), op->send_bytes});

@@ -108,8 +108,8 @@ bool LaneMemory::MakeArea(GroupKey group) {
   out.view.store(line.view, std::memory_order_release);
   out.digest.store(line.digest, std::memory_order_release);
   out.weight.store(line.weight, std::memory_order_release);
-  out.complete_end.store(line.complete_end | (line.whole ? kWhole : 0),
-                         std::memory_order_release);
+  const uint64_t bits = (line.whole ? kWhole : 0) | (line.shared ? kShared : 0);
+  out.complete_end.store(line.complete_end | bits, std::memory_order_release);
 }
 
 [[gnu::hot]] void LaneMemory::Read(const Line& in, Seq seq, wire::LaneLine* line) {
@@ -119,7 +119,8 @@ bool LaneMemory::MakeArea(GroupKey group) {
   line->digest = in.digest.load(std::memory_order_acquire);
   line->weight = in.weight.load(std::memory_order_acquire);
   const uint64_t end = in.complete_end.load(std::memory_order_acquire);
-  line->complete_end = end & ~kWhole;
+  line->complete_end = end & ~(kWhole | kShared);
+  line->shared = (end & kShared) != 0;
   line->whole = (end & kWhole) != 0;
 }
 

@@ -99,7 +99,7 @@ class LaneMemory {
  private:
   static constexpr uint64_t kTaken = uint64_t{1} << 32;
   static constexpr uint64_t kMagic = 0x36656e61'6c746661;
-  static constexpr uint64_t kWhole = uint64_t{1} << 63;
+  static constexpr uint64_t kWhole = uint64_t{1} << 63, kShared = uint64_t{1} << 62;
   static constexpr size_t kGroupsMax = 4;
   static constexpr size_t kInlineMax = 80;
 
@@ -109,7 +109,7 @@ class LaneMemory {
     std::atomic<uint64_t> tag{0};  // seq + 1; written last
     std::atomic<uint64_t> attempt{0}, view{0}, digest{0};
     std::atomic<double> weight{0};
-    std::atomic<uint64_t> complete_end{0};  // and kWhole
+    std::atomic<uint64_t> complete_end{0};  // and these two bits
     std::byte input[kInlineMax] = {};
   };
   static_assert(sizeof(Line) == 128);

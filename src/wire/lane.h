@@ -34,7 +34,8 @@ struct LaneLine {
   uint64_t digest = 0;   // of the call (rule V5)
   double weight = 1;     // rule V7; with 0 there is no input
   Seq complete_end = 0;  // as in a frame's header
-  // Shared: all of the input is where the others read it, and stays what it is until all are done.
+  bool shared = false;  // the input is where the line says, and not behind it
+  // All of it is there, and stays what it is until the operation is stable.
   bool whole = false;
 };
 

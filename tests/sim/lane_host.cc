@@ -24,8 +24,9 @@ void World::OpenLane(Node& node, engine::Config* config) {
   // In every other one most are shared: only the shortest go in one pass.
   if (seed_ % 2 == 1) config->group.oneshot_max_bytes = 2 * kElementBytes;
   config->group.shared_block_bytes = 3 * kElementBytes;
-  // And in every other one of these each sums all where it can, however many they are.
-  if (seed_ % 4 == 1) config->group.all_sum_members_max = kReplicasMax;
+  // In some of either each sums all where it can, however many they are.
+  config->group.all_sum_bytes_min = 0;
+  if (seed_ % 4 >= 2) config->group.all_sum_members_max = kReplicasMax;
 }
 
 // In a story a member's wire to itself says when its stores are seen.

@@ -44,6 +44,7 @@ Lab::Lab(LabOptions options) : options_(options) {
     config.group.plan = options_.plan;
     config.group.fault_tolerant = options_.fault_tolerant;
     config.group.chunk_bytes = 64;
+    config.group.all_sum_bytes_min = 0;
     config.group.all_sum_members_max = static_cast<size_t>(options_.all_sum);
     config.group.shared_block_bytes = static_cast<uint64_t>(options_.block) * sim::kElementBytes;
     config.timeout_ns = 1000 * kSecond;

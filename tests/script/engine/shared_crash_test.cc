@@ -26,6 +26,7 @@ struct Case {
   bool in_place;
   bool in_area;
   bool all_sum = false;
+  bool mixed = false;  // one has its input in its slot, as in one pass
 };
 
 constexpr const char* kFates[] = {"Dies", "DiesUnseen", "StandsStill", "ToldFirst"};
@@ -35,7 +36,7 @@ class SharedCrash : public testing::TestWithParam<Case> {
   static LabOptions Options() {
     LabOptions options;
     options.members = kMembers;
-    options.plan = plan::PlanKind::kDirect;
+    options.plan = GetParam().mixed ? plan::PlanKind::kOneShot : plan::PlanKind::kDirect;
     options.lanes = true;
     options.in_place = GetParam().in_place;
     // Two chunks more than there are members, the last one shorter: some have two.
@@ -46,8 +47,16 @@ class SharedCrash : public testing::TestWithParam<Case> {
   }
 
   static void CallAll(Lab& lab) {
-    for (int name = 1; name <= kMembers; ++name) lab.CallFast(name);
+    for (int name = 1; name <= kMembers; ++name) {
+      if (InSlot(name)) {
+        lab.Call(name);
+      } else {
+        lab.CallFast(name);
+      }
+    }
   }
+
+  static bool InSlot(int name) { return GetParam().mixed && name == 2; }
 
   static bool DeliverSome(Lab& lab, int messages) {
     for (int i = 0; i < messages; ++i) {
@@ -99,8 +108,10 @@ TEST_P(SharedCrash, OnTheFastPath) {
       Lab lab(Options());
       lab.Form();
       CallAll(lab);
-      for (int name = 1; name <= kMembers; ++name)
+      for (int name = 1; name <= kMembers; ++name) {
+        if (InSlot(name)) continue;
         ASSERT_EQ(lab.engine(name).fast_room(), collective::LaneRoom::kShared);
+      }
       if (!DeliverSome(lab, point)) break;
       Strike(lab, victim);
       Recover(lab, victim, 1);
@@ -137,6 +148,7 @@ std::vector<Case> Cases() {
       for (const bool in_area : {false, true}) cases.push_back({fate, in_place, in_area});
     }
     cases.push_back({fate, false, false, /*all_sum=*/true});
+    cases.push_back({fate, false, false, /*all_sum=*/true, /*mixed=*/true});
   }
   return cases;
 }
@@ -144,7 +156,7 @@ std::vector<Case> Cases() {
 INSTANTIATE_TEST_SUITE_P(Fates, SharedCrash, testing::ValuesIn(Cases()), [](const auto& info) {
   return std::string(kFates[static_cast<int>(info.param.fate)]) +
          (info.param.in_place ? "InPlace" : "") + (info.param.in_area ? "InArea" : "") +
-         (info.param.all_sum ? "AllSum" : "");
+         (info.param.all_sum ? "AllSum" : "") + (info.param.mixed ? "Mixed" : "");
 });
 
 }  // namespace
