@@ -78,11 +78,13 @@ void Job::Impl::LookUp(TimeNs now) {
 }
 
 // The caller may not wait: the guard is rung for when there is something to do, and looks by itself
-// before long. True: it is over.
+// before long. Who has waited at once the last time will do so again, and needs no ringing, which
+// wakes a thread that takes the core from it. True: it is over.
 bool Job::Impl::LeaveToGuard(const OpPtr& op) {
+  const bool too_long = sleep_until_ > GuardUntil(fast_ns_, fast_ns_);
+  if (std::exchange(waits_at_once_, false) && !too_long) return false;
   driver_->HeedLane(true);
   const bool over = LookFast(op, kUnknownNs);
-  const bool too_long = sleep_until_ > GuardUntil(fast_ns_, fast_ns_);
   if (op->done.load(std::memory_order_relaxed)) {
     driver_->HeedLane(false);
   } else if (driver_->fast_has_more() || too_long) {
@@ -166,7 +168,10 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 // Without patience it looks once.
 [[gnu::hot]] void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
   // For this operation this thread looks; where there are others it is on the fast path no more.
-  if (DriverSleeps() && driver_->in_fast()) driver_->HeedLane(false);
+  if (DriverSleeps() && driver_->in_fast()) {
+    driver_->HeedLane(false);
+    waits_at_once_ = patient && WaitsAtOnce(std::max(op->start_ns, fast_moved_ns_), Now());
+  }
   for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
     if (LookFast(op, kUnknownNs)) break;
     if (!patient || lock_wanted_.load(std::memory_order_relaxed) > 0) break;

@@ -315,6 +315,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   const OpPtr* looked_at_ = nullptr;  // during LookFast
   TimeNs fast_ns_ = 0;                // about now, when it was called or had moved much
   TimeNs fast_moved_ns_ = 0;          // when something of it was done, if it is shared
+  bool waits_at_once_ = false;        // the caller has, for the last one that was left to a guard
   uint64_t next_handle_ = 1;
   std::deque<std::function<void()>> callbacks_;
   bool running_callbacks_ = false;

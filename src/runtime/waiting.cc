@@ -20,6 +20,7 @@ constexpr TimeNs kFastPerByteNs = 1;
 // is shorter than kCallsNs.
 constexpr TimeNs kGuardNs = 20 * kMillisecond;
 constexpr TimeNs kCallsNs = 10 * kSecond;
+constexpr TimeNs kAtOnceNs = 50 * kMicrosecond;
 constexpr TimeNs kLateNs = 20 * kMillisecond;
 
 }  // namespace
@@ -51,6 +52,8 @@ TimeNs GuardUntil(TimeNs now, TimeNs last_call) {
 }
 
 bool GuardIsLate(TimeNs now, TimeNs until) { return now - until >= kLateNs; }
+
+bool WaitsAtOnce(TimeNs moved, TimeNs now) { return now - moved < kAtOnceNs; }
 
 bool GuardStepsBack(const Pace& pace, TimeNs since_call_ns, bool owes) {
   return !owes && since_call_ns < pace.look_ns;

@@ -54,6 +54,10 @@ TimeNs GuardUntil(TimeNs now, TimeNs last_call);
 // it. Ranks that share a core take turns, so it may be somewhat late.
 bool GuardIsLate(TimeNs now, TimeNs until);
 
+// Whether a caller whose operation was begun, or moved, at `moved` was back for it in no time: one
+// that calls and waits, and does not compute in between.
+bool WaitsAtOnce(TimeNs moved, TimeNs now);
+
 // Whether a guard to whom nothing has come leaves the wheel alone: while a thread calls one
 // operation after the other, it looks up by itself, and is not to be disturbed. `owes`: something
 // is left behind for which nobody else would look meanwhile.

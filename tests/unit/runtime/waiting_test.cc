@@ -113,6 +113,13 @@ TEST(GuardStepsBack, ForACallerWhoLeavesNothingBehindAndComesBackSoon) {
   }
 }
 
+TEST(WaitsAtOnce, WhoComputesInBetweenDoesNot) {
+  constexpr TimeNs kMoved = 3 * kSecond;
+  EXPECT_TRUE(WaitsAtOnce(kMoved, kMoved));
+  EXPECT_TRUE(WaitsAtOnce(kMoved, kMoved + 10 * kMicrosecond));
+  EXPECT_FALSE(WaitsAtOnce(kMoved, kMoved + kMillisecond));
+}
+
 // Who has gone by frames never writes a line: that is not waited for as long as a copy may take.
 TEST(FastPatience, GrowsWithTheBytesOnceAllAreHere) {
   const Pace alone = PaceOf(2, 2), crowded = PaceOf(32, 2);
