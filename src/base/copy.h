@@ -18,7 +18,7 @@ enum class CopyMode {
 };
 
 // Streaming begins here; a smaller copy leaves most of the caches alone anyway.
-inline constexpr size_t kStreamMinBytes = size_t{256} << 10;
+inline constexpr size_t kStreamMinBytes = size_t{128} << 10;
 // And what is handed over; less is a few lines, which stay in the caches whoever reads them.
 inline constexpr size_t kHandOverMinBytes = size_t{4} << 10;
 

@@ -335,8 +335,12 @@ void EngineDriver::CopyBytes(GroupKey group, const Work& work, const std::byte* 
     return;
   }
   const Op* const op = host_->FindOp(group, work.seq);
-  const bool past_caches = op != nullptr && op->recv_bytes > cached_bytes_max_;
-  Copy(dst, src, from.bytes, past_caches ? CopyMode::kStream : CopyMode::kCached);
+  Copy(dst, src, from.bytes, op != nullptr ? ReadMode(*op) : CopyMode::kCached);
+}
+
+// What is longer than the caches hold has left them when its user reads it.
+CopyMode EngineDriver::ReadMode(const Op& op) const {
+  return op.recv_bytes > cached_bytes_max_ ? CopyMode::kStream : CopyMode::kCached;
 }
 
 // By pieces that stay in the caches: byte by byte g++ makes no vectors of it. Saved first, which may

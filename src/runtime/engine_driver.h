@@ -345,6 +345,7 @@ class EngineDriver final : public transport::Placer {
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
   void BlameSpoiler(TimeNs now, MemberId by);
   bool GatherSources(GroupKey group, const collective::Work& work);
+  CopyMode ReadMode(const Op& op) const;
   void CopyBytes(GroupKey group, const collective::Work& work, const std::byte* src,
                  std::byte* dst);
   bool Exchange(GroupKey group, const collective::Work& work, std::byte* dst);

@@ -16,6 +16,8 @@ namespace {
 constexpr uint64_t kSharedBytesMin = 4 * 1024;
 // Of the fast path's saved inputs; the engine's own numbers count from 1.
 constexpr uint64_t kFastSaved = ~uint64_t{0};
+// In place all of a longer one would have to be saved before it is written over (F3).
+constexpr uint64_t kInPlaceBytesMax = 8 << 20;
 // Then somebody else may want the lock.
 constexpr uint64_t kBytesAtATime = 1 << 20;
 
@@ -58,6 +60,7 @@ bool EngineDriver::Shows(Op* op) {
   if (lane_ == nullptr || request.spec.kind != plan::Kind::kAllReduce || request.on_device ||
       op->send_bytes < kSharedBytesMin || op->send_bytes > wire::kLaneSharedMax)
     return false;
+  if (request.spec.in_place && op->send_bytes > kInPlaceBytesMax) return false;
   const auto shown = [&](const void* data) {
     return ShowToAll({static_cast<const std::byte*>(data), op->send_bytes});
   };
@@ -154,7 +157,7 @@ bool EngineDriver::DoShare(const Op& op) {
     const std::byte* const src = SharedBytes(op, work.sources[0].buffer);
     if (src == nullptr) return false;
     const TimeNs begin = Now();
-    Copy(dst, src, work.dst.bytes);
+    Copy(dst, src, work.dst.bytes, ReadMode(op));
     NoteSumsRead(op, work, Now() - begin);
   } else {
     sources_.clear();

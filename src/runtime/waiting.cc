@@ -16,6 +16,7 @@ constexpr TimeNs kLookMinNs = 1 * kMillisecond;
 constexpr int kRoundsALook = 5;
 constexpr TimeNs kFastNs = 50 * kMicrosecond;
 constexpr TimeNs kFastPerByteNs = 1;
+constexpr uint64_t kFastBytesMax = 8 << 20;  // of what is longer something moves all the time
 // Each time it looks for 30 us, from cold caches; that is to be little of a core. A step of a trainer
 // is shorter than kCallsNs.
 constexpr TimeNs kGuardNs = 20 * kMillisecond;
@@ -44,7 +45,8 @@ WaitStep NextWaitStep(const WaitInputs& in) {
 
 TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here) {
   const TimeNs least = pace.crowded ? pace.round_ns : kFastNs;
-  return least + (all_here ? static_cast<TimeNs>(bytes) * kFastPerByteNs : 0);
+  const auto most = static_cast<TimeNs>(std::min(bytes, kFastBytesMax));
+  return least + (all_here ? most * kFastPerByteNs : 0);
 }
 
 TimeNs GuardUntil(TimeNs now, TimeNs last_call) {

@@ -185,7 +185,7 @@ uint64_t LaneMemory::Made(int segment, GroupKey group, Seq seq) const {
   const Words* const words = WordsOf(segment, group, seq);
   if (words == nullptr) return 0;
   const uint64_t word = words->made.load(std::memory_order_acquire);
-  return word >> kMadeBits == seq + 1 ? word & ((uint64_t{1} << kMadeBits) - 1) : 0;
+  return (word ^ (seq + 1) << kMadeBits) <= kMadeMask ? word & kMadeMask : 0;
 }
 
 bool LaneMemory::Done(int segment, GroupKey group, Seq seq) const {

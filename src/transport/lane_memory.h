@@ -113,12 +113,13 @@ class LaneMemory {
     std::byte input[kInlineMax] = {};
   };
   static_assert(sizeof(Line) == 128);
-  // Each with seq + 1: in its upper bits, or as it is.
+  // Each with seq + 1: as much of it as its upper bits hold, or as it is.
   struct alignas(64) Words {
     std::atomic<uint64_t> made{0}, done{0};
   };
-  static constexpr int kMadeBits = 24;
-  static_assert(wire::kLaneSharedMax < uint64_t{1} << kMadeBits);
+  static constexpr int kMadeBits = 36;
+  static constexpr uint64_t kMadeMask = (uint64_t{1} << kMadeBits) - 1;
+  static_assert(wire::kLaneSharedMax <= kMadeMask);
   struct Header {
     uint64_t magic = kMagic;
     // Everybody looks at these for every operation, and they seldom change: one line of the cache.

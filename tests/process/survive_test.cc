@@ -79,7 +79,7 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
       variables["FTAR_GPU"] = FTAR_FAKE_GPU;
       variables["FTAR_GPU_EXECUTOR"] = cell.gpu;
     }
-    variables["FTAR_LANE_MAX"] = cell.shared_kib > 0 ? "8MiB" : cell.lane ? "4KiB" : "0";
+    variables["FTAR_LANE_MAX"] = cell.shared_kib > 0 ? "64MiB" : cell.lane ? "4KiB" : "0";
     // So that a chunk is several of the blocks in which it is made.
     if (cell.shared_kib >= 1024) variables["FTAR_CHUNK"] = "256K";
     if (cell.hosted) variables["FTAR_COORDINATOR_KIND"] = "hosted";
@@ -415,6 +415,26 @@ std::vector<Cell> AllSumCells() {
   return cells;
 }
 
+// Longer than the caches, and longer than one turn with the lock.
+std::vector<Cell> LongCells() {
+  std::vector<Cell> cells;
+  int turn = 0;
+  for (const char* stage : {"sending", "reducing", "gathering", "stability", "between"}) {
+    Cell cell;
+    cell.stage = stage;
+    cell.kind = turn % 2 == 0 ? "kill" : "stop";
+    cell.replicas = 2;
+    cell.victim = turn / 2 % 2;
+    cell.transport = "shm";
+    cell.plan = "direct";
+    cell.lent = true;
+    cell.shared_kib = 12 << 10;
+    cells.push_back(cell);
+    ++turn;
+  }
+  return cells;
+}
+
 // The member that coordinates is struck, or another one where one coordinates.
 std::vector<Cell> HostCells() {
   std::vector<Cell> cells;
@@ -481,6 +501,7 @@ INSTANTIATE_TEST_SUITE_P(Lent, Survive, testing::ValuesIn(LentCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Lane, Survive, testing::ValuesIn(LaneCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Shared, Survive, testing::ValuesIn(SharedCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(AllSum, Survive, testing::ValuesIn(AllSumCells()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Long, Survive, testing::ValuesIn(LongCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Two, Survive, testing::ValuesIn(PairCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Gpu, Survive, testing::ValuesIn(GpuCells()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Host, Survive, testing::ValuesIn(HostCells()), NameOf);

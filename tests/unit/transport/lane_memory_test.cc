@@ -106,6 +106,10 @@ TEST_F(Lanes, WordsAreThoseOfTheirOperationAlone) {
   EXPECT_FALSE(one->Done(1, kGroup, 4));
   two->Tell(kGroup, 4, wire::kLaneSharedMax, /*done=*/true);
   EXPECT_EQ(one->Made(1, kGroup, 4), wire::kLaneSharedMax);
+  constexpr Seq kLate = (Seq{1} << 40) + 4;  // more than there is room for beside the bytes
+  EXPECT_EQ(one->Made(1, kGroup, 4 + wire::kLaneSlots), 0u);
+  two->Tell(kGroup, kLate, 5, /*done=*/false);
+  EXPECT_EQ(one->Made(1, kGroup, kLate), 5u);
   EXPECT_TRUE(one->Done(1, kGroup, 4));
   for (const Seq other : {Seq{4} + wire::kLaneSlots, Seq{5}}) {
     EXPECT_EQ(one->Made(1, kGroup, other), 0u) << other;
