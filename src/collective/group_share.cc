@@ -28,7 +28,7 @@ namespace {
 // somebody who does not run, and frames lie ready for whoever does.
 constexpr uint64_t kCrowdedInputsMax = 32 << 20;
 // Beyond it memory is what takes time, and to read all inputs takes more of it.
-constexpr uint64_t kAllSumBytesMax = 1 << 20;
+constexpr uint64_t kAllSumBytesMax = 2 << 20;
 
 }  // namespace
 

@@ -185,7 +185,9 @@ struct FastCall {
   // buffers and its tag.
   bool like_last = false;
   bool shows = false;  // its buffers can be shared
-  bool stays = false;  // and its input is then read where the user has it, and not written over
+  // And its input is then read where the user has it and not written over; and the host thinks that
+  // all are to be summed by each.
+  bool stays = false;
 };
 
 // What a look at the operation on the fast path finds (engine.h).

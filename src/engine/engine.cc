@@ -21,6 +21,7 @@ std::span<const int> Engine::fast_lanes() const { return impl_->fast_lanes(); }
 std::span<const plan::Chunk> Engine::fast_others() const { return impl_->fast_others(); }
 collective::FastLook Engine::LookFast(TimeNs now) { return impl_->LookFast(now); }
 const collective::Work& Engine::fast_work() const { return impl_->fast_work(); }
+Seq Engine::next_seq(GroupKey group) const { return impl_->next_seq(group); }
 collective::LaneRoom Engine::fast_room() const { return impl_->fast_room(); }
 collective::LaneWords Engine::SharedFast() { return impl_->SharedFast(); }
 const collective::Outcome* Engine::EndFast(TimeNs start, TimeNs now) {
@@ -156,6 +157,11 @@ void Ready::Clear() {
   notices.clear();
   view_changed = false;
   next_deadline = kNever;
+}
+
+Seq Engine::Impl::next_seq(GroupKey group) const {
+  const auto found = groups_.find(group);
+  return found != groups_.end() ? found->second->next_seq() : kNoSeq;
 }
 
 bool Engine::Impl::StartFast(GroupKey group, const collective::FastCall& call,

@@ -203,6 +203,7 @@ class Engine {
   // No `started` tells of it.
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
+  Seq next_seq(GroupKey group) const;  // of its next call; kNoSeq: it has made none
   std::span<const int> fast_lanes() const;  // its members' segments
   // Of a shared one: the chunks that others sum, one after the other.
   std::span<const plan::Chunk> fast_others() const;

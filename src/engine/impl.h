@@ -26,6 +26,7 @@ class Engine::Impl {
   void Step(TimeNs now, const Event& event);
   Ready TakeReady(Ready used);
 
+  Seq next_seq(GroupKey group) const;
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool HasCoordinator() const { return coordinator_up_ && !coordinator_away_; }
   bool in_fast() const { return fast_ != nullptr; }

@@ -28,6 +28,7 @@
 #include "runtime/hand_over.h"
 #include "runtime/lane.h"
 #include "runtime/lane_way.h"
+#include "runtime/share_way.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
 #include "runtime/test_hook.h"
@@ -308,6 +309,8 @@ class EngineDriver final : public transport::Placer {
   // engine_driver_share.cc
   std::optional<transport::Link::Place> ShowToAll(std::span<const std::byte> memory);
   bool Shows(Op* op);
+  bool IsToStay(const Op& op) const;
+  bool StreamsSums(const Op& op, bool shared);
   void PublishShares(const Op& op);
   const std::byte* SharedBytes(const Op& op, const collective::BufferRef& ref) const;
   FastState DoShares(const Op& op, collective::FastLook found);
@@ -442,6 +445,7 @@ class EngineDriver final : public transport::Placer {
   std::array<Shown, 4> shown_;
   size_t next_shown_ = 0;
   uint64_t links_changed_ = 0;
+  ShareWay share_way_;              // where two share memory of the user's
   LaneWay lane_way_;                // of inputs that go through the lane with their line
   TimeNs fast_begin_ns_ = 0;        // of an operation that is timed for that; 0: it is not
   HandOver hand_over_;              // of what is shared in the lane

@@ -24,7 +24,7 @@ constexpr int kTagLooks = 200;
   bool taken = false;
   Guard([&] {
     const bool shows = Shows(op);
-    const bool stays = shows && places_.input.block != 0 && !op->request.spec.in_place;
+    const bool stays = shows && IsToStay(*op);
     const collective::FastCall call{now, &op->request.spec, like_last, shows, stays};
     taken = engine_->StartFast(op->group, call, &fast_line_);
   });
@@ -126,6 +126,8 @@ std::byte* EngineDriver::FastResult(const Op& op) {
     host_->NoteFast(*ended);  // before anything is written: there may be no memory
     if (shares_fast()) {
       DropSavedFast(now, op);
+      if (share_way_.Samples(op.seq, op.send_bytes))
+        share_way_.Note(op.seq, op.send_bytes, now - op.start_ns);
     } else if (op.request.spec.in_place && op.recv_bytes > 0) {
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
       counters_.bytes_moved += 2 * op.recv_bytes;

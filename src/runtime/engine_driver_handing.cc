@@ -49,12 +49,19 @@ void EngineDriver::NoteHandedOver(const transport::Completion& sent) {
                                sent.spent_ns);
 }
 
+// Sums that are read where they lie; those of a shared operation, or lent ones.
+bool EngineDriver::StreamsSums(const Op& op, bool shared) {
+  if (shared && peers_.size() == 1 && ShareWay::Knows(op.recv_bytes))
+    return share_way_.Streams(op.seq, op.recv_bytes);
+  return WayOf(Handed::kLent, op).Streams(op.seq);
+}
+
 void EngineDriver::ReduceResult(const Op* op, const Work& work, std::byte* dst) {
   const bool lent = op != nullptr && op->lends && host_mates_ && IsReduced(*op) &&
                     work.dst.kind == BufferRef::Kind::kRecv && work.dst.bytes >= kHandOverMinBytes;
   if (!lent) return Reduce(work, 0, work.count, dst);
   HandOver& way = WayOf(Handed::kLent, *op);
-  const bool streamed = way.Streams(work.seq);
+  const bool streamed = StreamsSums(*op, work.shown);
   const TimeNs begin = Now();
   if (streamed) {
     ReduceAndStream(work, dst);

@@ -74,6 +74,12 @@ bool EngineDriver::Shows(Op* op) {
          lane_->memory().MakeArea(op->group);
 }
 
+// Whether its input is shown as one that each may read all of (LaneLine::whole).
+bool EngineDriver::IsToStay(const Op& op) const {
+  if (places_.input.block == 0 || op.request.spec.in_place) return false;
+  return share_way_.AllSum(engine_->next_seq(op.group), op.send_bytes);
+}
+
 void EngineDriver::PublishShares(const Op& op) {
   transport::LaneMemory& memory = lane_->memory();
   const bool streamed = hand_over_.Streams(op.seq);
@@ -93,7 +99,7 @@ void EngineDriver::PublishShares(const Op& op) {
     counters_.bytes_moved += 2 * copied;
     if (streamed) places_.streamed |= kInputStreamed;
   }
-  if (WayOf(Handed::kLent, op).Streams(op.seq)) places_.streamed |= kSumsStreamed;
+  if (StreamsSums(op, /*shared=*/true)) places_.streamed |= kSumsStreamed;
   memory.PublishShared(op.group, fast_line_, places_);
   NoteLine(fast_line_, 0);
 }
