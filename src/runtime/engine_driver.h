@@ -311,6 +311,8 @@ class EngineDriver final : public transport::Placer {
   bool Shows(Op* op);
   bool IsToStay(const Op& op) const;
   bool StreamsSums(const Op& op, bool shared);
+  bool StreamsToArea(const Op& op, const HandOver& else_by) const;
+  void NoteShared(TimeNs now, const Op& op);
   void PublishShares(const Op& op);
   const std::byte* SharedBytes(const Op& op, const collective::BufferRef& ref) const;
   FastState DoShares(const Op& op, collective::FastLook found);

@@ -126,8 +126,7 @@ std::byte* EngineDriver::FastResult(const Op& op) {
     host_->NoteFast(*ended);  // before anything is written: there may be no memory
     if (shares_fast()) {
       DropSavedFast(now, op);
-      if (share_way_.Samples(op.seq, op.send_bytes))
-        share_way_.Note(op.seq, op.send_bytes, now - op.start_ns);
+      NoteShared(now, op);
     } else if (op.request.spec.in_place && op.recv_bytes > 0) {
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
       counters_.bytes_moved += 2 * op.recv_bytes;

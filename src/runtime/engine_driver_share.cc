@@ -80,9 +80,27 @@ bool EngineDriver::IsToStay(const Op& op) const {
   return share_way_.AllSum(engine_->next_seq(op.group), op.send_bytes);
 }
 
+// Of more than two each looks at what it writes and reads itself: whole operations tell more of who
+// came when.
+bool EngineDriver::StreamsToArea(const Op& op, const HandOver& else_by) const {
+  return peers_.size() == 1 ? lane_way_.Streams(op.seq, op.send_bytes) : else_by.Streams(op.seq);
+}
+
+// Of two, how long it took.
+void EngineDriver::NoteShared(TimeNs now, const Op& op) {
+  if (peers_.size() != 1) return;
+  const TimeNs spent = now - op.start_ns;
+  const uint64_t bytes = op.send_bytes;
+  if (places_.input.block == 0) {
+    if (lane_way_.Samples(op.seq, bytes)) lane_way_.Note(op.seq, bytes, spent);
+  } else if (share_way_.Samples(op.seq, bytes)) {
+    share_way_.Note(op.seq, bytes, spent);
+  }
+}
+
 void EngineDriver::PublishShares(const Op& op) {
   transport::LaneMemory& memory = lane_->memory();
-  const bool streamed = hand_over_.Streams(op.seq);
+  const bool streamed = StreamsToArea(op, hand_over_);
   if (places_.input.block == 0) {
     const auto* const input = static_cast<const std::byte*>(op.request.send);
     std::byte* const area =
@@ -213,7 +231,7 @@ void EngineDriver::PutAside(const Op& op, uint64_t offset, uint64_t bytes) {
   std::byte* const area = memory.OwnArea(op.group, at + offset, bytes);
   if (area == nullptr) return;
   HandOver& way = WayOf(Handed::kLent, op);
-  const bool streamed = way.Streams(op.seq);
+  const bool streamed = StreamsToArea(op, way);
   const TimeNs begin = Now();
   Copy(area, static_cast<const std::byte*>(op.request.recv) + offset, bytes,
        streamed ? CopyMode::kHandOver : CopyMode::kCached);

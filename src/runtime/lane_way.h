@@ -1,5 +1,5 @@
-// How inputs that go with their line are best copied into the lane: by way of the caches, or past
-// them (base/copy.h).
+// How what goes into the lane, inputs with their line, and inputs and sums in an area, is best copied
+// there: by way of the caches, or past them (base/copy.h).
 //
 // Which is better depends on where the cores are, as hand_over.h says. There both ends' work is
 // timed; such a short operation is timed as a whole, since who writes goes on before the others can
@@ -8,6 +8,8 @@
 // arithmetic; one thread at a time.
 #ifndef FTAR_RUNTIME_LANE_WAY_H_
 #define FTAR_RUNTIME_LANE_WAY_H_
+
+#include <bit>
 
 #include "base/copy.h"
 #include "base/ids.h"
@@ -35,9 +37,13 @@ class LaneWay {
   static constexpr Seq kTryEvery = 2048, kSamples = 4, kTrial = wire::kLaneSlots + kSamples;
 
   // What an operation costs besides shows more in a byte of a short one.
-  static size_t SizeOf(uint64_t bytes) { return bytes > wire::kLaneInputMax / 2 ? 1 : 0; }
+  static size_t SizeOf(uint64_t bytes) {
+    return static_cast<size_t>(std::bit_width((bytes - 1) / (wire::kLaneInputMax / 2)));
+  }
+  static constexpr size_t kSizes =
+      1 + static_cast<size_t>(std::bit_width(2 * wire::kLaneLongMax / wire::kLaneInputMax - 1));
 
-  Ways<2> ways_[2] = {{kTryEvery, kTrial, kSamples}, {kTryEvery, kTrial, kSamples}};
+  Ways<2, kTryEvery, kTrial, kSamples> ways_[kSizes];
 };
 
 }  // namespace ftar::runtime

@@ -52,8 +52,8 @@ class ShareWay {
     return bytes <= 2 * kAllSumAlways || (bytes > kAllSumMax && bytes <= 2 * kAllSumMax) ? 0 : 1;
   }
 
-  Ways<3> middle_[2] = {{kTryEvery, kTrial, kSamples}, {kTryEvery, kTrial, kSamples}};
-  Ways<2> long_[2] = {{kTryEvery, kTrial, kSamples}, {kTryEvery, kTrial, kSamples}};
+  Ways<3, kTryEvery, kTrial, kSamples> middle_[2];
+  Ways<2, kTryEvery, kTrial, kSamples> long_[2];
 };
 
 }  // namespace ftar::runtime

@@ -1,7 +1,7 @@
 // Which of some ways makes operations of one kind and size shorter, found out by timing whole ones.
 //
-// In trials, which come at the same operation numbers for all members, all go each way for some
-// operations, one way after the other; the last of each are timed. Plain arithmetic; one thread at
+// In trials, which come at the same operation numbers for all members that began alike, all go each way
+// for some operations, one way after the other; the last of each are timed. Plain arithmetic; one thread at
 // a time.
 #ifndef FTAR_RUNTIME_WAYS_H_
 #define FTAR_RUNTIME_WAYS_H_
@@ -14,29 +14,26 @@
 
 namespace ftar::runtime {
 
-template <size_t kWays>
+// A trial begins with every `kEvery`th number from the first on, a power of two, and before that with each
+// power of two that is long enough; it has `kTrial` operations each way, of which the last `kSamples` are timed.
+template <size_t kWays, Seq kEvery, Seq kTrial, Seq kSamples>
 class Ways {
  public:
-  // A trial begins with every `every`th number, a power of two, and before that with each power of
-  // two that is long enough; it has `trial` operations each way, of which the last `samples` are
-  // timed.
-  constexpr Ways(Seq every, Seq trial, Seq samples)
-      : every_(every), trial_(trial), samples_(samples) {}
-
   // The way that operation `seq` goes.
   size_t Of(Seq seq) const {
     const Seq at = InTrial(seq);
-    if (at < kWays * trial_) return at / trial_;
+    if (at < kWays * kTrial) return at / kTrial;
     return static_cast<size_t>(std::ranges::min_element(cost_) - cost_.begin());
   }
   // Whether it is to be timed.
   bool Samples(Seq seq) const {
     const Seq at = InTrial(seq);
-    return at < kWays * trial_ && at % trial_ >= trial_ - samples_;
+    return at < kWays * kTrial && at % kTrial >= kTrial - kSamples;
   }
   // Of an operation that Samples. `cost`: in any unit, the same for all.
   void Note(Seq seq, double cost) {
-    double& known = cost_[InTrial(seq) / trial_];
+    if (noted_ == 0) first_ = seq - InTrial(seq);
+    double& known = cost_[InTrial(seq) / kTrial];
     // Others may come late, which says nothing of memory: the shortest counts, for a while.
     known = known == 0 ? cost : std::min(cost, kDearerMost * known);
     ++noted_;
@@ -45,15 +42,16 @@ class Ways {
  private:
   static constexpr double kDearerMost = 1.5;
 
-  // How far into a trial; beyond it there is none. At first one follows the other: what is touched
-  // for the first time makes any way look dear.
+  // How far into a trial; beyond it there is none. At first more often: what is touched for the first
+  // time makes any way look dear.
   Seq InTrial(Seq seq) const {
-    if (noted_ < kWays * samples_) return seq % (kWays * trial_);
-    return seq >= every_ ? seq % every_ : seq % std::max(std::bit_floor(seq), 4 * trial_);
+    const Seq since = seq - first_;
+    if (noted_ < kWays * kSamples) return since % (kWays * kTrial);
+    return since % std::clamp(std::bit_floor(since), 2 * kWays * kTrial, kEvery);
   }
 
-  Seq every_, trial_, samples_;
   std::array<double, kWays> cost_ = {};  // 0: not known
+  Seq first_ = 0;  // where the first trial began that was timed
   Seq noted_ = 0;
 };
 
