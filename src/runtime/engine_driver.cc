@@ -467,6 +467,7 @@ void EngineDriver::Deliver(TimeNs now, GroupKey group, collective::Outcome outco
 void EngineDriver::DeliverNow(TimeNs now, GroupKey group, collective::Outcome&& outcome) {
   const Seq seq = outcome.seq;
   outcome.delivered_ns = now;
+  if (const Op* const op = host_->FindOp(group, seq)) NoteShared(now, *op);
   host_->OnDelivered(group, std::move(outcome));
   Strike(FaultStage::kBetween, seq, -1);
 }

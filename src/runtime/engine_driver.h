@@ -310,7 +310,7 @@ class EngineDriver final : public transport::Placer {
   std::optional<transport::Link::Place> ShowToAll(std::span<const std::byte> memory);
   bool Shows(Op* op);
   bool IsToStay(const Op& op) const;
-  bool StreamsSums(const Op& op, bool shared);
+  bool StreamsSums(const Op& op);
   bool StreamsToArea(const Op& op, const HandOver& else_by) const;
   void NoteShared(TimeNs now, const Op& op);
   void PublishShares(const Op& op);

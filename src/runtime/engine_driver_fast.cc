@@ -21,6 +21,7 @@ constexpr int kTagLooks = 200;
   if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty() ||
       !HoldsFastResult(*op))
     return false;
+  op->of_two = false;
   bool taken = false;
   Guard([&] {
     const bool shows = Shows(op);
@@ -30,6 +31,7 @@ constexpr int kTagLooks = 200;
   });
   if (!taken) return false;
   fast_fenced_ = fast_has_more_ = false;
+  op->of_two = shares_fast() && peers_.size() == 1;
   op->seq = fast_line_.seq;
   return true;
 }
@@ -123,10 +125,10 @@ std::byte* EngineDriver::FastResult(const Op& op) {
     fast_fenced_ = true;
     stepped_ = ended == nullptr;
     if (stepped_) return;
+    NoteShared(now, op);
     host_->NoteFast(*ended);  // before anything is written: there may be no memory
     if (shares_fast()) {
       DropSavedFast(now, op);
-      NoteShared(now, op);
     } else if (op.request.spec.in_place && op.recv_bytes > 0) {
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
       counters_.bytes_moved += 2 * op.recv_bytes;

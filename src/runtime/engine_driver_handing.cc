@@ -50,8 +50,8 @@ void EngineDriver::NoteHandedOver(const transport::Completion& sent) {
 }
 
 // Sums that are read where they lie; those of a shared operation, or lent ones.
-bool EngineDriver::StreamsSums(const Op& op, bool shared) {
-  if (shared && peers_.size() == 1 && ShareWay::Knows(op.recv_bytes))
+bool EngineDriver::StreamsSums(const Op& op) {
+  if (op.of_two && ShareWay::Knows(op.recv_bytes))
     return share_way_.Streams(op.seq, op.recv_bytes);
   return WayOf(Handed::kLent, op).Streams(op.seq);
 }
@@ -61,7 +61,7 @@ void EngineDriver::ReduceResult(const Op* op, const Work& work, std::byte* dst) 
                     work.dst.kind == BufferRef::Kind::kRecv && work.dst.bytes >= kHandOverMinBytes;
   if (!lent) return Reduce(work, 0, work.count, dst);
   HandOver& way = WayOf(Handed::kLent, *op);
-  const bool streamed = StreamsSums(*op, work.shown);
+  const bool streamed = StreamsSums(*op);
   const TimeNs begin = Now();
   if (streamed) {
     ReduceAndStream(work, dst);

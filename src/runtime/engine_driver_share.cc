@@ -69,6 +69,7 @@ bool EngineDriver::Shows(Op* op) {
   places_ = {input.value_or(transport::Link::Place{}), sums.value_or(transport::Link::Place{}), 0};
   op->lends = sums.has_value();
   op->sums_aside = !sums;
+  op->copied = !input;
   if (input && sums) return true;
   return op->send_bytes <= wire::kLaneLongMax && lane_->memory().MakeRoom(op->group) &&
          lane_->memory().MakeArea(op->group);
@@ -77,21 +78,22 @@ bool EngineDriver::Shows(Op* op) {
 // Whether its input is shown as one that each may read all of (LaneLine::whole).
 bool EngineDriver::IsToStay(const Op& op) const {
   if (places_.input.block == 0 || op.request.spec.in_place) return false;
-  return share_way_.AllSum(engine_->next_seq(op.group), op.send_bytes);
+  return ShareWay::AllSumsAlways(op.send_bytes) ||
+         share_way_.AllSum(engine_->next_seq(op.group), op.send_bytes);
 }
 
 // Of more than two each looks at what it writes and reads itself: whole operations tell more of who
 // came when.
 bool EngineDriver::StreamsToArea(const Op& op, const HandOver& else_by) const {
-  return peers_.size() == 1 ? lane_way_.Streams(op.seq, op.send_bytes) : else_by.Streams(op.seq);
+  return op.of_two ? lane_way_.Streams(op.seq, op.send_bytes) : else_by.Streams(op.seq);
 }
 
 // Of two, how long it took.
 void EngineDriver::NoteShared(TimeNs now, const Op& op) {
-  if (peers_.size() != 1) return;
+  if (!op.of_two) return;
   const TimeNs spent = now - op.start_ns;
   const uint64_t bytes = op.send_bytes;
-  if (places_.input.block == 0) {
+  if (op.copied) {
     if (lane_way_.Samples(op.seq, bytes)) lane_way_.Note(op.seq, bytes, spent);
   } else if (share_way_.Samples(op.seq, bytes)) {
     share_way_.Note(op.seq, bytes, spent);
@@ -117,7 +119,7 @@ void EngineDriver::PublishShares(const Op& op) {
     counters_.bytes_moved += 2 * copied;
     if (streamed) places_.streamed |= kInputStreamed;
   }
-  if (StreamsSums(op, /*shared=*/true)) places_.streamed |= kSumsStreamed;
+  if (StreamsSums(op)) places_.streamed |= kSumsStreamed;
   memory.PublishShared(op.group, fast_line_, places_);
   NoteLine(fast_line_, 0);
 }

@@ -25,6 +25,8 @@ class Op {
   uint64_t recv_bytes = 0;
   bool lends = false;  // peers of this host may read its results where they lie
   bool sums_aside = false;  // shared: they read its sums in the lane's area
+  // It began as one that is shared by two; and they read its input in the lane's area.
+  bool of_two = false, copied = false;
   TimeNs start_ns = 0;
   // Its stream's side; open when it is done. Null: no stream.
   device::Gate* gate = nullptr;

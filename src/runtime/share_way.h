@@ -17,6 +17,7 @@ namespace ftar::runtime {
 
 class ShareWay {
  public:
+  static bool AllSumsAlways(uint64_t bytes) { return bytes <= kAllSumAlways; }
   // Nothing of what is longer.
   static bool Knows(uint64_t bytes) { return bytes <= kHalvesMax; }
   bool AllSum(Seq seq, uint64_t bytes) const { return WayOf(seq, bytes) == kAllSum; }
