@@ -42,7 +42,7 @@ class ShareWay {
   enum Way : size_t { kCached, kStreamed, kAllSum };
   static constexpr uint64_t kAllSumAlways = 512 * 1024, kAllSumMax = 4 * kAllSumAlways;
   static constexpr uint64_t kHalvesMax = 4 * kAllSumMax;
-  static constexpr Seq kTryEvery = 1024, kTrial = 4, kSamples = 2;
+  static constexpr Seq kTryEvery = 1024;
 
   size_t WayOf(Seq seq, uint64_t bytes) const {
     if (bytes <= kAllSumAlways) return kAllSum;
@@ -53,8 +53,8 @@ class ShareWay {
     return bytes <= 2 * kAllSumAlways || (bytes > kAllSumMax && bytes <= 2 * kAllSumMax) ? 0 : 1;
   }
 
-  Ways<3, kTryEvery, kTrial, kSamples> middle_[2];
-  Ways<2, kTryEvery, kTrial, kSamples> long_[2];
+  Ways<3, kTryEvery, 4, 2> middle_[2];
+  Ways<2, kTryEvery, 2, 1> long_[2];
 };
 
 }  // namespace ftar::runtime

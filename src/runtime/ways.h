@@ -47,7 +47,7 @@ class Ways {
   Seq InTrial(Seq seq) const {
     const Seq since = seq - first_;
     if (noted_ < kWays * kSamples) return since % (kWays * kTrial);
-    return since % std::clamp(std::bit_floor(since), 2 * kWays * kTrial, kEvery);
+    return since % std::clamp(std::bit_floor(since), 4 * kWays * kTrial, kEvery);
   }
 
   std::array<double, kWays> cost_ = {};  // 0: not known
