@@ -75,14 +75,16 @@ bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
   fast_.signature = SignatureOf(spec, step);
   fast_.digest = wire::SignatureDigest(fast_.signature);
   may_all_sum_ = MayAllSum(spec);
+  // Of who shares a core each waits for the other twice, and once in one pass.
+  if (fast_room_ == LaneRoom::kShort && SurroundingsIn(fast_.view).crowded) may_all_sum_ = false;
   if (fast_room_ == LaneRoom::kShared || may_all_sum_) CutShares();
   return true;
 }
 
 // Where both ways are open the input lies in its slot if it cannot stay.
 LaneRoom GroupMachine::FastRoomOf(const FastCall& call) const {
-  const bool stays = fast_room_ == LaneRoom::kShort && may_all_sum_ && call.stays;
-  return stays ? LaneRoom::kShared : fast_room_;
+  const bool both = fast_room_ == LaneRoom::kShort && may_all_sum_;
+  return both && call.stays ? LaneRoom::kShared : fast_room_;
 }
 
 // What was found out for the last call holds for one like it, if this machine has been told nothing

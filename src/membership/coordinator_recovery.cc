@@ -55,8 +55,10 @@ void CoordinatorMachine::BeginRecovery() {
 
 // A plan that has ended with its era binds nobody. A change binds who has promised it, and would
 // have begun an era of its number: also if a plan that its coordinator had not heard of is above it.
+// (A newcomer may have promised a plan of that era which came to nothing.)
 bool CoordinatorMachine::PromisedAbove(const wire::View& base, const wire::Report& report) {
-  const Epoch goes_on = FTAR_MUTANT(kPlanOutdoesPromise) ? base.epoch : base.era;
+  const bool by_era = report.installed_view && !FTAR_MUTANT(kPlanOutdoesPromise);
+  const Epoch goes_on = by_era ? base.era : base.epoch;
   if (report.promised <= goes_on || report.promised_members.empty()) return false;
   const bool holds_it = report.installed_view && report.promised == report.installed;
   return !holds_it || Newer(*report.installed_view, base);

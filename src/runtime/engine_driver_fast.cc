@@ -17,11 +17,11 @@ constexpr int kTagLooks = 200;
 }  // namespace
 
 [[gnu::hot]] bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
+  op->of_two = false;
   // What the engine has to say comes first, and who is to be silent publishes nothing.
   if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty() ||
       !HoldsFastResult(*op))
     return false;
-  op->of_two = false;
   bool taken = false;
   Guard([&] {
     const bool shows = Shows(op);
@@ -58,6 +58,7 @@ std::byte* EngineDriver::FastResult(const Op& op) {
 [[gnu::hot]] void EngineDriver::PublishInput(GroupKey group, const wire::LaneLine& line,
                                              std::span<const std::byte> input) {
   const bool streams = lane_way_.Streams(line.seq, input.size());
+  lane_way_.Begin(input.size());
   lane_->memory().Publish(group, line, input, streams ? CopyMode::kHandOver : CopyMode::kCached);
   NoteLine(line, input.size());
 }

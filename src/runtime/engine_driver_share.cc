@@ -120,6 +120,8 @@ void EngineDriver::PublishShares(const Op& op) {
     if (streamed) places_.streamed |= kInputStreamed;
   }
   if (StreamsSums(op)) places_.streamed |= kSumsStreamed;
+  if (op.of_two && op.copied) lane_way_.Begin(op.send_bytes);
+  if (op.of_two && !op.copied) share_way_.Begin(op.send_bytes);
   memory.PublishShared(op.group, fast_line_, places_);
   NoteLine(fast_line_, 0);
 }
@@ -135,6 +137,8 @@ const std::byte* EngineDriver::SharedBytes(const Op& op, const collective::Buffe
     return static_cast<const std::byte*>(own) + ref.offset;
   }
   const transport::LaneMemory& memory = lane_->memory();
+  if (collective::RoomOf(ref.id) == collective::LaneRoom::kShort)
+    return memory.Input(segment, op.group, op.seq, ref.offset, ref.bytes);
   transport::LaneMemory::Places places;
   if (!memory.PlacesOf(segment, op.group, op.seq, &places)) return nullptr;
   transport::Link::Place at = sums ? places.sums : places.input;
@@ -210,7 +214,9 @@ bool EngineDriver::DoShare(const Op& op) {
 void EngineDriver::NoteInputsRead(const Op& op, const collective::Work& work, TimeNs spent) {
   if (work.sources.size() != 2) return;
   const int first = collective::LaneSegment(work.sources[0].buffer.id);
-  const int other = first != 0 ? first : collective::LaneSegment(work.sources[1].buffer.id);
+  const uint64_t id = work.sources[first != 0 ? 0 : 1].buffer.id;
+  if (collective::RoomOf(id) == collective::LaneRoom::kShort) return;
+  const int other = collective::LaneSegment(id);
   transport::LaneMemory::Places places;
   if (!lane_->memory().PlacesOf(other, op.group, op.seq, &places) || places.input.block != 0)
     return;

@@ -120,6 +120,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   spec.tag = buffers.tag;
   spec.weight = std::isnan(op->request.weight) ? step_weight_ : op->request.weight;
   op->start_ns = now;
+  op->of_two = false;
   op->step = step_number_;
   op->handle = next_handle_++;
   op->done.store(false, std::memory_order_relaxed);

@@ -24,6 +24,9 @@ class LaneWay {
   bool Streams(Seq seq, uint64_t bytes) const {
     return bytes >= kHandOverMinBytes && ways_[SizeOf(bytes)].Of(seq) == 1;
   }
+  void Begin(uint64_t bytes) {
+    if (bytes >= kHandOverMinBytes) ways_[SizeOf(bytes)].Begin();
+  }
   // Whether it is to be timed, from the copy to the result.
   bool Samples(Seq seq, uint64_t bytes) const {
     return bytes >= kHandOverMinBytes && ways_[SizeOf(bytes)].Samples(seq);

@@ -20,6 +20,13 @@ class ShareWay {
   static bool AllSumsAlways(uint64_t bytes) { return bytes <= kAllSumAlways; }
   // Nothing of what is longer.
   static bool Knows(uint64_t bytes) { return bytes <= kHalvesMax; }
+  void Begin(uint64_t bytes) {
+    if (AllSumsAlways(bytes) || !Knows(bytes)) return;
+    if (bytes <= kAllSumMax)
+      middle_[SizeOf(bytes)].Begin();
+    else
+      long_[SizeOf(bytes)].Begin();
+  }
   bool AllSum(Seq seq, uint64_t bytes) const { return WayOf(seq, bytes) == kAllSum; }
   // Whether halves go past the caches.
   bool Streams(Seq seq, uint64_t bytes) const { return WayOf(seq, bytes) == kStreamed; }

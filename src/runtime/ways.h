@@ -19,11 +19,17 @@ namespace ftar::runtime {
 template <size_t kWays, Seq kEvery, Seq kTrial, Seq kSamples>
 class Ways {
  public:
-  // The way that operation `seq` goes.
+  // For each operation.
+  void Begin() { ++begun_; }
+  // The way that operation `seq` goes. The first, unless another one is known to be shorter.
   size_t Of(Seq seq) const {
     const Seq at = InTrial(seq);
     if (at < kWays * kTrial) return at / kTrial;
-    return static_cast<size_t>(std::ranges::min_element(cost_) - cost_.begin());
+    size_t best = 0;
+    for (size_t way = 1; way < kWays; ++way) {
+      if (cost_[way] > 0 && cost_[0] > 0 && cost_[way] < cost_[best]) best = way;
+    }
+    return best;
   }
   // Whether it is to be timed.
   bool Samples(Seq seq) const {
@@ -43,16 +49,18 @@ class Ways {
   static constexpr double kDearerMost = 1.5;
 
   // How far into a trial; beyond it there is none. At first more often: what is touched for the first
-  // time makes any way look dear.
+  // time makes any way look dear. Operations of one size among others may never fall on a number
+  // that is timed.
   Seq InTrial(Seq seq) const {
     const Seq since = seq - first_;
-    if (noted_ < kWays * kSamples) return since % (kWays * kTrial);
+    const bool first = noted_ < kWays * kSamples && begun_ <= 4 * kWays * kTrial;
+    if (first) return since % (kWays * kTrial);
     return since % std::clamp(std::bit_floor(since), 4 * kWays * kTrial, kEvery);
   }
 
   std::array<double, kWays> cost_ = {};  // 0: not known
   Seq first_ = 0;  // where the first trial began that was timed
-  Seq noted_ = 0;
+  Seq noted_ = 0, begun_ = 0;
 };
 
 }  // namespace ftar::runtime

@@ -569,6 +569,16 @@ TEST_F(BadInput, AStateThatIsNoneIsNamed) {
               HasSubstr("cannot use /proc/self/status: it is no coordinator's state"));
 }
 
+TEST_F(BadInput, MembersMayHaveBuffersOfDifferentKinds) {
+  Open(2, {{"FTAR_TRANSPORT", "shm"}});
+  for (const int replica : {0, 1}) Start(replica, "kinds", {"seed=" + std::to_string(replica)});
+  for (const int replica : {0, 1}) {
+    Process& member = team_->member(replica);
+    EXPECT_EQ(member.WaitExit(kPatience), 0);
+    EXPECT_EQ(Found(member, "wrong"), "0") << "of member " << replica;
+  }
+}
+
 TEST_F(BadInput, WaitingCostsNoProcessorTime) {
   Open(2);
   Start(0, "idle");

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -243,6 +244,39 @@ int Idle(const Arguments&) {
   return 0;
 }
 
+// Operations whose buffers are of another kind at each member, by its own dice: memory of
+// ftarMemAlloc or the heap's, in place or not. It says how many were wrong.
+int Kinds(const Arguments& arguments) {
+  constexpr size_t kMost = 20000;  // less memory than 64 KiB is not shown
+  const Member member = Join();
+  if (!member.ok) return 2;
+  const auto seed = static_cast<uint64_t>(arguments.Number("seed", 0));
+  void* shared = nullptr;
+  if (ftarMemAlloc(member.job.get(), 2 * kMost * sizeof(float), nullptr, &shared) != FTAR_OK)
+    return 2;
+  std::vector<float> own(2 * kMost);
+  int wrong = 0;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    // Alike, until all have mapped what they read.
+    const uint64_t dice = i < 100 ? 0 : (i * 2654435761 >> (7 + 4 * seed)) % 4;
+    float* const send = dice < 2 ? static_cast<float*>(shared) : own.data();
+    float* const recv = dice % 2 == 0 ? send + kMost : send;
+    const size_t count = 1100 + i / 100 * 997 % 5000;
+    std::fill_n(send, count, static_cast<float>(10 * i + seed + 1));
+    // The other one's line is there when this one calls.
+    if (seed == i / 50 % 2) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    ftarOp_t op = nullptr;
+    if (ftarAllReduce(send, recv, count, FTAR_F32, FTAR_SUM, member.group.get(), &op) != FTAR_OK ||
+        ftarOpWait(op, -1, nullptr) != FTAR_OK)
+      return 2;
+    ftarOpRelease(op);
+    const auto right = std::count(recv, recv + count, static_cast<float>(20 * i + 3));
+    if (static_cast<size_t>(right) != count) ++wrong;
+  }
+  Say("found wrong=" + std::to_string(wrong));
+  return 0;
+}
+
 }  // namespace
 
 int RunScenario(const std::string& name, const Arguments& arguments) {
@@ -260,7 +294,8 @@ int RunScenario(const std::string& name, const Arguments& arguments) {
                    {"no_memory_at_join", NoMemoryAtJoin},
                    {"plain", Plain},
                    {"broken_stderr", BrokenStderr},
-                   {"idle", Idle}};
+                   {"idle", Idle},
+                   {"kinds", Kinds}};
   for (const auto& scenario : scenarios) {
     if (name == scenario.name) return scenario.run(arguments);
   }

@@ -126,7 +126,7 @@ constexpr Where kWhere[] = {
      "replicas=3,ops=1,ops_per_step=1,strict=0,kills=3,joins=4,leaves=3,record=0,ambushes=2,"
      "late_installs=2,cores=0,wires=0,broadcasts=1,clogs=6,plan_strikes=4,urgent=1"},
     {Mutant::kUntoldStepIsFirst, "eager=1,leaves=2,hosted=0,joins=3,kills=3,window=1"},
-    {Mutant::kHeardAgainAlone, "hosted=1,joins=3,kills=2"},
+    {Mutant::kHeardAgainAlone, "hosted=1,joins=3,hiccups=5,kills=0,leaves=0"},
     {Mutant::kDeadTakenBack,
      "record=1,replicas=2,shards=2,min_replicas=2,coordinator_restarts=2,kills=1"},
     {Mutant::kAnnouncedMoved,

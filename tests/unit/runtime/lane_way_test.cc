@@ -17,6 +17,7 @@ Seq Go(LaneWay* way, Seq from, Seq to, uint64_t bytes, TimeNs cached_ns, TimeNs 
   Seq streamed = 0;
   for (Seq seq = from; seq < to; ++seq) {
     const bool streams = way->Streams(seq, bytes);
+    way->Begin(bytes);
     if (way->Samples(seq, bytes)) way->Note(seq, bytes, streams ? streamed_ns : cached_ns);
     streamed += streams ? 1 : 0;
   }

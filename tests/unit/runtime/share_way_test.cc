@@ -14,6 +14,7 @@ Seq GoShared(ShareWay* way, Seq from, Seq to, uint64_t bytes, TimeNs halves_ns, 
   Seq all = 0;
   for (Seq seq = from; seq < to; ++seq) {
     const bool sums_all = way->AllSum(seq, bytes);
+    way->Begin(bytes);
     if (way->Samples(seq, bytes)) way->Note(seq, bytes, sums_all ? all_ns : halves_ns);
     all += sums_all ? 1 : 0;
   }
@@ -38,6 +39,21 @@ TEST(ShareWay, EachSizeHasItsOwn) {
   GoShared(&way, 0, kTimes, kMiB, 250'000, 80'000);
   EXPECT_LE(GoShared(&way, kTimes, 2 * kTimes, 2 * kMiB, 400'000, 500'000), 2u);
   EXPECT_GE(GoShared(&way, 2 * kTimes, 3 * kTimes, kMiB, 250'000, 80'000), 97u);
+}
+
+// Of a step's operations some are of another size.
+TEST(ShareWay, WhoNeverFallsOnANumberThatIsTimedTriesNoMore) {
+  for (const Seq offset : {Seq{0}, Seq{1}, Seq{2}, Seq{3}}) {
+    ShareWay way;
+    int streamed = 0;
+    for (Seq seq = offset; seq < kTimes; seq += 4) {
+      const bool streams = way.Streams(seq, 4 * kMiB);
+      way.Begin(4 * kMiB);
+      if (way.Samples(seq, 4 * kMiB)) way.Note(seq, 4 * kMiB, streams ? 900'000 : 100'000);
+      if (seq > kTimes / 2 && streams) ++streamed;
+    }
+    EXPECT_LE(streamed, 40) << offset;
+  }
 }
 
 TEST(ShareWay, InTrialsBothDoAlike) {
