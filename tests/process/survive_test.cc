@@ -396,14 +396,14 @@ std::vector<Cell> AllSumCells() {
   int turn = 0;
   for (const char* stage : {"sending", "reducing", "stability", "between"}) {
     for (const char* kind : {"kill", "stop"}) {
-      for (const int kib : {16, 512}) {
+      for (const int kib : {64, 512}) {  // less is not shown to others
         Cell cell;
         cell.stage = stage;
         cell.kind = kind;
         cell.replicas = 2;
         cell.victim = turn % 2;
         cell.transport = "shm";
-        cell.plan = kib == 16 ? "oneshot" : "direct";
+        cell.plan = "direct";
         cell.lent = true;
         cell.shared_kib = kib;
         cells.push_back(cell);
