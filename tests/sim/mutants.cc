@@ -101,6 +101,8 @@ constexpr Where kWhere[] = {
     {Mutant::kRelayPreparedUntold, "relays=1,shards=1,relay_losses=3,hosted=0"},
     {Mutant::kLateInstallUnasked, "relays=1,shards=2,relay_losses=2,coordinator_restarts=1"},
     {Mutant::kRelayMixesLives, "relays=2,shards=2,relay_losses=2"},
+    {Mutant::kLaneSharedScanned,
+     "lanes=1,hosted=0,cores=0,skew=1,delay_max_us=100,in_place=0,ambushes=4,kills=2,cuts=3"},
     {Mutant::kLaneWordIsTheHubs, "cores=1,lanes=1,hosted=0"},
     {Mutant::kPromisedElsewhere,
      "hosted=1,replicas=4,shards=1,joins=3,leaves=2,partitions=3,kills=3,stops=3"},
