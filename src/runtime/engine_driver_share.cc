@@ -102,8 +102,8 @@ void EngineDriver::NoteShared(TimeNs now, const Op& op) {
 
 void EngineDriver::PublishShares(const Op& op) {
   transport::LaneMemory& memory = lane_->memory();
-  const bool streamed = StreamsToArea(op, hand_over_);
   if (places_.input.block == 0) {
+    const bool streamed = StreamsToArea(op, hand_over_);
     const auto* const input = static_cast<const std::byte*>(op.request.send);
     std::byte* const area =
         memory.OwnArea(op.group, lane_->OffsetOf(op.seq, op.send_bytes), op.send_bytes);
