@@ -81,7 +81,7 @@ constexpr Knob kKnobs[] = {
      "operation's size and the number of members up to 512 KiB."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,
      "Operations of at most this many bytes use the oneshot plan when plan is auto."},
-    {K::kLaneMax, "lane_max", B, "1GiB", "", 0, kGiB, kOwn, kShown,
+    {K::kLaneMax, "lane_max", B, "256MiB", "", 0, 256 << 20, kOwn, kShown,
      "All-reduces of at most this many bytes, and barriers, between members of one host go through "
      "shared memory without messages: those of the oneshot plan in one pass, those of the direct "
      "plan shared, where nothing else of their group is under way; 0: none do."},

@@ -94,6 +94,7 @@ LaneRoom GroupMachine::FastRoomOf(const FastCall& call) const {
       fast_room_ == LaneRoom::kNone || !(call.like_last || Alike(*call.spec, fast_.spec)))
     return false;
   if (fast_room_ == LaneRoom::kShared && !call.shows) return false;
+  if (fast_.lane.room != FastRoomOf(call)) return false;
   const Seq last = lane_slots_[seq % kLaneSlots].seq;
   return std::ranges::all_of(
       fast_peers_, [last](const Peer* peer) { return peer == nullptr || peer->ack > last; });
@@ -124,7 +125,6 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
                                           LaneLine* line) {
   const Seq seq = next_seq_;
   repeats_ = news == fast_news_ && IsRepeat(seq, call, step);
-  repeats_ = repeats_ && fast_.lane.room == FastRoomOf(call);
   if (!repeats_) {
     fast_news_ = 0;
     if (!BeginFast(seq, call, step)) return false;

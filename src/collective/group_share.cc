@@ -29,8 +29,6 @@ namespace {
 constexpr uint64_t kCrowdedInputsMax = 32 << 20;
 // Beyond it memory is what takes time, and to read all inputs takes more of it.
 constexpr uint64_t kAllSumBytesMax = 2 << 20;
-// Then links and the coordinator are looked at: of what is long, off the fast path.
-constexpr uint64_t kWorksAtATime = 8 << 20;
 
 }  // namespace
 
@@ -132,8 +130,7 @@ void GroupMachine::LookAtShares(TimeNs now, Op& op) {
     if (HearDone(op)) ++progress_;
     return;
   }
-  uint64_t begun = 0;
-  for (uint32_t c = 0; c < op.chunks.size() && begun < kWorksAtATime; ++c) {
+  for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
     if (chunk.is_final || chunk.working) continue;
     plan::Chunk rest = chunk.geometry;
@@ -154,7 +151,6 @@ void GroupMachine::LookAtShares(TimeNs now, Op& op) {
       continue;
     }
     chunk.working = true;
-    begun += work.dst.bytes;
     SaveUndo(op, chunk, work.dst);
     StartWork(op, std::move(work), {op.seq, c, WorkRef::Purpose::kShared, {}, 0});
   }

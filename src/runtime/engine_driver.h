@@ -28,9 +28,9 @@
 #include "runtime/hand_over.h"
 #include "runtime/lane.h"
 #include "runtime/lane_way.h"
-#include "runtime/share_way.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
+#include "runtime/share_way.h"
 #include "runtime/test_hook.h"
 #include "transport/transport.h"
 
@@ -448,7 +448,7 @@ class EngineDriver final : public transport::Placer {
   size_t next_shown_ = 0;
   uint64_t links_changed_ = 0;
   ShareWay share_way_;              // where two share memory of the user's
-  LaneWay lane_way_;                // of inputs that go through the lane with their line
+  LaneWay lane_way_;                // of what is copied into the lane
   TimeNs fast_begin_ns_ = 0;        // of an operation that is timed for that; 0: it is not
   HandOver hand_over_;              // of what is shared in the lane
   HandOver ways_[2][kHandedKinds];  // of the rest; second: of operations that no cache holds

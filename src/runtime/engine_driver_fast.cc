@@ -17,7 +17,6 @@ constexpr int kTagLooks = 200;
 }  // namespace
 
 [[gnu::hot]] bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
-  op->of_two = false;
   // What the engine has to say comes first, and who is to be silent publishes nothing.
   if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty() ||
       !HoldsFastResult(*op))

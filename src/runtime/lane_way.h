@@ -1,5 +1,5 @@
-// How what goes into the lane, inputs with their line, and inputs and sums in an area, is best copied
-// there: by way of the caches, or past them (base/copy.h).
+// How what goes into the lane, inputs with their line, and inputs and sums in an area, is best
+// copied there: by way of the caches, or past them (base/copy.h).
 //
 // Which is better depends on where the cores are, as hand_over.h says. There both ends' work is
 // timed; such a short operation is timed as a whole, since who writes goes on before the others can

@@ -1,5 +1,6 @@
-// How two who share an operation make it (collective/group_share.cc): each sums all of it; or halves,
-// of which each copies the other's, written by way of the caches or past them (hand_over.h).
+// How two who share an operation make it (collective/group_share.cc): each sums all of it; or
+// halves, of which each copies the other's, written by way of the caches or past them
+// (hand_over.h).
 //
 // To sum all reads more and writes nothing that the other reads. Up to some size that is always
 // best; beyond it more than the caches hold is read where the cores share them, and where they

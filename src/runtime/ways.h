@@ -1,8 +1,8 @@
 // Which of some ways makes operations of one kind and size shorter, found out by timing whole ones.
 //
-// In trials, which come at the same operation numbers for all members that began alike, all go each way
-// for some operations, one way after the other; the last of each are timed. Plain arithmetic; one thread at
-// a time.
+// In trials, which come at the same operation numbers for all members that began alike, all go each
+// way for some operations, one way after the other; the last of each are timed. Plain arithmetic;
+// one thread at a time.
 #ifndef FTAR_RUNTIME_WAYS_H_
 #define FTAR_RUNTIME_WAYS_H_
 
@@ -14,8 +14,9 @@
 
 namespace ftar::runtime {
 
-// A trial begins with every `kEvery`th number from the first on, a power of two, and before that with each
-// power of two that is long enough; it has `kTrial` operations each way, of which the last `kSamples` are timed.
+// A trial begins with every `kEvery`th number from the first on, a power of two, and before that
+// with each power of two that is long enough; it has `kTrial` operations each way, of which the
+// last `kSamples` are timed.
 template <size_t kWays, Seq kEvery, Seq kTrial, Seq kSamples>
 class Ways {
  public:
@@ -27,7 +28,7 @@ class Ways {
     if (at < kWays * kTrial) return at / kTrial;
     size_t best = 0;
     for (size_t way = 1; way < kWays; ++way) {
-      if (cost_[way] > 0 && cost_[0] > 0 && cost_[way] < cost_[best]) best = way;
+      if (cost_[way] > 0 && cost_[way] < cost_[best]) best = way;
     }
     return best;
   }
@@ -48,8 +49,8 @@ class Ways {
  private:
   static constexpr double kDearerMost = 1.5;
 
-  // How far into a trial; beyond it there is none. At first more often: what is touched for the first
-  // time makes any way look dear. Operations of one size among others may never fall on a number
+  // How far into a trial; beyond it there is none. At first more often: what is touched for the
+  // first time makes any way look dear. Operations of one size among others may never fall on a number
   // that is timed.
   Seq InTrial(Seq seq) const {
     const Seq since = seq - first_;

@@ -17,7 +17,7 @@ inline constexpr uint64_t kLaneInputMax = 16 * 1024;
 // A longer input is shared: the others read it where it lies, or, where they cannot, in an area of
 // its group, up to this size. Operations take turns in so much of it that what was written the last
 // time is in no core's own cache any more: to write over what another core has read takes longer.
-inline constexpr uint64_t kLaneSharedMax = 1 << 30;
+inline constexpr uint64_t kLaneSharedMax = 256 << 20;
 inline constexpr uint64_t kLaneLongMax = 512 * 1024;
 inline constexpr uint64_t kLaneAreaBytes = 8 * kLaneLongMax;
 

@@ -56,14 +56,15 @@ TEST_F(Lanes, ALineIsThatOfItsOperationAlone) {
   EXPECT_FALSE(one->Look(0, kGroup, 3, &line)) << "its own";
 }
 
-TEST_F(Lanes, ALineSaysWhetherItsInputIsWhole) {
+TEST_F(Lanes, ALineSaysWhereItsInputIsAndWhetherItStays) {
   for (const Seq seq : {Seq{5}, Seq{6}}) {
-    wire::LaneLine said{.seq = seq, .complete_end = 4, .whole = seq == 6};
+    wire::LaneLine said{.seq = seq, .complete_end = 4, .shared = seq == 5, .whole = seq == 6};
     ASSERT_TRUE(two->MakeRoom(kGroup));
     two->PublishShared(kGroup, said, {});
     wire::LaneLine line;
     ASSERT_TRUE(one->Look(1, kGroup, seq, &line));
     EXPECT_EQ(line.complete_end, 4u);
+    EXPECT_EQ(line.shared, said.shared);
     EXPECT_EQ(line.whole, said.whole);
   }
 }
