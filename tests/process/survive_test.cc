@@ -198,7 +198,9 @@ class Survive : public process::TeamTest, public testing::WithParamInterface<Cel
     // its progress thread, if that is struck, goes on until another one has the signal.
     const bool unmade = cell.stage == "sending" || (cell.stage == "reducing" && cell.nth < 0);
     if (cell.shared_kib > 0 && cell.kind == "kill" && unmade && seq == cell.struck()) {
-      if (!cell.AllSum()) EXPECT_FALSE(in.contains(cell.victim)) << line;
+      if (!cell.AllSum()) {
+        EXPECT_FALSE(in.contains(cell.victim)) << line;
+      }
       EXPECT_EQ(std::stoi(Field(line, "attempts")) > 1, !in.contains(cell.victim)) << line;
     }
   }
