@@ -1,4 +1,5 @@
-// Which of some ways makes operations of one kind and size shorter, found out by timing whole ones.
+// Which of some ways makes operations of one kind shorter, size by size, found out by timing whole
+// ones.
 //
 // In trials, which come at the same operation numbers for all members that began alike, all go each
 // way for some operations, one way after the other; the last of each are timed. Plain arithmetic;
@@ -9,59 +10,95 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
+#include <vector>
 
 #include "base/ids.h"
 
 namespace ftar::runtime {
 
-// A trial begins with every `kEvery`th number from the first on, a power of two, and before that
-// with each power of two that is long enough; it has `kTrial` operations each way, of which the
-// last `kSamples` are timed.
-template <size_t kWays, Seq kEvery, Seq kTrial, Seq kSamples>
+// A trial begins with every `every`th number from the first on, a power of two, and before that
+// with each power of two that is long enough; it has `trial` operations each way, of which the last
+// `samples` are timed.
+struct Trials {
+  size_t ways;  // Ways::kMost at most
+  Seq trial, samples, every;
+};
+
+// In bytes. What is longer than `above` and not than `most` is tried; what is not longer than
+// `first` together, and then each doubling for itself.
+struct TriedSizes {
+  uint64_t above, first, most;
+};
+
 class Ways {
  public:
+  static constexpr size_t kMost = 3;
+
+  Ways(const Trials& trials, const TriedSizes& tried)
+      : trials_(trials), tried_(tried), sizes_(1 + SizeOf(tried.most)) {}
+
   // For each operation.
-  void Begin() { ++begun_; }
+  void Begin(uint64_t bytes) {
+    if (Tries(bytes)) ++sizes_[SizeOf(bytes)].begun;
+  }
   // The way that operation `seq` goes. The first, unless another one is known to be shorter.
-  size_t Of(Seq seq) const {
-    const Seq at = InTrial(seq);
-    if (at < kWays * kTrial) return at / kTrial;
+  size_t Of(Seq seq, uint64_t bytes) const {
+    if (!Tries(bytes)) return 0;
+    const Size& size = sizes_[SizeOf(bytes)];
+    const Seq at = InTrial(size, seq);
+    if (at < trials_.ways * trials_.trial) return at / trials_.trial;
     size_t best = 0;
-    for (size_t way = 1; way < kWays; ++way) {
-      if (cost_[way] > 0 && cost_[way] < cost_[best]) best = way;
+    for (size_t way = 1; way < trials_.ways; ++way) {
+      if (size.cost[way] > 0 && size.cost[way] < size.cost[best]) best = way;
     }
     return best;
   }
-  // Whether it is to be timed.
-  bool Samples(Seq seq) const {
-    const Seq at = InTrial(seq);
-    return at < kWays * kTrial && at % kTrial >= kTrial - kSamples;
+  // Whether it is to be timed, as a whole.
+  bool Samples(Seq seq, uint64_t bytes) const {
+    if (!Tries(bytes)) return false;
+    const Seq at = InTrial(sizes_[SizeOf(bytes)], seq);
+    return at < trials_.ways * trials_.trial &&
+           at % trials_.trial >= trials_.trial - trials_.samples;
   }
-  // Of an operation that Samples. `cost`: in any unit, the same for all.
-  void Note(Seq seq, double cost) {
-    if (noted_ == 0) first_ = seq - InTrial(seq);
-    double& known = cost_[InTrial(seq) / kTrial];
+  // Of an operation that Samples.
+  void Note(Seq seq, uint64_t bytes, TimeNs spent) {
+    Size& size = sizes_[SizeOf(bytes)];
+    if (size.noted == 0) size.first = seq - InTrial(size, seq);
+    const double cost = static_cast<double>(spent) / static_cast<double>(bytes);
+    double& known = size.cost[InTrial(size, seq) / trials_.trial];
     // Others may come late, which says nothing of memory: the shortest counts, for a while.
     known = known == 0 ? cost : std::min(cost, kDearerMost * known);
-    ++noted_;
+    ++size.noted;
   }
 
  private:
   static constexpr double kDearerMost = 1.5;
 
+  struct Size {
+    std::array<double, kMost> cost = {};  // nanoseconds a byte; 0: not known
+    Seq first = 0;                        // where the first trial began that was timed
+    Seq noted = 0, begun = 0;
+  };
+
+  bool Tries(uint64_t bytes) const { return bytes > tried_.above && bytes <= tried_.most; }
+  // What an operation costs besides shows more in a byte of a short one.
+  size_t SizeOf(uint64_t bytes) const {
+    return static_cast<size_t>(std::bit_width((bytes - 1) / tried_.first));
+  }
   // How far into a trial; beyond it there is none. At first more often: what is touched for the
-  // first time makes any way look dear. Operations of one size among others may never fall on a number
-  // that is timed.
-  Seq InTrial(Seq seq) const {
-    const Seq since = seq - first_;
-    const bool first = noted_ < kWays * kSamples && begun_ <= 4 * kWays * kTrial;
-    if (first) return since % (kWays * kTrial);
-    return since % std::clamp(std::bit_floor(since), 4 * kWays * kTrial, kEvery);
+  // first time makes any way look dear. Operations of one size among others may never fall on a
+  // number that is timed.
+  Seq InTrial(const Size& size, Seq seq) const {
+    const Seq since = seq - size.first, whole = trials_.ways * trials_.trial;
+    const bool first = size.noted < trials_.ways * trials_.samples && size.begun <= 4 * whole;
+    if (first) return since % whole;
+    return since % std::clamp(std::bit_floor(since), 4 * whole, trials_.every);
   }
 
-  std::array<double, kWays> cost_ = {};  // 0: not known
-  Seq first_ = 0;  // where the first trial began that was timed
-  Seq noted_ = 0, begun_ = 0;
+  Trials trials_;
+  TriedSizes tried_;
+  std::vector<Size> sizes_;
 };
 
 }  // namespace ftar::runtime
