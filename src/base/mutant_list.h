@@ -78,6 +78,8 @@
   X(kGoneCountAsAway, "Q5", "keeps who has left in the view, for a successor to miss") \
   X(kLeavesUnreplaced, "Q5", "stands down when its own member leaves, without a view without it") \
   X(kLossIsConsent, "Q4", "takes who is lost for one who consents") \
+  X(kViewlessNeverLeads, "Q5", "takes nothing over while it holds no view of those it is in") \
+  X(kLeaversCountAsGone, "Q5", "misses no part of a replica that leaves, gone or not") \
   X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kHeardAgainAlone, "Q7", "lets newcomers wait on when a silent member is heard again") \

@@ -46,9 +46,11 @@ std::vector<wire::MemberCard> Engine::successors() const {
     const wire::Prepare& prepare = *impl_->prepare_;
     view.entries = prepare.members;
     // Whoever is new has nothing to go on with. Who came by a planned view has, and is no survivor.
+    // This one may be all that is left of the list, though others alone hold the base.
     std::erase_if(view.entries, [&](const wire::ViewEntry& entry) {
-      const bool is_new =
-          entry.joined_epoch == prepare.epoch || entry.card.id == impl_->config_.self.id;
+      const bool self = entry.card.id == impl_->config_.self.id;
+      const bool is_new = entry.joined_epoch == prepare.epoch ||
+                          (self && FTAR_MUTANT(kViewlessNeverLeads));
       return prepare.base != 0 && is_new;
     });
   }

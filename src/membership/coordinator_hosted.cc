@@ -81,7 +81,8 @@ QuorumAnswer CoordinatorMachine::QuorumWithout(const wire::View& base,
   std::set<MemberId> heard;
   std::set<int32_t> replicas, broken;
   for (const wire::ViewEntry& entry : base.entries) {
-    const bool gone = !Find(entry.card.id) && entry.last.kind != wire::Bound::Kind::kNone;
+    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool gone = leaves && (!Find(entry.card.id) || FTAR_MUTANT(kLeaversCountAsGone));
     const bool here = Find(entry.card.id) && !left_out.contains(entry.card.id);
     if (!here && !gone) broken.insert(entry.card.replica);
   }

@@ -79,6 +79,9 @@ struct Where {
 constexpr const char* kHandOvers =
     "hosted=1,shards=1,leaves=2,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
     "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0";
+// Two processes a replica: what one of them knows, or does, the other need not.
+constexpr const char* kHostedPairs =
+    "hosted=1,replicas=4,shards=2,joins=3,leaves=3,partitions=3,kills=3,stops=3";
 // Who is first in the list clogs and dies while members come, and so does who comes after it.
 constexpr const char* kFades =
     "replicas=2,joins=3,fades=3,hosted=0,kills=0,stops=0,cuts=0,leaves=0,ambushes=0,aborts=0,"
@@ -174,6 +177,8 @@ constexpr Where kWhere[] = {
      "late_installs=3,kills=3,joins=3,ops_per_step=1,shards=1,hosted=0,eager=1"},
     {Mutant::kOldMarkForgotten, kFades},
     {Mutant::kEntersUnheard, kFades},
+    {Mutant::kViewlessNeverLeads, kHostedPairs},
+    {Mutant::kLeaversCountAsGone, kHostedPairs},
     {Mutant::kReportsNotAwaited, "hosted=1"},
     {Mutant::kPlanOutdoesPromise,
      "hosted=1,partitions=2,kills=3,joins=3,leaves=2,replicas=5,record=1"},
