@@ -455,9 +455,7 @@ void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message)
   if (FTAR_MUTANT(kRecordAfterSend) && current_ && message.epoch == current_->epoch)
     Record(current_->epoch, &*current_);
   if (Overtaken(from.card.id, {0, {}, message.epoch, {}, 0})) return;
-  // What came before it does not count any more.
-  if (Formed())
-    std::erase_if(electorates_, [this](const auto& e) { return e.epoch < current_->epoch; });
+  ForgetOldElectorates();
   plan_due_ = true;
 }
 

@@ -223,6 +223,12 @@ bool CoordinatorMachine::Formed() const {
                      });
 }
 
+// Once the current view is formed what came before it does not count any more.
+void CoordinatorMachine::ForgetOldElectorates() {
+  if (!Formed()) return;
+  std::erase_if(electorates_, [this](const auto& e) { return e.epoch < current_->epoch; });
+}
+
 // A death that was seen while the dead one still followed this coordinator, or had just lost it.
 void CoordinatorMachine::Witness(MemberId dead) {
   const Peer* peer = Find(dead);

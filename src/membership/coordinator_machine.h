@@ -354,6 +354,7 @@ class CoordinatorMachine {
   bool Overtaken(MemberId from, const wire::Report& report);
   void Witness(MemberId dead);
   bool MayTakeOver(MemberId lost, const wire::Loss& loss) const;
+  void ForgetOldElectorates();
   void Consent(MemberId id);
   void Evict(Peer& peer, wire::Evicted message);
   void TellEvicted(ConnId conn, const wire::Report& report, wire::Evicted message);

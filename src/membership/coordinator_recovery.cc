@@ -200,6 +200,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   }
   EvictStrangers(base);
   BecomeMembers(base);
+  ForgetOldElectorates();
   // J1: its announcement, or Install, may have been on its way when the coordinator was lost. An
   // end that one column knows binds the replica in all of them; leaders who know none choose one.
   for (const wire::ViewEntry& entry : base.entries) {
