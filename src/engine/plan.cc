@@ -172,6 +172,8 @@ void Engine::Impl::On(const RequestLeave&) {
 void Engine::Impl::BecomeMember() {
   if (phase_ != Phase::kJoining) return;
   Become(Phase::kMember, {});
+  // Who came back when it was taken for a member already has not been asked which links it has.
+  if (!welcomed_ && !FTAR_MUTANT(kLinkBackUntold)) SendCoordinator(WantedLinks());
   if (leave_requested_) BeginLeaving();  // it was told to leave while it was still joining
 }
 
