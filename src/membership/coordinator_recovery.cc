@@ -54,8 +54,8 @@ void CoordinatorMachine::BeginRecovery() {
 }
 
 // A plan that has ended with its era binds nobody. A change binds who has promised it, and would
-// have begun an era of its number: also if a plan that its coordinator had not heard of is above it.
-// (A newcomer may have promised a plan of that era which came to nothing.)
+// have begun an era of its number, also if a plan that its coordinator had not heard of is above
+// it. (A newcomer may have promised a plan of that era which came to nothing.)
 bool CoordinatorMachine::PromisedAbove(const wire::View& base, const wire::Report& report) {
   const bool by_era = report.installed_view && !FTAR_MUTANT(kPlanOutdoesPromise);
   const Epoch goes_on = by_era ? base.era : base.epoch;
@@ -226,12 +226,26 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   roster_changed_ = true;
 }
 
+// Where all leave no view says so (ReleaseAll). Those of its replica that are here are ready to go,
+// so it very likely was, and was told that it may.
+bool CoordinatorMachine::MatesAreGoing(const wire::View& base, const wire::ViewEntry& gone) const {
+  bool any = false;
+  for (const wire::ViewEntry& entry : base.entries) {
+    const Peer* peer = Find(entry.card.id);
+    if (entry.card.replica != gone.card.replica || !peer) continue;
+    if (!peer->leave_ready) return false;
+    any = true;
+  }
+  return any && !FTAR_MUTANT(kGoneWithMatesLost);
+}
+
 // First those who are out for good, then those who may come yet if a quorum is lacking: a replica
 // is lost for the reason that is heard first.
 void CoordinatorMachine::LoseAbsent(const wire::View& base,
                                     const std::map<MemberId, Epoch>& left_out) {
-  const auto goes_as_planned = [this](const wire::ViewEntry& entry) {
-    return !Find(entry.card.id) && entry.last.kind != wire::Bound::Kind::kNone;
+  const auto goes_as_planned = [&](const wire::ViewEntry& entry) {
+    const bool planned = entry.last.kind != wire::Bound::Kind::kNone;
+    return !Find(entry.card.id) && (planned || MatesAreGoing(base, entry));
   };
   for (const wire::ViewEntry& entry : base.entries) {
     const MemberId id = entry.card.id;

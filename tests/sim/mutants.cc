@@ -91,6 +91,9 @@ constexpr const char* kStrikes =
     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
     "plan_strikes=4,hosted=0,record=1,replicas=4,mismatch=2";
 constexpr Where kWhere[] = {
+    {Mutant::kGoneWithMatesLost,
+     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
+     "plan_strikes=4,hosted=0,record=1,replicas=4"},
     {Mutant::kHandsOverUnheld,
      "hosted=1,shards=1,leaves=2,joins=2,replicas=3,kills=0,stops=0,hangs=0,aborts=0,cuts=0,"
      "partitions=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0,"
