@@ -81,7 +81,7 @@
   X(kViewlessNeverLeads, "Q5", "takes nothing over while it holds no view of those it is in") \
   X(kLeaversCountAsGone, "Q5", "misses no part of a replica that leaves, gone or not") \
   X(kReportsNotAwaited, "Q5", "gives up whom it has not heard before it has heard a quorum") \
-  X(kGoneWithMatesLost, "Q7", "after a restart takes who has gone where all leave for lost") \
+  X(kGoneWithAllLost, "Q7", "after a restart takes who has gone where all leave for lost") \
   X(kSuspectsAtOnce, "Q7", "evicts whoever is not back at once after the coordinator's restart") \
   X(kHeardAgainAlone, "Q7", "lets newcomers wait on when a silent member is heard again") \
   X(kCutOffIsDeath, "Q7", "takes for lost whose connection ends because itself was cut off") \

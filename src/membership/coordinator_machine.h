@@ -328,7 +328,7 @@ class CoordinatorMachine {
   bool NamesOthers(const wire::Report& report, const wire::View* base) const;
   bool AwaitsPromised(const wire::View* base) const;
   void FinishRecovery(wire::View base, const std::map<MemberId, Epoch>& left_out);
-  bool MatesAreGoing(const wire::View& base, const wire::ViewEntry& gone) const;
+  bool AllAreGoing(const wire::View& base) const;
   void LoseAbsent(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
   void EvictStrangers(const wire::View& base);
   void ForgetBroken(const wire::View& base);

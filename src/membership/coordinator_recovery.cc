@@ -226,26 +226,24 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   roster_changed_ = true;
 }
 
-// Where all leave no view says so (ReleaseAll). Those of its replica that are here are ready to go,
-// so it very likely was, and was told that it may.
-bool CoordinatorMachine::MatesAreGoing(const wire::View& base, const wire::ViewEntry& gone) const {
+// Where all leave no view says so (ReleaseAll): who is away then very likely has gone.
+bool CoordinatorMachine::AllAreGoing(const wire::View& base) const {
   bool any = false;
   for (const wire::ViewEntry& entry : base.entries) {
     const Peer* peer = Find(entry.card.id);
-    if (entry.card.replica != gone.card.replica || !peer) continue;
-    if (!peer->leave_ready) return false;
-    any = true;
+    if (peer && !peer->leave_ready) return false;
+    any = any || peer;
   }
-  return any && !FTAR_MUTANT(kGoneWithMatesLost);
+  return any && !FTAR_MUTANT(kGoneWithAllLost);
 }
 
 // First those who are out for good, then those who may come yet if a quorum is lacking: a replica
 // is lost for the reason that is heard first.
 void CoordinatorMachine::LoseAbsent(const wire::View& base,
                                     const std::map<MemberId, Epoch>& left_out) {
+  const bool all_go = AllAreGoing(base);
   const auto goes_as_planned = [&](const wire::ViewEntry& entry) {
-    const bool planned = entry.last.kind != wire::Bound::Kind::kNone;
-    return !Find(entry.card.id) && (planned || MatesAreGoing(base, entry));
+    return !Find(entry.card.id) && (all_go || entry.last.kind != wire::Bound::Kind::kNone);
   };
   for (const wire::ViewEntry& entry : base.entries) {
     const MemberId id = entry.card.id;

@@ -91,7 +91,7 @@ constexpr const char* kStrikes =
     "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
     "plan_strikes=4,hosted=0,record=1,replicas=4,mismatch=2";
 constexpr Where kWhere[] = {
-    {Mutant::kGoneWithMatesLost,
+    {Mutant::kGoneWithAllLost,
      "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
      "plan_strikes=4,hosted=0,record=1,replicas=4"},
     {Mutant::kHandsOverUnheld,
