@@ -6,8 +6,8 @@
 // later. Two may end up at desks of their own: neither gives a sign before most of the choir looks
 // at it (rule Q4), and who is not looked at sits down again.
 //
-// Who finds nobody along the list, when all have had their turn, looks where the choir meets: others
-// may have come, and all whom it knows may have gone.
+// Who finds nobody along the list, when all have had their turn, looks where the choir meets:
+// others may have come, and all whom it knows may have gone.
 //
 // Pure. Driver's contract: answer every `dial` by CoordinatorFound or DialFailed; a dial drops the
 // one that is under way; on `take_over` start a hosted CoordinatorMachine. A coordinator that says
