@@ -4,26 +4,14 @@
 #include <algorithm>
 
 #include "engine/engine.h"
+#include "tests/unit/engine/cards.h"
 
 namespace ftar::engine {
 namespace {
 
 class Joining : public testing::Test {
  protected:
-  Joining() : engine_(MakeConfig()) {}
-  static wire::MemberCard CardOf(uint64_t number) {
-    wire::MemberCard card;
-    card.id = {1, number};
-    card.replica = static_cast<int32_t>(number) - 1;
-    return card;
-  }
-  static Config MakeConfig() {
-    Config config;
-    config.job = "joining";
-    config.self = CardOf(1);
-    config.replicas = 2;
-    return config;
-  }
+  Joining() : engine_(ConfigOf("joining", 2)) {}
   void Step(const Event& event) {
     engine_.Step(++now_, event);
     said_ = engine_.TakeReady().to_coordinator;
@@ -41,6 +29,13 @@ class Joining : public testing::Test {
       if (base != 0) prepare.survivors.push_back(entry.card.id);
     }
     return prepare;
+  }
+  // With a link to make.
+  void Arrive() {
+    wire::Welcome welcome;
+    welcome.peers = {CardOf(2)};
+    Step(CoordinatorUp{});
+    Step(FromCoordinator{welcome});
   }
   void Promise(const wire::Prepare& prepare) {
     Step(FromCoordinator{prepare});
@@ -67,11 +62,8 @@ class Joining : public testing::Test {
 
 // A newcomer may wait for that link, whose own end is asked for nothing.
 TEST_F(Joining, ALinkThatComesUpWithoutACoordinatorIsToldWithTheView) {
-  wire::Welcome welcome;
-  welcome.peers = {CardOf(2)};
   const wire::Prepare prepare = PrepareOf(1, 0);
-  Step(CoordinatorUp{});
-  Step(FromCoordinator{welcome});
+  Arrive();
   Promise(prepare);
   Step(CoordinatorDown{});
   Step(LinkIsUp{CardOf(2).id});
@@ -82,11 +74,8 @@ TEST_F(Joining, ALinkThatComesUpWithoutACoordinatorIsToldWithTheView) {
 }
 
 TEST_F(Joining, WhoWasWelcomedHasToldItsLinks) {
-  wire::Welcome welcome;
-  welcome.peers = {CardOf(2)};
   const wire::Prepare prepare = PrepareOf(1, 0);
-  Step(CoordinatorUp{});
-  Step(FromCoordinator{welcome});
+  Arrive();
   Step(LinkIsUp{CardOf(2).id});
   EXPECT_TRUE(TellsOf(2));
   Promise(prepare);

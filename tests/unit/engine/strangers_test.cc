@@ -2,27 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
+#include "tests/unit/engine/cards.h"
 
 namespace ftar::engine {
 namespace {
 
-wire::MemberCard CardOf(uint64_t number) {
-  wire::MemberCard card;
-  card.id = {1, number};
-  card.replica = static_cast<int32_t>(number) - 1;
-  return card;
-}
-
 class Strangers : public testing::Test {
  protected:
-  Strangers() : engine_(MakeConfig()) {}
-  static Config MakeConfig() {
-    Config config;
-    config.job = "strangers";
-    config.self = CardOf(1);
-    config.replicas = 3;
-    return config;
-  }
+  Strangers() : engine_(ConfigOf("strangers", 3)) {}
   void Step(const Event& event) { engine_.Step(++now_, event); }
   std::vector<MemberId> Forgotten() { return engine_.TakeReady().forget; }
 
