@@ -381,6 +381,7 @@ class GroupMachine {
   void SharedWorkDone(TimeNs now, Op& op, uint32_t chunk);
   void TellWords(Op& op, bool done);
   void TellDone();
+  uint64_t BlockElements() const;
   void CutShares();
   void BeginShares();
   bool TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const;
@@ -501,6 +502,7 @@ class GroupMachine {
   bool in_fast_ = false;
   Seq fast_line_ = kNoSeq;  // whose line the host has published already
   std::vector<Share> shares_;  // by position
+  uint64_t share_block_ = 0;   // elements of a block, at most
   std::vector<plan::Chunk> others_;
   size_t share_turn_ = 0;      // whose block comes next
   size_t shared_now_ = kNoShare;  // whose block fast_work_ is

@@ -23,7 +23,7 @@ void World::OpenLane(Node& node, engine::Config* config) {
   config->group.lane = node.lane.get();
   // In every other one most are shared: only the shortest go in one pass.
   if (seed_ % 2 == 1) config->group.oneshot_max_bytes = 2 * kElementBytes;
-  config->group.shared_block_bytes = 3 * kElementBytes;
+  config->group.block_least = config->group.block_most = 3 * kElementBytes;
   // In some of either each sums all where it can, however many they are.
   config->group.all_sum_bytes_min = 0;
   if (seed_ % 4 >= 2) config->group.all_sum_members_max = kReplicasMax;

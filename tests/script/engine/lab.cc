@@ -46,7 +46,8 @@ Lab::Lab(LabOptions options) : options_(options) {
     config.group.chunk_bytes = 64;
     config.group.all_sum_bytes_min = 0;
     config.group.all_sum_members_max = static_cast<size_t>(options_.all_sum);
-    config.group.shared_block_bytes = static_cast<uint64_t>(options_.block) * sim::kElementBytes;
+    config.group.block_most = static_cast<uint64_t>(options_.block) * sim::kElementBytes;
+    config.group.block_least = config.group.block_most;
     config.timeout_ns = 1000 * kSecond;
     if (options_.lanes) {
       member->lane = std::make_unique<sim::MemberLane>(&lane_host_, member->card.id,
