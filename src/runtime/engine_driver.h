@@ -450,6 +450,7 @@ class EngineDriver final : public transport::Placer {
   ShareWay share_way_;              // where two share memory of the user's
   LaneWay lane_way_;                // of what is copied into the lane
   TimeNs fast_begin_ns_ = 0;        // of an operation that is timed for that; 0: it is not
+  TimeNs lines_seen_ns_ = 0;        // those of all, of the shared operation on the fast path
   HandOver hand_over_;              // of what is shared in the lane
   HandOver ways_[2][kHandedKinds];  // of the rest; second: of operations that no cache holds
   bool host_mates_ = false;         // some link shares memory

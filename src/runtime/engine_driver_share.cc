@@ -88,15 +88,14 @@ bool EngineDriver::StreamsToArea(const Op& op, const HandOver& else_by) const {
   return op.of_two ? lane_way_.Streams(op.seq, op.send_bytes) : else_by.Streams(op.seq);
 }
 
-// Of two, how long it took.
+// Of two, how long it took. What is copied makes others wait while it is, which counts as well.
 void EngineDriver::NoteShared(TimeNs now, const Op& op) {
   if (!op.of_two) return;
-  const TimeNs spent = now - op.start_ns;
   const uint64_t bytes = op.send_bytes;
-  if (op.copied) {
-    if (lane_way_.Samples(op.seq, bytes)) lane_way_.Note(op.seq, bytes, spent);
-  } else if (share_way_.Samples(op.seq, bytes)) {
-    share_way_.Note(op.seq, bytes, spent);
+  if (!op.copied) {
+    share_way_.Note(op.seq, bytes, !engine_->fast_work().shown, now - lines_seen_ns_);
+  } else if (lane_way_.Samples(op.seq, bytes)) {
+    lane_way_.Note(op.seq, bytes, now - op.start_ns);
   }
 }
 
@@ -121,7 +120,7 @@ void EngineDriver::PublishShares(const Op& op) {
   }
   if (StreamsSums(op)) places_.streamed |= kSumsStreamed;
   if (op.of_two && op.copied) lane_way_.Begin(op.send_bytes);
-  if (op.of_two && !op.copied) share_way_.Begin(op.send_bytes);
+  lines_seen_ns_ = 0;
   memory.PublishShared(op.group, fast_line_, places_);
   NoteLine(fast_line_, 0);
 }
@@ -157,6 +156,7 @@ const std::byte* EngineDriver::SharedBytes(const Op& op, const collective::Buffe
 EngineDriver::FastState EngineDriver::DoShares(const Op& op, collective::FastLook found) {
   using collective::FastLook;
   collective::LaneWords told{op.seq};
+  if (lines_seen_ns_ == 0) lines_seen_ns_ = Now();
   for (uint64_t moved = 0; found == FastLook::kShare || found == FastLook::kTell;
        found = engine_->LookFast(op.start_ns)) {
     if (found == FastLook::kShare && !DoShare(op)) {

@@ -26,17 +26,20 @@ class ShareWay {
   }
   // Whether halves go past the caches.
   bool Streams(Seq seq, uint64_t bytes) const { return For(bytes).Of(seq, bytes) == kStreamed; }
-  // As those of Ways.
-  void Begin(uint64_t bytes) { For(bytes).Begin(bytes); }
-  bool Samples(Seq seq, uint64_t bytes) const { return For(bytes).Samples(seq, bytes); }
-  void Note(Seq seq, uint64_t bytes, TimeNs spent) { For(bytes).Note(seq, bytes, spent); }
+  // Of each operation when it is over: how it was made, which is not for one to say alone, and how
+  // long it took from when the lines of all were there.
+  void Note(Seq seq, uint64_t bytes, bool all_sum, TimeNs spent) {
+    Ways& ways = For(bytes);
+    if (all_sum == AllSum(seq, bytes)) ways.Note(seq, bytes, spent);
+    ways.Begin(bytes);
+  }
 
  private:
   enum Way : size_t { kCached, kStreamed, kAllSum };
   static constexpr uint64_t kAllSumAlways = 512 * 1024, kAllSumMax = 4 * kAllSumAlways;
   static constexpr uint64_t kHalvesMax = 4 * kAllSumMax;
   static constexpr Trials kThreeWays = {.ways = 3, .trial = 4, .samples = 2, .every = 1024};
-  static constexpr Trials kHalves = {.ways = 2, .trial = 2, .samples = 1, .every = 1024};
+  static constexpr Trials kHalves = {.ways = 2, .trial = 4, .samples = 2, .every = 1024};
   static constexpr TriedSizes kMiddleSizes = {
       .above = kAllSumAlways, .first = 2 * kAllSumAlways, .most = kAllSumMax};
   static constexpr TriedSizes kLongSizes = {

@@ -2,8 +2,9 @@
 // ones.
 //
 // In trials, which come at the same operation numbers for all members that began alike, all go each
-// way for some operations, one way after the other; the last of each are timed. Plain arithmetic;
-// one thread at a time.
+// way for some operations, one way after the other; the last of each are timed. Between them the way
+// that is gone is timed on: a trial may have found it shorter than it is, or things have changed.
+// Plain arithmetic; one thread at a time.
 #ifndef FTAR_RUNTIME_WAYS_H_
 #define FTAR_RUNTIME_WAYS_H_
 
@@ -38,7 +39,7 @@ class Ways {
   Ways(const Trials& trials, const TriedSizes& tried)
       : trials_(trials), tried_(tried), sizes_(1 + SizeOf(tried.most)) {}
 
-  // For each operation.
+  // For each operation; the first ones of a size are tried no way, since all is new to the caches.
   void Begin(uint64_t bytes) {
     if (Tries(bytes)) ++sizes_[SizeOf(bytes)].begun;
   }
@@ -61,25 +62,46 @@ class Ways {
     return at < trials_.ways * trials_.trial &&
            at % trials_.trial >= trials_.trial - trials_.samples;
   }
-  // Of an operation that Samples.
+  // Of an operation that Samples, or lies between the trials.
   void Note(Seq seq, uint64_t bytes, TimeNs spent) {
+    if (!Tries(bytes)) return;
     Size& size = sizes_[SizeOf(bytes)];
-    if (size.noted == 0) size.first = seq - InTrial(size, seq);
     const double cost = static_cast<double>(spent) / static_cast<double>(bytes);
-    double& known = size.cost[InTrial(size, seq) / trials_.trial];
-    // Others may come late, which says nothing of memory: the shortest counts, for a while.
-    known = known == 0 ? cost : std::min(cost, kDearerMost * known);
-    ++size.noted;
+    if (Samples(seq, bytes)) {
+      NoteTried(&size, seq, cost);
+    } else if (InTrial(size, seq) >= trials_.ways * trials_.trial) {
+      NoteUsual(&size, Of(seq, bytes), cost);
+    }
   }
 
  private:
   static constexpr double kDearerMost = 1.5;
+  static constexpr Seq kNew = 4;
+  static constexpr int kUsual = 8;
 
   struct Size {
     std::array<double, kMost> cost = {};  // nanoseconds a byte; 0: not known
     Seq first = 0;                        // where the first trial began that was timed
     Seq noted = 0, begun = 0;
+    // Of operations between trials, up to kUsual: how many, and the shortest.
+    int usual = 0;
+    double least = 0;
   };
+
+  // Others may come late, which says nothing of memory: the shortest counts, for a while.
+  void NoteTried(Size* size, Seq seq, double cost) {
+    if (size->noted == 0) size->first = seq - InTrial(*size, seq);
+    double& known = size->cost[InTrial(*size, seq) / trials_.trial];
+    known = known == 0 ? cost : std::min(cost, kDearerMost * known);
+    ++size->noted;
+    size->usual = 0;
+  }
+  void NoteUsual(Size* size, size_t way, double cost) {
+    size->least = size->usual == 0 ? cost : std::min(cost, size->least);
+    if (++size->usual < kUsual) return;
+    size->cost[way] = size->least;
+    size->usual = 0;
+  }
 
   bool Tries(uint64_t bytes) const { return bytes > tried_.above && bytes <= tried_.most; }
   // What an operation costs besides shows more in a byte of a short one.
@@ -91,6 +113,7 @@ class Ways {
   // number that is timed.
   Seq InTrial(const Size& size, Seq seq) const {
     const Seq since = seq - size.first, whole = trials_.ways * trials_.trial;
+    if (size.begun < kNew) return whole;
     const bool first = size.noted < trials_.ways * trials_.samples && size.begun <= 4 * whole;
     if (first) return since % whole;
     return since % std::clamp(std::bit_floor(since), 4 * whole, trials_.every);

@@ -96,6 +96,7 @@ TEST(Ways, OneLateOperationDecidesNothing) {
   bool late = false;
   for (Seq seq = 4000; seq < 4060; ++seq) {  // far from the next trial
     const bool second = ways.Of(seq, kLong) == 1;
+    ways.Begin(kLong);
     if (!ways.Samples(seq, kLong)) continue;
     ways.Note(seq, kLong, !second ? 7400 : std::exchange(late, true) ? 4100 : 1'000'000);
   }
@@ -109,6 +110,36 @@ TEST(Ways, AFirstTrialIsSoonDoneAgain) {
   EXPECT_LE(Go(&ways, kEnough + 40, kEnough + 160, kLong, {122'000, 54'000}), 0);
   Go(&ways, kEnough + 160, kEnough + 240, kLong, {122'000, 54'000});
   EXPECT_EQ(Go(&ways, kEnough + 240, kEnough + 250, kLong, {122'000, 54'000}), 100);
+}
+
+// What a trial said wrongly is found out by those that go that way.
+TEST(Ways, TheWayThatIsGoneIsTimedBetweenTrials) {
+  Ways ways = Two();
+  Go(&ways, 0, 4000, kLong, {7400, 4100});
+  for (Seq seq = 4000; seq < 4090; ++seq) {  // far from the next trial
+    ASSERT_FALSE(ways.Samples(seq, kLong));
+    const bool second = ways.Of(seq, kLong) == 1;
+    ways.Note(seq, kLong, second ? 9000 : 7400);
+    EXPECT_EQ(second, seq < 4008) << seq;
+  }
+}
+
+TEST(Ways, OneLateOperationBetweenTrialsDecidesNothing) {
+  Ways ways = Two();
+  Go(&ways, 0, 4000, kLong, {7400, 4100});
+  for (Seq seq = 4000; seq < 4090; ++seq) {
+    ways.Note(seq, kLong, seq % 8 < 7 ? 1'000'000 : 4100);
+    EXPECT_EQ(ways.Of(seq, kLong), 1u) << seq;
+  }
+}
+
+TEST(Ways, TheFirstAreTriedNoWay) {
+  Ways ways = Two();
+  for (Seq seq = 0; seq < 4; ++seq) {
+    EXPECT_FALSE(ways.Samples(seq + 16, kLong)) << seq;
+    ways.Begin(kLong);
+  }
+  EXPECT_TRUE(ways.Samples(16, kLong));
 }
 
 TEST(Ways, InTrialsAllGoTheSame) {
@@ -152,8 +183,7 @@ TEST(LaneWay, WhatIsNotWorthIt) {
 void GoShared(ShareWay* way, Seq from, Seq to, uint64_t bytes, std::array<TimeNs, 3> spent) {
   for (Seq seq = from; seq < to; ++seq) {
     const size_t gone = way->AllSum(seq, bytes) ? 2 : way->Streams(seq, bytes) ? 1 : 0;
-    way->Begin(bytes);
-    if (way->Samples(seq, bytes)) way->Note(seq, bytes, spent[gone]);
+    way->Note(seq, bytes, gone == 2, spent[gone]);
   }
 }
 
@@ -161,7 +191,7 @@ TEST(ShareWay, WhatIsShortIsSummedByAllWithoutAsking) {
   ShareWay way;
   for (Seq seq = 0; seq < kEnough; ++seq) {
     ASSERT_TRUE(way.AllSum(seq, kMiB / 2));
-    ASSERT_FALSE(way.Samples(seq, kMiB / 2));
+    way.Note(seq, kMiB / 2, true, 30'000);
   }
 }
 
@@ -175,6 +205,17 @@ TEST(ShareWay, InTheMiddleWhicheverOfThreeIsFastest) {
     EXPECT_FALSE(cached.AllSum(seq, bytes) || cached.Streams(seq, bytes)) << bytes;
     EXPECT_TRUE(streamed.Streams(seq, bytes) && !streamed.AllSum(seq, bytes)) << bytes;
     EXPECT_TRUE(all.AllSum(seq, bytes)) << bytes;
+  }
+}
+
+// Who would sum all, but the other has found that halves are better, learns nothing of it.
+TEST(ShareWay, WhatWentAnotherWayIsNotNoted) {
+  ShareWay way;
+  const std::array<TimeNs, 3> spent = {250'000, 90'000, 80'000};
+  GoShared(&way, 0, 4000, kMiB, spent);
+  for (Seq seq = 4000; seq < 4090; ++seq) {
+    way.Note(seq, kMiB, false, 250'000);
+    EXPECT_TRUE(way.AllSum(seq, kMiB)) << seq;
   }
 }
 
