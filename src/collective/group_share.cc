@@ -234,8 +234,8 @@ void GroupMachine::BeginShares() {
   shared_now_ = kNoShare;
 }
 
-// The next block of a member's chunks, as far as they are made. In place a chunk goes as a whole,
-// so that it is overwritten or not.
+// The next block of a member's chunks, as far as they are made. A chunk goes as a whole in place, so
+// that it is overwritten or not, and where nobody copies it.
 bool GroupMachine::TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const {
   const Share& share = shares_[owner];
   if (share.at >= share.chunks.size()) return false;
@@ -243,7 +243,8 @@ bool GroupMachine::TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* blo
   const uint64_t width = fast_.spec.element_bytes;
   const uint64_t there = made_bytes / width - share.made;
   const uint64_t left = block->count - share.elements;
-  const uint64_t count = fast_.spec.in_place ? left : std::min(left, share_block_);
+  const bool whole = fast_.spec.in_place || AllSum(fast_);
+  const uint64_t count = whole ? left : std::min(left, share_block_);
   block->first += share.elements;
   block->count = count;
   return count <= there && count > 0;
