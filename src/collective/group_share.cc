@@ -26,7 +26,7 @@ namespace {
 
 // Of all members together, where they outnumber cores: what takes longer is mostly waiting for
 // somebody who does not run, and frames lie ready for whoever does.
-constexpr uint64_t kCrowdedInputsMax = 32 << 20;
+constexpr uint64_t kCrowdedInputsMax = 128 << 20;
 // Beyond it memory is what takes time, and to read all inputs takes more of it.
 constexpr uint64_t kAllSumBytesMax = 2 << 20;
 
