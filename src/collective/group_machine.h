@@ -381,7 +381,6 @@ class GroupMachine {
   void SharedWorkDone(TimeNs now, Op& op, uint32_t chunk);
   void TellWords(Op& op, bool done);
   void TellDone();
-  uint64_t BlockElements() const;
   void CutShares();
   void BeginShares();
   bool TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const;

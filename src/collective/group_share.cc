@@ -12,8 +12,8 @@
 // salvage, goes by frames. Who lacks a line for too long sends frames as well (group_lane.cc).
 //
 // In the fast path (group_fast.cc) the same is done by the thread that called, in blocks of a chunk
-// (BlockElements): their sources and their result stay in a core's own cache, and the others copy
-// them from there.
+// (plan::BlockBytes): their sources and their result stay in a core's own cache, and the others
+// copy them from there.
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -199,23 +199,16 @@ void GroupMachine::TellDone() {
 
 // ---- on the fast path
 
-// Half of what a member owns, so that the others copy the first while it makes the second; in whole
-// pages. Of a long operation in small ones a part of the time goes into turning from sums to copies
-// and back.
-uint64_t GroupMachine::BlockElements() const {
-  constexpr uint64_t kPage = 4096;
-  const uint64_t width = fast_.spec.element_bytes;
-  const uint64_t half = fast_.spec.count * width / (2 * fast_.members.size()) / kPage * kPage;
-  return std::max<uint64_t>(std::clamp(half, config_.block_least, config_.block_most) / width, 1);
-}
-
 // Its chunks as its attempt would have them, by owner.
 void GroupMachine::CutShares() {
   fast_.origin = {fast_.members, 0};
   SettlePieces(fast_);
   fast_.grid = plan::Grid(fast_.spec.count, fast_.spec.element_bytes, fast_.spec.accumulator_bytes,
                           1, fast_.origin.piece_bytes);
-  share_block_ = BlockElements();
+  const uint64_t width = fast_.spec.element_bytes;
+  share_block_ = plan::BlockBytes(fast_.spec.count * width, fast_.members.size(),
+                                  config_.block_least, config_.block_most) /
+                 width;
   shares_.assign(fast_.members.size(), {});
   others_.clear();
   for (uint32_t c = 0; c < fast_.grid.chunks(); ++c) {

@@ -231,8 +231,7 @@ struct GroupConfig {
   plan::PlanKind plan = plan::PlanKind::kAuto;
   uint64_t chunk_bytes = 0;  // 0: chosen for each operation, between these two
   uint64_t piece_least = plan::kChunkBytesMin, piece_most = plan::kChunkBytesMax;
-  // Of the blocks in which the fast path makes shared operations (group_share.cc).
-  uint64_t block_least = 128 * 1024, block_most = 512 * 1024;
+  uint64_t block_least = plan::kBlockBytesMin, block_most = plan::kBlockBytesMax;
   // Up to so many members each sum all of a shared one, from so many bytes on.
   size_t all_sum_members_max = 2;
   uint64_t all_sum_bytes_min = 4 * 1024;

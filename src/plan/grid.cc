@@ -52,6 +52,11 @@ uint64_t PieceBytesMax(uint64_t chunk_bytes) {
   return std::min(BytesMax(chunk_bytes), kPartialWideningMax * chunk_bytes);
 }
 
+uint64_t BlockBytes(uint64_t bytes, size_t owners, uint64_t least, uint64_t most) {
+  constexpr uint64_t kPage = 4096;
+  return std::clamp(bytes / (2 * owners) / kPage * kPage, least, most);
+}
+
 Grid::Grid(uint64_t count, uint32_t element_bytes, uint32_t accumulator_bytes, int32_t segments,
            uint64_t chunk_bytes)
     : count_(count), segments_(segments) {

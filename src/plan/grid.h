@@ -4,6 +4,7 @@
 #ifndef FTAR_PLAN_GRID_H_
 #define FTAR_PLAN_GRID_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "plan/ground.h"
@@ -31,6 +32,13 @@ uint64_t PieceBytesMax(uint64_t chunk_bytes);
 // others: more cost frames and gain nothing, where who waits for a piece has others to work on.
 uint64_t PieceBytes(Kind kind, PlanKind plan, uint64_t bytes, const Ground& ground,
                     uint64_t least = kChunkBytesMin, uint64_t most = kChunkBytesMax);
+
+// Blocks are what a member makes, or copies, at a time where words in a lane say how far it is. One
+// has half of what an owner has, in whole pages, so that the others copy the first while it makes
+// the second; at least and at most so many bytes. Of a long operation in small ones a part of the
+// time goes into turning from sums to copies and back.
+inline constexpr uint64_t kBlockBytesMin = 128 * 1024, kBlockBytesMax = 512 * 1024;
+uint64_t BlockBytes(uint64_t bytes, size_t owners, uint64_t least, uint64_t most);
 
 struct Chunk {
   uint32_t index = 0;

@@ -174,6 +174,19 @@ TEST(Pieces, EveryOwnerHasOneOnWiresOfItsOwn) {
 }
 
 // What is asked for may be larger than what is chosen, up to a bound of its own.
+TEST(Blocks, AreHalfOfWhatAnOwnerHas) {
+  constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+  const auto block = [](uint64_t bytes, size_t owners) {
+    return BlockBytes(bytes, owners, kBlockBytesMin, kBlockBytesMax);
+  };
+  EXPECT_EQ(block(1 * kMiB, 2), 256 * kKiB);
+  EXPECT_EQ(block(2 * kMiB, 4), 256 * kKiB);
+  EXPECT_EQ(block(1 * kMiB + 12'345, 2), 256 * kKiB) << "whole pages";
+  for (const uint64_t bytes : {uint64_t{4}, 64 * kKiB, 512 * kKiB})
+    EXPECT_EQ(block(bytes, 2), 128 * kKiB) << bytes;
+  for (const uint64_t bytes : {2 * kMiB, 256 * kMiB}) EXPECT_EQ(block(bytes, 2), 512 * kKiB);
+}
+
 TEST(Grid, AskedForChunksMayBeLarger) {
   for (uint32_t width : {1u, 4u, 8u}) {
     for (uint64_t asked : {uint64_t{1} << 20, kAskedBytesMax, uint64_t{1} << 30}) {
