@@ -227,8 +227,8 @@ void GroupMachine::BeginShares() {
   shared_now_ = kNoShare;
 }
 
-// The next block of a member's chunks, as far as they are made. A chunk goes as a whole in place, so
-// that it is overwritten or not, and where nobody copies it.
+// The next block of a member's chunks, as far as they are made. A chunk goes as a whole in place,
+// so that it is overwritten or not, and where nobody copies it.
 bool GroupMachine::TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const {
   const Share& share = shares_[owner];
   if (share.at >= share.chunks.size()) return false;

@@ -2,9 +2,9 @@
 // ones.
 //
 // In trials, which come at the same operation numbers for all members that began alike, all go each
-// way for some operations, one way after the other; the last of each are timed. Between them the way
-// that is gone is timed on: a trial may have found it shorter than it is, or things have changed.
-// Plain arithmetic; one thread at a time.
+// way for some operations, one way after the other; the last of each are timed. Between them the
+// way that is gone is timed on: a trial may have found it shorter than it is, or things have
+// changed. Plain arithmetic; one thread at a time.
 #ifndef FTAR_RUNTIME_WAYS_H_
 #define FTAR_RUNTIME_WAYS_H_
 
