@@ -26,7 +26,7 @@ inline constexpr size_t kHandOverMinBytes = size_t{4} << 10;
 // are visible to other threads in program order once the call has returned, as others are.
 void Copy(void* dst, const void* src, size_t bytes, CopyMode mode = CopyMode::kCached);
 
-// What the two others come to where there is enough: past the caches line by line, each by one
+// What kStream and kHandOver do where there is enough: past the caches line by line, each by one
 // instruction of AVX-512 if `wide`, which wants HasWideLines().
 void CopyPastCaches(void* dst, const void* src, size_t bytes, bool wide);
 bool HasWideLines();

@@ -231,6 +231,7 @@ struct GroupConfig {
   plan::PlanKind plan = plan::PlanKind::kAuto;
   uint64_t chunk_bytes = 0;  // 0: chosen for each operation, between these two
   uint64_t piece_least = plan::kChunkBytesMin, piece_most = plan::kChunkBytesMax;
+  // Of what the fast path makes at a time (plan::BlockBytes).
   uint64_t block_least = plan::kBlockBytesMin, block_most = plan::kBlockBytesMax;
   // Up to so many members each sum all of a shared one, from so many bytes on.
   size_t all_sum_members_max = 2;

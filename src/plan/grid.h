@@ -37,7 +37,7 @@ uint64_t PieceBytes(Kind kind, PlanKind plan, uint64_t bytes, const Ground& grou
 // has half of what an owner has, in whole pages, so that the others copy the first while it makes
 // the second; at least and at most so many bytes. Of a long operation in small ones a part of the
 // time goes into turning from sums to copies and back.
-inline constexpr uint64_t kBlockBytesMin = 128 * 1024, kBlockBytesMax = 512 * 1024;
+inline constexpr uint64_t kBlockBytesMin = 128 * 1024, kBlockBytesMax = kChunkBytesMax;
 uint64_t BlockBytes(uint64_t bytes, size_t owners, uint64_t least, uint64_t most);
 
 struct Chunk {

@@ -62,7 +62,7 @@ class Ways {
     return at < trials_.ways * trials_.trial &&
            at % trials_.trial >= trials_.trial - trials_.samples;
   }
-  // Of an operation that Samples, or lies between the trials.
+  // Of an operation that is over. One of a trial that is not to be timed says nothing.
   void Note(Seq seq, uint64_t bytes, TimeNs spent) {
     if (!Tries(bytes)) return;
     Size& size = sizes_[SizeOf(bytes)];
@@ -76,8 +76,8 @@ class Ways {
 
  private:
   static constexpr double kDearerMost = 1.5;
-  static constexpr Seq kNew = 4;
-  static constexpr int kUsual = 8;
+  static constexpr Seq kNew = 4;    // of a size, before its first trial
+  static constexpr int kUsual = 8;  // of which the shortest is what a way takes by now
 
   struct Size {
     std::array<double, kMost> cost = {};  // nanoseconds a byte; 0: not known

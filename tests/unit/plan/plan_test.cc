@@ -173,7 +173,6 @@ TEST(Pieces, EveryOwnerHasOneOnWiresOfItsOwn) {
   EXPECT_EQ(all_reduce(4 * 1024, {.members = 4, .wired = true, .byte_ps = 40'000}), 4);
 }
 
-// What is asked for may be larger than what is chosen, up to a bound of its own.
 TEST(Blocks, AreHalfOfWhatAnOwnerHas) {
   constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
   const auto block = [](uint64_t bytes, size_t owners) {
@@ -187,6 +186,7 @@ TEST(Blocks, AreHalfOfWhatAnOwnerHas) {
   for (const uint64_t bytes : {2 * kMiB, 256 * kMiB}) EXPECT_EQ(block(bytes, 2), 512 * kKiB);
 }
 
+// What is asked for may be larger than what is chosen, up to a bound of its own.
 TEST(Grid, AskedForChunksMayBeLarger) {
   for (uint32_t width : {1u, 4u, 8u}) {
     for (uint64_t asked : {uint64_t{1} << 20, kAskedBytesMax, uint64_t{1} << 30}) {
