@@ -5,7 +5,8 @@
 // made, and copies the others' as far as these are. What is read lies in memory of others that is
 // theirs again once they are out, or everybody is done: so a chunk counts here, is final, only if
 // no flag is up after it was read (rule F4). With all chunks it says that it is done, which is its
-// ack (rule V1): it reads nothing of the others any more, and who has heard that of all delivers.
+// ack (rule V1): it reads nothing any more that others may take back, and who has heard that of all
+// delivers.
 //
 // All lines seen, everybody can go on to the end by words alone, as long as nobody freezes; and who
 // freezes has final what is final. So this changes neither statuses nor verdicts, and a retry, or a
@@ -13,7 +14,8 @@
 //
 // In the fast path (group_fast.cc) the same is done by the thread that called, in blocks of a chunk
 // (plan::BlockBytes): their sources and their result stay in a core's own cache, and the others
-// copy them from there.
+// copy them from there. In place the host may put copies off to the end, where owners keep their
+// sums until then (runtime/asides.h).
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -320,6 +322,7 @@ void GroupMachine::KeepShares(TimeNs now, Op& op) {
     Todo& todo = Push(Todo::Kind::kAdopt);
     todo.id = op.undo = next_staging_++;
     todo.bytes = InputBytes(op);
+    todo.seq = op.seq;
     op.staging.push_back(op.undo);
   }
   const bool up = !fast_.complete && FlagIsUp(op);

@@ -53,8 +53,8 @@ class Lane {
   // The line of the operation, if it is in its slot. What its writer wrote before is seen as well.
   virtual bool Look(int segment, GroupKey group, Seq seq, LaneLine* line) const = 0;
   // Of a shared operation: how many bytes of the chunks that this member owns, in their order, are
-  // made, and whether the whole result is there, and nothing of others is read any more. What its
-  // writer wrote before is seen as well.
+  // made, and whether the whole result is there, and nothing is read any more that others may take
+  // back. What its writer wrote before is seen as well.
   virtual uint64_t Made(int segment, GroupKey group, Seq seq) const = 0;
   virtual bool Done(int segment, GroupKey group, Seq seq) const = 0;
   // The own flag, up to `epoch` from now on. What was stored here before is seen by whoever does

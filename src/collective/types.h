@@ -159,7 +159,8 @@ struct Todo {
     kSend,            // frame
     kPublish,         // this member's line of an operation, and its input, into its lane
     kTell,            // words: how far its sums of a shared one are
-    kAdopt,           // staging `id`, `bytes`: what the fast path has saved becomes it
+    kAdopt,           // staging `id`, `bytes`: what the fast path has saved becomes it; and what
+                      // it keeps aside is saved and lands
     kReleaseInbound,  // inbound `id`
     kCancelSends,     // data frames of op `id` need not arrive any more, on every link
     kFinishSends,     // they must arrive, but the op's buffers go back to the caller now (without
@@ -169,7 +170,7 @@ struct Todo {
   Kind kind = Kind::kWork;
   uint64_t id = 0;
   uint64_t bytes = 0;
-  Seq seq = kNoSeq;  // kAllocate: the operation that it is for
+  Seq seq = kNoSeq;  // kAllocate, kAdopt: the operation that it is for
   Work work;
   SendFrame frame;
   Outcome outcome;

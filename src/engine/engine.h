@@ -198,9 +198,9 @@ class Engine {
   // looks; all lines there, it makes the result as fast_work() says, where the user must not see it
   // yet if the operation is in place, and asks for the end: an outcome to be delivered, or none.
   // What is shared (FastCall::shows) it makes bit by bit, in the user's output; in place what is
-  // written over is saved first, as kAdopt may ask for it. Any event and TakeReady come in between:
-  // they stop the fast path, and the operation is one like any other, with the number in its line.
-  // No `started` tells of it.
+  // written over is saved first, as kAdopt may ask for it, or sums wait elsewhere, until the end or
+  // kAdopt. Any event and TakeReady come in between: they stop the fast path, and the operation is
+  // one like any other, with the number in its line. No `started` tells of it.
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
   Seq next_seq(GroupKey group) const;  // of its next call; kNoSeq: it has made none

@@ -25,6 +25,8 @@ constexpr size_t kCopyBytesMax = 1024;
 // be larger.
 constexpr size_t kControlPieceMin = 1024, kControlPieceMax = 256 * 1024;
 constexpr size_t kStagingCachedMax = 256u << 20;
+// A new one has to be shown to all the others first.
+constexpr TimeNs kAsidesIdle = 60 * kSecond;
 constexpr TimeNs kDevicePollNs = 20 * kMicrosecond;
 constexpr TimeNs kRetryNs = 10 * kMillisecond;  // giving up without memory
 
@@ -40,7 +42,7 @@ uint64_t LargestCacheBytes() {
 }  // namespace
 
 EngineDriver::EngineDriver(engine::Config config, Devices devices,
-                           std::shared_ptr<const transport::ExportedMemory> exports, HostLane* lane,
+                           std::shared_ptr<transport::ExportedMemory> exports, HostLane* lane,
                            DriverHost* host, const Logger* log)
     : control_piece_bytes_(std::clamp<size_t>(plan::PieceBytesMax(config.group.chunk_bytes),
                                               kControlPieceMin, kControlPieceMax)),
@@ -51,7 +53,8 @@ EngineDriver::EngineDriver(engine::Config config, Devices devices,
       host_(host),
       log_(log),
       cached_bytes_max_(LargestCacheBytes() / 4),
-      pool_(kStagingCachedMax) {
+      pool_(kStagingCachedMax),
+      asides_(exports_) {
   for (const auto& device : devices_) device->SetPlacer(this);
 }
 
@@ -120,6 +123,7 @@ void EngineDriver::Run(TimeNs now) {
   if (now - last_trim_ns_ > kSecond) {
     last_trim_ns_ = now;
     pool_.Trim(now, 2 * kSecond);
+    asides_.Trim(now, kAsidesIdle);
   }
 }
 
@@ -184,7 +188,7 @@ void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
     case Todo::Kind::kTell:
       TellWords(group, todo.words);
       return Announce();
-    case Todo::Kind::kAdopt: return AdoptFast(group, todo.id);
+    case Todo::Kind::kAdopt: return AdoptFast(group, todo.seq, todo.id);
     case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
     case Todo::Kind::kCancelSends: return CancelSends(now, group, todo.id);
     case Todo::Kind::kFinishSends: return FinishSends(group, todo.id);

@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "reduce/types.h"
 #include "runtime/accelerator.h"
+#include "runtime/asides.h"
 #include "runtime/hand_over.h"
 #include "runtime/lane.h"
 #include "runtime/lane_way.h"
@@ -45,9 +46,9 @@ class DriverHost {
   virtual void SendToCoordinator(const wire::Message& message) = 0;
   virtual void OnStarted(const engine::Started& started) = 0;
   virtual void OnDelivered(GroupKey group, collective::Outcome&& outcome) = 0;
-  // The same in two parts, of the operation that StartFast took last.
+  // The same in two parts, of the operation that StartFast took last; its result is there at `now`.
   virtual void NoteFast(const collective::Outcome& outcome) = 0;
-  virtual void OnDeliveredFast() = 0;
+  virtual void OnDeliveredFast(TimeNs now) = 0;
   virtual void OnStep(const engine::StepBegun& step) = 0;
   virtual void OnNotice(const engine::Notice& notice) = 0;
   virtual void OnViewChanged() = 0;
@@ -63,7 +64,7 @@ class EngineDriver final : public transport::Placer {
   // `lane` is the one in `config`, or null; it outlives the driver.
   // `exports`: what the devices share of this process's memory.
   EngineDriver(engine::Config config, Devices devices,
-               std::shared_ptr<const transport::ExportedMemory> exports, HostLane* lane,
+               std::shared_ptr<transport::ExportedMemory> exports, HostLane* lane,
                DriverHost* host, const Logger* log);
   ~EngineDriver() override;
   EngineDriver(const EngineDriver&) = delete;
@@ -308,20 +309,27 @@ class EngineDriver final : public transport::Placer {
   bool GatherFast(const Op& op);
   // engine_driver_share.cc
   std::optional<transport::Link::Place> ShowToAll(std::span<const std::byte> memory);
-  bool Shows(Op* op);
+  bool Shows(TimeNs now, Op* op);
+  std::optional<transport::Link::Place> ShowAside(TimeNs now, Op* op);
+  ShareWay& ShareWayOf(const Op& op) { return share_ways_[op.request.spec.in_place ? 1 : 0]; }
   bool IsToStay(const Op& op) const;
   bool StreamsSums(const Op& op);
   bool StreamsToArea(const Op& op, const HandOver& else_by) const;
   void NoteShared(TimeNs now, const Op& op);
   void PublishShares(const Op& op);
   const std::byte* SharedBytes(const Op& op, const collective::BufferRef& ref) const;
+  std::shared_ptr<const std::byte> SeeAt(int segment, transport::Link::Place at, uint64_t offset,
+                                         uint64_t bytes) const;
   FastState DoShares(const Op& op, collective::FastLook found);
   bool DoShare(const Op& op);
   void NoteInputsRead(const Op& op, const collective::Work& work, TimeNs spent);
   void NoteSumsRead(const Op& op, const collective::Work& work, TimeNs spent);
   void PutAside(const Op& op, uint64_t offset, uint64_t bytes);
   bool SaveFast(const Op& op, const collective::BufferRef& at);
-  void AdoptFast(GroupKey group, uint64_t id);
+  bool KeepSums(const Op& op, const collective::Work& work);
+  TimeNs LandKept(const Op& op);
+  bool LandEarly(const Op* op);
+  void AdoptFast(GroupKey group, Seq seq, uint64_t id);
   void DropSavedFast(TimeNs now, const Op& op);
   // Null: it is not there.
   const std::byte* InLane(GroupKey group, const collective::BufferRef& ref) const;
@@ -392,7 +400,7 @@ class EngineDriver final : public transport::Placer {
   const size_t control_piece_bytes_;  // any link takes a frame of so many
   std::unique_ptr<engine::Engine> engine_;
   Devices devices_;
-  const std::shared_ptr<const transport::ExportedMemory> exports_;
+  const std::shared_ptr<transport::ExportedMemory> exports_;
   HostLane* const lane_;
   DriverHost* const host_;
   const Logger* const log_;
@@ -447,7 +455,7 @@ class EngineDriver final : public transport::Placer {
   std::array<Shown, 4> shown_;
   size_t next_shown_ = 0;
   uint64_t links_changed_ = 0;
-  ShareWay share_way_;              // where two share memory of the user's
+  ShareWay share_ways_[2];          // where two share memory of the user's; second: in place
   LaneWay lane_way_;                // of what is copied into the lane
   TimeNs fast_begin_ns_ = 0;        // of an operation that is timed for that; 0: it is not
   TimeNs lines_seen_ns_ = 0;        // those of all, of the shared operation on the fast path
@@ -455,6 +463,14 @@ class EngineDriver final : public transport::Placer {
   HandOver ways_[2][kHandedKinds];  // of the rest; second: of operations that no cache holds
   bool host_mates_ = false;         // some link shares memory
   StagingBlock fast_result_;  // that its user must not see yet
+  Asides asides_;
+  struct KeptSums {  // of the operation on the fast path, which land when all is done
+    std::shared_ptr<const std::byte> mapped;  // another member's; null: own ones
+    bool streamed = false;                    // past its caches
+    const std::byte* data = nullptr;
+    collective::BufferRef at;
+  };
+  std::vector<KeptSums> kept_sums_;
   engine::Ready ready_;       // scratch
   GroupKey hook_group_ = 0;
   TimeNs next_deadline_ = kNever;

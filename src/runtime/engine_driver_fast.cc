@@ -23,7 +23,7 @@ constexpr int kTagLooks = 200;
     return false;
   bool taken = false;
   Guard([&] {
-    const bool shows = Shows(op);
+    const bool shows = Shows(now, op);
     const bool stays = shows && IsToStay(*op);
     const collective::FastCall call{now, &op->request.spec, like_last, shows, stays};
     taken = engine_->StartFast(op->group, call, &fast_line_);
@@ -125,16 +125,18 @@ std::byte* EngineDriver::FastResult(const Op& op) {
     fast_fenced_ = true;
     stepped_ = ended == nullptr;
     if (stepped_) return;
-    NoteShared(now, op);
     host_->NoteFast(*ended);  // before anything is written: there may be no memory
+    TimeNs over = now;
     if (shares_fast()) {
+      if (!kept_sums_.empty()) over = LandKept(op);
       DropSavedFast(now, op);
+      NoteShared(over, op);
     } else if (op.request.spec.in_place && op.recv_bytes > 0) {
       std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
       counters_.bytes_moved += 2 * op.recv_bytes;
     }
     ++counters_.fast;
-    host_->OnDeliveredFast();
+    host_->OnDeliveredFast(over);
     Strike(FaultStage::kBetween, op.seq, -1);
   });
 }

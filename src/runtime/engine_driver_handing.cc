@@ -52,7 +52,7 @@ void EngineDriver::NoteHandedOver(const transport::Completion& sent) {
 // Sums that are read where they lie; those of a shared operation, or lent ones.
 bool EngineDriver::StreamsSums(const Op& op) {
   if (op.of_two && ShareWay::Knows(op.recv_bytes))
-    return share_way_.Streams(op.seq, op.recv_bytes);
+    return ShareWayOf(op).Streams(op.seq, op.recv_bytes);
   return WayOf(Handed::kLent, op).Streams(op.seq);
 }
 

@@ -1,9 +1,15 @@
-// Shared operations (collective/lane.h): where their bytes lie, and the fast path's share of the work.
+// Shared operations (collective/lane.h): where their bytes lie, and the fast path's share of the
+// work.
 //
 // A member's line says where the others find its input and its sums: where the user has them, if
 // that is memory of ftarMemAlloc which all have mapped, and else in the lane's area, to which they
 // are copied. Whether that is still so after they were read is the machine's to ask (F4).
+//
+// In place what is written over has to be restorable (F3). What is short is saved. The sums of what
+// is longer wait in memory of the library (asides.h): the fast path touches the user's buffer when
+// the operation is over, and copies the others' sums then, which their owners keep.
 #include <algorithm>
+#include <utility>
 
 #include "base/copy.h"
 #include "runtime/clock.h"
@@ -16,12 +22,20 @@ namespace {
 constexpr uint64_t kSharedBytesMin = 4 * 1024;
 // Of the fast path's saved inputs; the engine's own numbers count from 1.
 constexpr uint64_t kFastSaved = ~uint64_t{0};
-// In place all of a longer one would have to be saved before it is written over (F3).
-constexpr uint64_t kInPlaceBytesMax = 8 << 20;
+// In place the input of a longer one is not saved, and its sums wait aside, so that fewer bytes are
+// moved.
+constexpr uint64_t kSavedUsually = 1 << 20;
+static_assert(kSavedUsually >= wire::kLaneLongMax, "what is aside is not in the lane's area");
+// Or is, up to this size, where others have not mapped such memory.
+constexpr uint64_t kSavedBytesMax = 8 << 20;
+// What lands at the end does so at once, under the lock.
+constexpr uint64_t kInPlaceBytesMax = 32 << 20;
 // Then somebody else may want the lock.
 constexpr uint64_t kBytesAtATime = 1 << 20;
 
-constexpr uint64_t kInputStreamed = 1, kSumsStreamed = 2;
+// In LaneMemory::Places: the one or the other went past its writer's caches; the sums stay what
+// they are until those who may read them are through.
+constexpr uint64_t kInputStreamed = 1, kSumsStreamed = 2, kSumsKept = 4;
 
 }  // namespace
 
@@ -55,8 +69,9 @@ std::optional<transport::Link::Place> EngineDriver::ShowToAll(std::span<const st
 }
 
 // Where the bytes of a call are, or would be, that is to be shared.
-bool EngineDriver::Shows(Op* op) {
+bool EngineDriver::Shows(TimeNs now, Op* op) {
   const OpRequest& request = op->request;
+  op->aside.reset();
   if (lane_ == nullptr || request.spec.kind != plan::Kind::kAllReduce || request.on_device ||
       op->send_bytes < kSharedBytesMin || op->send_bytes > wire::kLaneSharedMax)
     return false;
@@ -65,21 +80,40 @@ bool EngineDriver::Shows(Op* op) {
     return ShowToAll({static_cast<const std::byte*>(data), op->send_bytes});
   };
   const auto input = shown(request.send);
-  const auto sums = request.spec.in_place ? input : shown(request.recv);
-  places_ = {input.value_or(transport::Link::Place{}), sums.value_or(transport::Link::Place{}), 0};
+  auto sums = request.spec.in_place ? input : shown(request.recv);
+  const bool is_long = request.spec.in_place && op->send_bytes > kSavedUsually;
+  const auto aside = is_long && input ? ShowAside(now, op) : std::nullopt;
+  if (aside) sums = aside;
+  if (is_long && !aside && op->send_bytes > kSavedBytesMax) return false;
+  places_ = {input.value_or(transport::Link::Place{}), sums.value_or(transport::Link::Place{}),
+             aside ? kSumsKept : 0};
   op->lends = sums.has_value();
-  op->sums_aside = !sums;
+  op->sums_aside = aside || !sums;
   op->copied = !input;
   if (input && sums) return true;
   return op->send_bytes <= wire::kLaneLongMax && lane_->memory().MakeRoom(op->group) &&
          lane_->memory().MakeArea(op->group);
 }
 
+// Memory for its sums that all have mapped, if they may be made there: a call that is not shared
+// needs none.
+std::optional<transport::Link::Place> EngineDriver::ShowAside(TimeNs now, Op* op) {
+  const auto info = engine_->group_info(op->group);
+  if (!info || info->in_flight > 0 || info->queued > 0 ||
+      lane_->RoomFor(op->group, op->send_bytes) != collective::LaneRoom::kShared)
+    return {};
+  op->aside = asides_.Take(now, op->group, op->send_bytes, CurrentEpoch());
+  if (op->aside == nullptr) return {};
+  const auto place = ShowToAll({op->aside.get(), op->send_bytes});
+  if (!place) op->aside.reset();
+  return place;
+}
+
 // Whether its input is shown as one that each may read all of (LaneLine::whole).
 bool EngineDriver::IsToStay(const Op& op) const {
   if (places_.input.block == 0 || op.request.spec.in_place) return false;
   return ShareWay::AllSumsAlways(op.send_bytes) ||
-         share_way_.AllSum(engine_->next_seq(op.group), op.send_bytes);
+         share_ways_[0].AllSum(engine_->next_seq(op.group), op.send_bytes);
 }
 
 // Of more than two each looks at what it writes and reads itself: whole operations tell more of who
@@ -93,7 +127,7 @@ void EngineDriver::NoteShared(TimeNs now, const Op& op) {
   if (!op.of_two) return;
   const uint64_t bytes = op.send_bytes;
   if (!op.copied) {
-    share_way_.Note(op.seq, bytes, !engine_->fast_work().shown, now - lines_seen_ns_);
+    ShareWayOf(op).Note(op.seq, bytes, !engine_->fast_work().shown, now - lines_seen_ns_);
   } else if (lane_way_.Samples(op.seq, bytes)) {
     lane_way_.Note(op.seq, bytes, now - op.start_ns);
   }
@@ -116,9 +150,10 @@ void EngineDriver::PublishShares(const Op& op) {
     }
     hand_over_.NoteWritten(streamed, copied, Now() - begin);
     counters_.bytes_moved += 2 * copied;
-    if (streamed) places_.streamed |= kInputStreamed;
+    if (streamed) places_.traits |= kInputStreamed;
   }
-  if (StreamsSums(op)) places_.streamed |= kSumsStreamed;
+  if (StreamsSums(op)) places_.traits |= kSumsStreamed;
+  kept_sums_.clear();
   if (op.of_two && op.copied) lane_way_.Begin(op.send_bytes);
   lines_seen_ns_ = 0;
   memory.PublishShared(op.group, fast_line_, places_);
@@ -140,19 +175,24 @@ const std::byte* EngineDriver::SharedBytes(const Op& op, const collective::Buffe
     return memory.Input(segment, op.group, op.seq, ref.offset, ref.bytes);
   transport::LaneMemory::Places places;
   if (!memory.PlacesOf(segment, op.group, op.seq, &places)) return nullptr;
-  transport::Link::Place at = sums ? places.sums : places.input;
+  const transport::Link::Place at = sums ? places.sums : places.input;
   if (at.block == 0)
     return memory.Area(segment, op.group, lane_->OffsetOf(op.seq, op.send_bytes) + ref.offset,
                        ref.bytes);
-  const auto peer = peers_.find(memory.OwnerOf(segment));
-  if (peer == peers_.end() || peer->second.link == nullptr || at.offset > UINT64_MAX - ref.offset)
-    return nullptr;
-  at.offset += ref.offset;
-  return peer->second.link->See(at, ref.bytes).get();  // unmapped by this thread alone
+  return SeeAt(segment, at, ref.offset, ref.bytes).get();  // unmapped by this thread alone
 }
 
-// What a look has found is done before there is another one. Who spins sees words at once; who sleeps
-// is woken when nothing is left to do.
+std::shared_ptr<const std::byte> EngineDriver::SeeAt(int segment, transport::Link::Place at,
+                                                     uint64_t offset, uint64_t bytes) const {
+  const auto peer = peers_.find(lane_->memory().OwnerOf(segment));
+  if (peer == peers_.end() || peer->second.link == nullptr || at.offset > UINT64_MAX - offset)
+    return nullptr;
+  at.offset += offset;
+  return peer->second.link->See(at, bytes);
+}
+
+// What a look has found is done before there is another one. Who spins sees words at once; who
+// sleeps is woken when nothing is left to do.
 EngineDriver::FastState EngineDriver::DoShares(const Op& op, collective::FastLook found) {
   using collective::FastLook;
   collective::LaneWords told{op.seq};
@@ -181,8 +221,11 @@ bool EngineDriver::DoShare(const Op& op) {
   const collective::Work& work = engine_->fast_work();
   const bool reduces = work.kind == collective::Work::Kind::kReduceFinal;
   Strike(reduces ? FaultStage::kReducing : FaultStage::kGathering, op.seq, -1);
-  std::byte* const dst = static_cast<std::byte*>(op.request.recv) + work.dst.offset;
-  if (op.request.spec.in_place && !SaveFast(op, work.dst)) return false;
+  auto* const user = static_cast<std::byte*>(op.request.recv);
+  std::byte* const dst = (op.aside != nullptr ? op.aside.get() : user) + work.dst.offset;
+  const bool saves = op.request.spec.in_place && op.aside == nullptr;
+  if (saves && !SaveFast(op, work.dst)) return false;
+  if (!reduces && op.aside != nullptr && KeepSums(op, work)) return true;
   if (!reduces) {
     const std::byte* const src = SharedBytes(op, work.sources[0].buffer);
     if (src == nullptr) return false;
@@ -203,11 +246,44 @@ bool EngineDriver::DoShare(const Op& op) {
       Reduce(work, 0, work.count, dst);
     }
     NoteInputsRead(op, work, Now() - begin);
-    if (work.shown) PutAside(op, work.dst.offset, work.dst.bytes);
+    if (work.shown && op.aside == nullptr) PutAside(op, work.dst.offset, work.dst.bytes);
   }
+  if (op.aside != nullptr) kept_sums_.push_back({nullptr, false, dst, work.dst});
   ++counters_.works;
   NoteMoved(work);
   return true;
+}
+
+// Another member's, that it leaves where they are. False: they have to be copied now.
+bool EngineDriver::KeepSums(const Op& op, const collective::Work& work) {
+  const collective::BufferRef& sums = work.sources[0].buffer;
+  const int segment = collective::LaneSegment(sums.id);
+  transport::LaneMemory::Places places;
+  if (!lane_->memory().PlacesOf(segment, op.group, op.seq, &places) ||
+      (places.traits & kSumsKept) == 0)
+    return false;
+  auto mapped = SeeAt(segment, places.sums, sums.offset, sums.bytes);
+  if (mapped == nullptr) return false;
+  const std::byte* const data = mapped.get();
+  const bool streamed = (places.traits & kSumsStreamed) != 0;
+  kept_sums_.push_back({std::move(mapped), streamed, data, work.dst});
+  ++counters_.works;
+  return true;
+}
+
+// Until when it took.
+TimeNs EngineDriver::LandKept(const Op& op) {
+  auto* const result = static_cast<std::byte*>(op.request.recv);
+  TimeNs now = Now();
+  for (const KeptSums& sums : kept_sums_) {
+    Copy(result + sums.at.offset, sums.data, sums.at.bytes, ReadMode(op));
+    const TimeNs begin = std::exchange(now, Now());
+    if (sums.mapped != nullptr)
+      WayOf(Handed::kLent, op).NoteRead(sums.streamed, sums.at.bytes, now - begin);
+    counters_.bytes_moved += 2 * sums.at.bytes;
+  }
+  kept_sums_.clear();
+  return now;
 }
 
 // Of two members: of more one way may have been taken by some. Where a user has them, nobody chose.
@@ -220,7 +296,7 @@ void EngineDriver::NoteInputsRead(const Op& op, const collective::Work& work, Ti
   transport::LaneMemory::Places places;
   if (!lane_->memory().PlacesOf(other, op.group, op.seq, &places) || places.input.block != 0)
     return;
-  hand_over_.NoteRead((places.streamed & kInputStreamed) != 0, work.dst.bytes, spent);
+  hand_over_.NoteRead((places.traits & kInputStreamed) != 0, work.dst.bytes, spent);
 }
 
 void EngineDriver::NoteSumsRead(const Op& op, const collective::Work& work, TimeNs spent) {
@@ -228,15 +304,17 @@ void EngineDriver::NoteSumsRead(const Op& op, const collective::Work& work, Time
   const int segment = collective::LaneSegment(work.sources[0].buffer.id);
   if (!lane_->memory().PlacesOf(segment, op.group, op.seq, &places)) return;
   WayOf(Handed::kLent, op)
-      .NoteRead((places.streamed & kSumsStreamed) != 0, work.dst.bytes, spent);
+      .NoteRead((places.traits & kSumsStreamed) != 0, work.dst.bytes, spent);
 }
 
 // Sums that the others do not read where the user has them.
 void EngineDriver::PutAside(const Op& op, uint64_t offset, uint64_t bytes) {
   if (!op.sums_aside) return;
-  transport::LaneMemory& memory = lane_->memory();
-  const uint64_t at = lane_->OffsetOf(op.seq, op.send_bytes);
-  std::byte* const area = memory.OwnArea(op.group, at + offset, bytes);
+  const auto in_lane = [&] {
+    const uint64_t at = lane_->OffsetOf(op.seq, op.send_bytes);
+    return lane_->memory().OwnArea(op.group, at + offset, bytes);
+  };
+  std::byte* const area = op.aside != nullptr ? op.aside.get() + offset : in_lane();
   if (area == nullptr) return;
   HandOver& way = WayOf(Handed::kLent, op);
   const bool streamed = StreamsToArea(op, way);
@@ -268,7 +346,23 @@ bool EngineDriver::SaveFast(const Op& op, const collective::BufferRef& at) {
   return true;
 }
 
-void EngineDriver::AdoptFast(GroupKey group, uint64_t id) {
+// All of it or nothing.
+bool EngineDriver::LandEarly(const Op* op) {
+  if (op == nullptr) return false;
+  for (const KeptSums& sums : kept_sums_) {
+    if (!SaveFast(*op, sums.at)) return false;
+  }
+  LandKept(*op);
+  return true;
+}
+
+// The operation goes on like any other, whose result is where the user has it. The engine takes it
+// for that from now on, so there is no going on without memory.
+void EngineDriver::AdoptFast(GroupKey group, Seq seq, uint64_t id) {
+  if (!kept_sums_.empty() && !LandEarly(host_->FindOp(group, seq))) {
+    kept_sums_.clear();
+    return Break();
+  }
   auto node = staging_.extract({group, kFastSaved});
   if (node.empty()) return;
   node.key() = {group, id};

@@ -159,8 +159,12 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   fast_state_->history.Add(outcome);
 }
 
-[[gnu::hot]] void Job::Impl::OnDeliveredFast() {
+[[gnu::hot]] void Job::Impl::OnDeliveredFast(TimeNs now) {
   ++ops_delivered_;
+  if ((*looked_at_)->aside != nullptr) {  // it took its time to land
+    (*looked_at_)->outcome.delivered_ns = now;
+    fast_state_->history.NewestIsThere(now);
+  }
   if (step_number_ > 0) step_ops_.back() = *looked_at_;
   EndOp(*looked_at_);
   fast_state_->ops.pop_back();

@@ -107,7 +107,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OnStarted(const engine::Started& started) override;
   void OnDelivered(GroupKey group, collective::Outcome&& outcome) override;
   void NoteFast(const collective::Outcome& outcome) override;
-  void OnDeliveredFast() override;
+  void OnDeliveredFast(TimeNs now) override;
   void OnStep(const engine::StepBegun& step) override;
   void OnNotice(const engine::Notice& notice) override;
   void OnViewChanged() override;

@@ -341,6 +341,7 @@ void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
     callbacks_.push_back([op] { op->request.on_done(op->outcome); });
   }
   if (op->gate != nullptr) OpenGate(op);
+  op->aside.reset();
   op->done.store(true, std::memory_order_release);
   delivered_ = true;
   if (!step_ops_.empty()) SumUpStep();

@@ -8,7 +8,9 @@
 #define FTAR_RUNTIME_OP_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "runtime/job.h"
@@ -24,7 +26,9 @@ class Op {
   uint64_t send_bytes = 0;  // what kSend and kRecv references may reach
   uint64_t recv_bytes = 0;
   bool lends = false;  // peers of this host may read its results where they lie
-  bool sums_aside = false;  // shared: they read its sums in the lane's area
+  bool sums_aside = false;  // shared: they read its sums elsewhere, in the lane's area
+  // Or there, in place, from where they land when all is done.
+  std::shared_ptr<std::byte> aside;
   // It began as one that is shared by two; and they read its input in the lane's area.
   bool of_two = false, copied = false;
   TimeNs start_ns = 0;

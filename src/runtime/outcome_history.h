@@ -36,6 +36,11 @@ class OutcomeHistory {
     end_ = outcome.seq + 1;
   }
 
+  // Its result was there only now.
+  void NewestIsThere(TimeNs now) {
+    places_[(end_ - 1 - first_) % kMax].moment.delivered_ns = now;
+  }
+
   // Nothing if it is none of the last ones.
   std::optional<collective::Outcome> Find(Seq seq) const {
     if (places_.empty() || seq < first_ || seq >= end_) return std::nullopt;

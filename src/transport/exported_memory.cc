@@ -5,7 +5,7 @@
 
 namespace ftar::transport {
 
-Expected<std::byte*> ExportedMemory::Allocate(size_t bytes) {
+Expected<std::byte*> ExportedMemory::Allocate(size_t bytes, Pages pages) {
   {
     const std::lock_guard lock(mutex_);
     if (blocks_.size() >= kBlocksMax) {
@@ -13,7 +13,7 @@ Expected<std::byte*> ExportedMemory::Allocate(size_t bytes) {
                                        " blocks of exported memory already");
     }
   }
-  auto sealed = CreateSealedMemory("ftar-user", bytes, Pages::kOnTouch);
+  auto sealed = CreateSealedMemory("ftar-user", bytes, pages);
   if (!sealed.ok()) return sealed.status();
   std::byte* const data = sealed->memory->data();
   const std::lock_guard lock(mutex_);

@@ -37,9 +37,8 @@ class ExportedMemory {
   ExportedMemory(const ExportedMemory&) = delete;
   ExportedMemory& operator=(const ExportedMemory&) = delete;
 
-  // Whole pages, zeroed, present when touched. A block keeps a descriptor open, so their number is
-  // bounded.
-  Expected<std::byte*> Allocate(size_t bytes);
+  // Whole pages, zeroed. A block keeps a descriptor open, so their number is bounded.
+  Expected<std::byte*> Allocate(size_t bytes, Pages pages = Pages::kOnTouch);
   // A GPU's memory, which is there as long as somebody holds `memory`.
   void Add(std::byte* data, size_t bytes, UniqueFd fd, std::shared_ptr<const void> memory);
   // How a peer's is mapped: at an address of ours, as long as the pointer is held.

@@ -63,7 +63,7 @@ class LaneMemory {
   // (Link::Show), or, `block` being 0, in its area of the group.
   struct Places {
     Link::Place input, sums;
-    uint64_t streamed = 0;  // the input went past its writer's caches
+    uint64_t traits = 0;  // what their writer says of them, in bits of its own
   };
   void PublishShared(GroupKey group, const wire::LaneLine& line, const Places& places);
   void Tell(GroupKey group, Seq seq, uint64_t made, bool done);
@@ -98,7 +98,7 @@ class LaneMemory {
 
  private:
   static constexpr uint64_t kTaken = uint64_t{1} << 32;
-  static constexpr uint64_t kMagic = 0x36656e61'6c746661;
+  static constexpr uint64_t kMagic = 0x37656e61'6c746661;
   static constexpr uint64_t kWhole = uint64_t{1} << 63, kShared = uint64_t{1} << 62;
   static constexpr size_t kGroupsMax = 4;
   static constexpr size_t kInlineMax = 80;

@@ -25,6 +25,12 @@
  * ALL_SUM: the calls are not in place, and each member makes every chunk out of the inputs. Nobody
  * looks at `made`.
  *
+ * ASIDE: sums lie in memory of the library, which has one writer, and land in the buffers of who
+ * reads them when it has delivered; or before that, with the input saved, when somebody freezes, or
+ * leaves the fast path, which the last one may at any moment (src/runtime/asides.h). An owner writes
+ * over them in its next operation, with the lines of all, which say that they have landed here;
+ * after a change never, as it takes other memory.
+ *
  * Mutations:
  *   IN_PLACE       with ALL_SUM: the calls are in place
  *   UNSEEN         inputs are read before the lines of all are seen
@@ -38,6 +44,8 @@
  *   OUT_UNFLAGGED  who is out gives its memory back without raising its flag
  *   UNSTABLE       a member delivers when it is complete itself
  *   MADE_LATE      a member says what it has made when it is done
+ *   LINE_EARLY     with ASIDE: a member's next line is out before its sums have landed
+ *   ASIDE_REUSED   with ASIDE: an owner writes over its sums after the verdict
  */
 #ifndef N
 #define N 3
@@ -54,6 +62,11 @@ byte flag;             /* m's is up */
 byte reused;           /* m's memory holds something else */
 byte has[N], bad[N];   /* chunks that m has read, and those which are not what they should be */
 byte final[N];
+#ifdef ASIDE
+byte landed[N];
+byte gone;             /* m's sums are written over */
+byte next;             /* m's next line is out */
+#endif
 byte delivered, frozen;
 byte out = 255;
 bool dead, left, prepared;
@@ -69,19 +82,48 @@ byte verdict;
 /* The inputs of chunk c, as m finds them. In place a copy, or a sum, lies where the input was. */
 #define OTHERS(m) (ALL - B(m))
 #define STAY(m) (line == ALL && (reused & OTHERS(m)) == 0)
+#ifdef ASIDE
+#define OVER(m) landed[m]
+#else
+#define OVER(m) has[m]
+#endif
 #if defined(ALL_SUM) && !defined(IN_PLACE)
 #define INPUTS_GOOD(m, c) STAY(m)
 #else
 #define INPUTS_GOOD(m, c) (STAY(m) && \
-                           (((m) != 0 && IS(has[0], c)) || ((m) != 1 && IS(has[1], c)) || \
-                            ((m) != N - 1 && IS(has[N - 1], c))) == 0)
+                           (((m) != 0 && IS(OVER(0), c)) || ((m) != 1 && IS(OVER(1), c)) || \
+                            ((m) != N - 1 && IS(OVER(N - 1), c))) == 0)
 #endif
 #define SUM_GOOD(c) (IS(has[c], c) && !IS(bad[c], c) && !IS(reused, c))
+#ifdef ASIDE
+#define KEPT_GOOD(c) (IS(has[c], c) && !IS(bad[c], c) && !IS(gone, c))
+#define LANDS(m, c) MUST(right_bytes, !IS(final[m], c) || IS(landed[m], c) || KEPT_GOOD(c))
+#define LAND_FINAL(m) \
+  LANDS(m, 0); \
+  LANDS(m, 1); \
+  LANDS(m, N - 1); \
+  landed[m] = landed[m] | final[m]
+#ifdef LINE_EARLY
+#define MAY_CALL(m) IS(delivered, m)
+#else
+#define MAY_CALL(m) (IS(delivered, m) && landed[m] == ALL)
+#endif
+#ifdef ASIDE_REUSED
+#define MAY_WRITE(m) (next == ALL || (verdict != 0 && m != out))
+#else
+#define MAY_WRITE(m) (next == ALL && verdict == 0)
+#endif
+#endif
 
 #ifdef UNSEEN
 #define LINES(m) IS(line, m)
 #else
 #define LINES(m) (line == ALL)
+#endif
+#ifdef ASIDE
+#define SUM_SEEN(c) true
+#else
+#define SUM_SEEN(c) SUM_GOOD(c)
 #endif
 #ifdef UNMADE
 #define MADE(c) true
@@ -158,13 +200,26 @@ proctype Member(byte m) {
 #else
 #define COPY(c) \
   :: d_step { MAY_READ(m) && (c) != m && line == ALL && MADE(c) && !IS(has[m], c) -> \
-       if :: SUM_GOOD(c) :: else -> bad[m] = bad[m] | B(c) fi; \
+       if :: SUM_SEEN(c) :: else -> bad[m] = bad[m] | B(c) fi; \
        has[m] = has[m] | B(c); \
        READ(m, c) }
 #endif
   COPY(0) COPY(1)
 #if N > 2
   COPY(2)
+#endif
+#ifdef ASIDE
+#define LAND(c) \
+  :: d_step { !(m == out && dead) && IS(delivered, m) && !IS(landed[m], c) -> \
+       LANDS(m, c); \
+       landed[m] = landed[m] | B(c) }
+  LAND(0) LAND(1)
+#if N > 2
+  LAND(2)
+#endif
+  :: d_step { m == N - 1 && RUNS(m) && (final[m] & (ALL - landed[m])) != 0 -> LAND_FINAL(m) }
+  :: d_step { !(m == out && dead) && MAY_CALL(m) && !IS(next, m) -> next = next | B(m) }
+  :: d_step { !(m == out && dead) && MAY_WRITE(m) && !IS(gone, m) -> gone = gone | B(m) }
 #endif
   /* who finds a flag up looks at it for good, and waits for the verdict */
   :: d_step { MAY_LOOK(m) && !STOPS(m, look) ->
@@ -188,6 +243,9 @@ proctype Member(byte m) {
   :: d_step { prepared && m != out && !IS(frozen, m) -> frozen = frozen | B(m);
 #ifndef FLAG_LATE
        flag = flag | B(m);
+#endif
+#ifdef ASIDE
+       LAND_FINAL(m);
 #endif
        look = 0 }
 #ifdef FLAG_LATE
@@ -230,7 +288,9 @@ init {
 #endif
   }
   timeout;
-#ifdef HEALTHY
+#if defined(HEALTHY) && defined(ASIDE)
+  MUST(progress, gone == ALL)
+#elif defined(HEALTHY)
   MUST(progress, delivered == ALL)
 #else
   MUST(progress, verdict != 0)

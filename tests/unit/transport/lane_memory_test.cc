@@ -95,7 +95,7 @@ TEST_F(Lanes, WhatIsSharedLiesWhereItsLineSays) {
   EXPECT_EQ(seen.input.block, 3u);
   EXPECT_EQ(seen.input.offset, 4096u);
   EXPECT_EQ(seen.sums.block, 0u) << "in the area";
-  EXPECT_EQ(seen.streamed, 2u);
+  EXPECT_EQ(seen.traits, 2u);
   EXPECT_FALSE(one->PlacesOf(1, kGroup, 4 + wire::kLaneSlots, &seen)) << "another one's";
   EXPECT_FALSE(one->PlacesOf(2, kGroup, 4, &seen)) << "no such segment";
 }
