@@ -90,9 +90,12 @@ collective::LaneWords MemberLane::WordsOf(int number, GroupKey group, Seq seq) c
 }
 
 TimeNs MemberLane::PublishShared(GroupKey group, const LaneLine& line, const Buffer& input,
-                                 TimeNs delay) {
+                                 bool keeps, TimeNs delay) {
   LaneHost::Slot slot;
   slot.in_area = IsForArea(input.size());
+  slot.kept = keeps;
+  LaneHost::Segment::Aside& aside = host_->segment(own_).asides[group];
+  if (keeps && aside.view != line.view) aside = {line.view, std::make_shared<Buffer>()};
   const TimeNs seen_at = host_->Publish(own_, group, line, std::move(slot), delay);
   PutAside(group, line.seq, 0, input);
   return seen_at;
@@ -100,11 +103,24 @@ TimeNs MemberLane::PublishShared(GroupKey group, const LaneLine& line, const Buf
 
 void MemberLane::PutAside(GroupKey group, Seq seq, uint64_t first, const Buffer& sums) {
   LaneHost::Segment& own = host_->segment(own_);
-  if (!own.slots[{group, seq % kLaneSlots}].in_area) return;
+  const LaneHost::Slot& slot = own.slots[{group, seq % kLaneSlots}];
+  if (slot.kept) {
+    Buffer& kept = *own.asides[group].sums;
+    kept.resize(std::max<size_t>(kept.size(), first + sums.size()));
+    std::copy(sums.begin(), sums.end(), kept.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+  if (!slot.in_area) return;
   Buffer& area = own.areas[group];
   area.resize(kAreaElements);
   const uint64_t at = PlaceOf(seq) / kElementBytes + first;
   std::copy(sums.begin(), sums.end(), area.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+std::shared_ptr<const Buffer> MemberLane::KeptSums(GroupKey group, uint64_t id) const {
+  LaneHost::Segment& segment = host_->segment(collective::LaneSegment(id));
+  const auto slot = segment.slots.find({group, collective::LaneSeq(id) % kLaneSlots});
+  if (Dropped(segment.owner) || slot == segment.slots.end() || !slot->second.kept) return nullptr;
+  return segment.asides[group].sums;
 }
 
 void MemberLane::RaiseFrozen(Epoch epoch) {
@@ -121,6 +137,8 @@ const Buffer* MemberLane::Input(GroupKey group, uint64_t id, uint64_t* first) co
   if (collective::RoomOf(id) == collective::LaneRoom::kShort)
     return slot == segment.slots.end() ? nullptr : &slot->second.input;
   const bool other = segment.owner != self_ && slot != segment.slots.end();
+  if (other && slot->second.kept && collective::IsLaneSum(id))
+    return segment.asides[group].sums.get();
   if (!other || !slot->second.in_area)
     return segment.memories.at(group)->Shared(seq, collective::IsLaneSum(id));
   *first += PlaceOf(seq) / kElementBytes;

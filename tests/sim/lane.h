@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "collective/lane.h"
@@ -29,6 +30,7 @@ class LaneHost {
     std::deque<Version> lines;  // the newest last
     Buffer input;
     bool in_area = false;  // shared: not where the user has it
+    bool kept = false;     // its sums wait aside
   };
   struct Words {
     collective::LaneWords words;
@@ -41,6 +43,12 @@ class LaneHost {
     std::map<std::pair<GroupKey, Seq>, Slot> slots;
     std::map<std::pair<GroupKey, Seq>, std::deque<Words>> words;
     std::map<GroupKey, Buffer> areas;
+    // Of sums in place. In every view another one, since who is out may read the last one still.
+    struct Aside {
+      Epoch view = 0;
+      std::shared_ptr<Buffer> sums;
+    };
+    std::map<GroupKey, Aside> asides;
     std::map<GroupKey, Memory*> memories;  // of its owner
   };
 
@@ -92,16 +100,18 @@ class MemberLane final : public collective::Lane {
   void Drop(MemberId member) override { dropped_.push_back(member); }
 
   TimeNs Publish(GroupKey group, const collective::LaneLine& line, Buffer input, TimeNs delay) {
-    return host_->Publish(own_, group, line, {{}, std::move(input), false}, delay);
+    return host_->Publish(own_, group, line, {{}, std::move(input)}, delay);
   }
-  // Its input of an operation that is shared.
+  // Its input of an operation that is shared; and its sums are kept aside, or not.
   TimeNs PublishShared(GroupKey group, const collective::LaneLine& line, const Buffer& input,
-                       TimeNs delay);
+                       bool keeps, TimeNs delay);
   TimeNs Tell(GroupKey group, const collective::LaneWords& words, TimeNs delay) {
     return host_->Tell(own_, group, words, delay);
   }
   // Sums that the others do not read where the user has them.
   void PutAside(GroupKey group, Seq seq, uint64_t first, const Buffer& sums);
+  // Those of another one that are kept aside; null: they are not.
+  std::shared_ptr<const Buffer> KeptSums(GroupKey group, uint64_t id) const;
   void Show() { host_->Show(own_); }
   // What a kLane reference means to this member, from its element `first` on: what stands there now.
   // Null if this member cannot see it.

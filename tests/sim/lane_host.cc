@@ -101,9 +101,10 @@ void World::PublishFast(Node& node, const collective::LaneLine& line) {
   if (trace_) Trace("line   " + ToString(node.card.id) + " op " + std::to_string(line.seq));
   Buffer input;
   FailIf(node.main.memory.Read(todo.frame.payload, &input));
-  node.saved.assign(input.size(), {});
+  node.blocks.Begin(spec, (spec.count + node.index) % 2 == 0);
   node.looks = 0;
-  TellAllOfLane(node, node.lane->PublishShared(kGroup, line, input, SeenBy(node, node)));
+  const bool keeps = node.blocks.keeps_aside();
+  TellAllOfLane(node, node.lane->PublishShared(kGroup, line, input, keeps, SeenBy(node, node)));
 }
 
 void World::LookAgain(Node& node, Seq seq, TimeNs at) {
@@ -116,7 +117,7 @@ void World::LookFast(Node& node, Seq seq) {
   const FastLook found = node.engine->LookFast(now_);
   if (found == FastLook::kStopped) return Drain(node);
   if (found == FastLook::kShare || found == FastLook::kTell) {
-    if (ShareFast(node, seq, found)) LookAgain(node, seq, now_ + WorkTime());
+    if (ShareFast(node, found)) LookAgain(node, seq, now_ + WorkTime());
     return;
   }
   if (found == FastLook::kWait) {
@@ -138,14 +139,10 @@ void World::LookFast(Node& node, Seq seq) {
 }
 
 // A block, or the word that it has all.
-bool World::ShareFast(Node& node, Seq seq, collective::FastLook found) {
+bool World::ShareFast(Node& node, collective::FastLook found) {
   if (found == collective::FastLook::kShare) {
-    Memory& memory = node.main.memory;
-    const collective::Work& work = node.engine->fast_work();
-    if (node.main.specs.at(seq).in_place) FailIf(memory.Save(work.dst, &node.saved));
-    bool spoiled = false;
-    FailIf(memory.Run(work, node.engine->view()->era, &spoiled));
-    PutAside(node, kGroup, work);
+    FailIf(node.blocks.Make(kGroup, node.engine->fast_work(), node.engine->view()->era,
+                            &node.main.memory, node.lane.get()));
   }
   Tell(node, kGroup, node.engine->SharedFast());
   return failure_.empty();
@@ -156,6 +153,7 @@ void World::EndFast(Node& node, Seq seq, Buffer result) {
   const bool shared = node.engine->fast_room() == collective::LaneRoom::kShared;
   if (const auto outcome = node.engine->EndFast(now_, now_)) {
     if (!shared) node.main.memory.Find(seq)->recv = std::move(result);
+    if (shared) FailIf(node.blocks.Land(&node.main.memory));
     OnDelivered(node, node.main, *outcome);
   }
   Drain(node);

@@ -213,19 +213,33 @@ std::string Memory::Save(const collective::BufferRef& dst, Buffer* saved) {
   return wrong;
 }
 
-std::string Memory::RunFast(collective::Work work, Epoch era, Buffer* result) {
-  using Kind = collective::BufferRef::Kind;
+std::string Memory::RunAside(collective::Work work, Epoch era, Buffer* made) {
   constexpr uint64_t kAside = ~uint64_t{0};  // none of the engine's numbers
-  const OpBuffers* const op = Find(work.seq);
-  if (op == nullptr) return "memory: an operation on the fast path is not there";
-  work.dst = {op->in_place ? Kind::kStaging : Kind::kRecv, op->in_place ? kAside : work.seq, 0,
-              work.count * kElementBytes};
-  if (op->in_place) Allocate(kAside, work.dst.bytes);
+  work.dst = {collective::BufferRef::Kind::kStaging, kAside, 0, work.count * kElementBytes};
+  Allocate(kAside, work.dst.bytes);
   bool spoiled = false;
   std::string wrong = Run(work, era, &spoiled);
-  if (wrong.empty()) wrong = Read(work.dst, result);
+  if (wrong.empty()) wrong = Read(work.dst, made);
   Free(kAside);
   return wrong;
+}
+
+std::string Memory::Write(const collective::BufferRef& dst, const Buffer& from, uint64_t first) {
+  uint64_t count = 0;
+  Element* const place = Resolve(dst, &count);
+  if (!place || first + count > from.size()) return "memory: what was kept aside does not fit";
+  std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(first), count, place);
+  return "";
+}
+
+std::string Memory::RunFast(collective::Work work, Epoch era, Buffer* result) {
+  const OpBuffers* const op = Find(work.seq);
+  if (op == nullptr) return "memory: an operation on the fast path is not there";
+  if (op->in_place) return RunAside(work, era, result);
+  work.dst = {collective::BufferRef::Kind::kRecv, work.seq, 0, work.count * kElementBytes};
+  bool spoiled = false;
+  std::string wrong = Run(work, era, &spoiled);
+  return wrong.empty() ? Read(work.dst, result) : wrong;
 }
 
 void Memory::WorkIsDone(uint64_t work_id) {

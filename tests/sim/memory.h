@@ -83,9 +83,13 @@ class Memory {
   const Buffer* Shared(Seq seq, bool sums);
   // Its user has all memory back, and writes there.
   void GiveBack() { given_back_ = true; }
-  // The fast path's: what a work in place writes over is kept beside it, and may become staging.
+  // The fast path's: what a work in place writes over is kept beside it, and may become staging; or
+  // what it makes, until it lands.
   std::string Save(const collective::BufferRef& dst, Buffer* saved);
   void Adopt(uint64_t id, Buffer saved) { staging_[id] = std::move(saved); }
+  std::string RunAside(collective::Work work, Epoch era, Buffer* made);
+  // From element `first` of `from` on.
+  std::string Write(const collective::BufferRef& dst, const Buffer& from, uint64_t first);
   // The work of an operation on the fast path, whose result waits beside it if it is in place.
   std::string RunFast(collective::Work work, Epoch era, Buffer* result);
   void WorkIsDone(uint64_t work_id);

@@ -9,6 +9,7 @@
 
 #include "invariants/conduct.h"
 #include "invariants/news.h"
+#include "in_place.h"
 #include "lane.h"
 #include "world.h"
 
@@ -39,7 +40,7 @@ struct World::Node {
   Use main{kGroup}, urgent{kUrgentGroup};  // urgent: only in weather that has it
   std::unique_ptr<MemberLane> lane;        // null: this weather has none
   Seq fast = kNoSeq;                       // the last operation on the fast path
-  Buffer saved;                            // of what it has written over in place
+  FastBlocks blocks;                       // of that one
   int looks = 0;                           // of its user, at what is shared
   Conduct conduct;
   News news;

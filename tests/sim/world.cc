@@ -474,7 +474,7 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
     case Kind::kSend: return SendFrame(node, todo.frame);
     case Kind::kPublish: return Publish(node, group, todo);
     case Kind::kTell: return Tell(node, group, todo.words);
-    case Kind::kAdopt: return use.memory.Adopt(todo.id, std::exchange(node.saved, {}));
+    case Kind::kAdopt: return FailIf(node.blocks.Adopt(todo.id, &use.memory));
     case Kind::kDeliver: return OnDelivered(node, use, todo.outcome);
     case Kind::kWork: break;
   }

@@ -160,7 +160,7 @@ class World {
   void PublishFast(Node& node, const collective::LaneLine& line);
   void LookFast(Node& node, Seq seq);
   void LookAgain(Node& node, Seq seq, TimeNs at);
-  bool ShareFast(Node& node, Seq seq, collective::FastLook found);
+  bool ShareFast(Node& node, collective::FastLook found);
   void EndFast(Node& node, Seq seq, Buffer result);
   bool Reaches(const Node& target, MemberId sender) const;
   void Connect(Node& node, const wire::MemberCard& card);

@@ -11,7 +11,7 @@ struct Lab::Member {
   wire::MemberCard card;
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<sim::MemberLane> lane;
-  sim::Buffer saved;   // of what the fast path has written over in place
+  sim::FastBlocks blocks;
   Seq fast = 0;        // the last operation that was called on the fast path
   bool looks = false;  // it is about to look again
   bool ends = false;   // and about to look at the flags, and to deliver
@@ -171,7 +171,7 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kSend: return CarrySend(member, todo.frame);
     case Kind::kPublish: return CarryLine(member, todo);
     case Kind::kTell: return CarryWords(member, todo.words);
-    case Kind::kAdopt: return member.memory.Adopt(todo.id, std::exchange(member.saved, {}));
+    case Kind::kAdopt: return FailIf(member.blocks.Adopt(todo.id, &member.memory));
   }
 }
 
@@ -200,8 +200,9 @@ void Lab::CarryLine(Member& member, const collective::Todo& todo) {
   sim::Buffer input;
   FailIf(member.memory.Read(todo.frame.payload, &input));
   if (member.engine->in_fast() && member.engine->fast_room() == collective::LaneRoom::kShared) {
-    member.saved.assign(input.size(), {});
-    member.lane->PublishShared(kGroup, todo.line, input, 1000 * kSecond);
+    member.blocks.Begin(DefaultSpec(), (options_.keep_aside >> member.name & 1) != 0);
+    const bool keeps = member.blocks.keeps_aside();
+    member.lane->PublishShared(kGroup, todo.line, input, keeps, 1000 * kSecond);
   } else {
     member.lane->Publish(kGroup, todo.line, std::move(input), 1000 * kSecond);
   }
@@ -244,13 +245,9 @@ void Lab::Look(Member& member) {
 // A block, or the word that it has all. Then others may do something before it looks again.
 void Lab::ShareFast(Member& member, collective::FastLook found) {
   const bool makes = found == collective::FastLook::kShare;
-  if (makes) {
-    const collective::Work& work = member.engine->fast_work();
-    if (options_.in_place) FailIf(member.memory.Save(work.dst, &member.saved));
-    bool spoiled = false;
-    FailIf(member.memory.Run(work, member.engine->view()->era, &spoiled));
-    PutAside(member, work);
-  }
+  if (makes)
+    FailIf(member.blocks.Make(kGroup, member.engine->fast_work(), member.engine->view()->era,
+                              &member.memory, member.lane.get()));
   CarryWords(member, member.engine->SharedFast());
   if (std::exchange(member.looks, true)) return;
   wires_[{-member.name, member.name}].push_back({"looks again", [this](Member& self) {
@@ -275,6 +272,7 @@ void Lab::EndFast(Member& member, bool shared) {
          const auto outcome = self.engine->EndFast(now_, now_);
          if (!outcome) return Feed(self, engine::Tick{});
          if (!shared) self.memory.Find(seq)->recv = result;
+         if (shared) FailIf(self.blocks.Land(&self.memory));
          Check(self, *outcome);
        }});
 }

@@ -17,6 +17,7 @@
 #include "invariants/fencing.h"
 #include "invariants/result.h"
 #include "invariants/views.h"
+#include "in_place.h"
 #include "lane.h"
 #include "memory.h"
 
@@ -39,6 +40,7 @@ struct LabOptions {
   int cores = 0;       // of the one host of all; 0: each has its own
   int block = 4;       // elements of one, of a shared operation; a chunk has 4
   int all_sum = 0;     // up to so many members each sum all of a shared one
+  uint32_t keep_aside = 0;  // a bit a name: its sums in place wait aside
 };
 
 class Lab {

@@ -13,6 +13,7 @@ namespace ftar::lab {
 namespace {
 
 constexpr int kMembers = 3;
+constexpr uint32_t kSecondMember = 1 << 2, kAll = 1 << 1 | kSecondMember | 1 << 3;
 
 enum class Fate {
   kDies,
@@ -23,10 +24,11 @@ enum class Fate {
 
 struct Case {
   Fate fate;
-  bool in_place;
-  bool in_area;
+  bool in_place = false;
+  bool in_area = false;
   bool all_sum = false;
   bool mixed = false;  // one has its input in its slot, as in one pass
+  uint32_t keep_aside = 0;
 };
 
 constexpr const char* kFates[] = {"Dies", "DiesUnseen", "StandsStill", "ToldFirst"};
@@ -39,6 +41,7 @@ class SharedCrash : public testing::TestWithParam<Case> {
     options.plan = GetParam().mixed ? plan::PlanKind::kOneShot : plan::PlanKind::kDirect;
     options.lanes = true;
     options.in_place = GetParam().in_place;
+    options.keep_aside = GetParam().keep_aside;
     // Two chunks more than there are members, the last one shorter: some have two.
     options.count = GetParam().in_area ? 19 : 18;
     options.all_sum = GetParam().all_sum ? kMembers : 0;
@@ -147,6 +150,8 @@ std::vector<Case> Cases() {
     for (const bool in_place : {false, true}) {
       for (const bool in_area : {false, true}) cases.push_back({fate, in_place, in_area});
     }
+    cases.push_back({.fate = fate, .in_place = true, .keep_aside = kAll});
+    cases.push_back({.fate = fate, .in_place = true, .keep_aside = kAll & ~kSecondMember});
     cases.push_back({fate, false, false, /*all_sum=*/true});
     cases.push_back({fate, false, false, /*all_sum=*/true, /*mixed=*/true});
   }
@@ -156,6 +161,7 @@ std::vector<Case> Cases() {
 INSTANTIATE_TEST_SUITE_P(Fates, SharedCrash, testing::ValuesIn(Cases()), [](const auto& info) {
   return std::string(kFates[static_cast<int>(info.param.fate)]) +
          (info.param.in_place ? "InPlace" : "") + (info.param.in_area ? "InArea" : "") +
+         (info.param.keep_aside == kAll ? "Aside" : info.param.keep_aside != 0 ? "SomeAside" : "") +
          (info.param.all_sum ? "AllSum" : "") + (info.param.mixed ? "Mixed" : "");
 });
 
