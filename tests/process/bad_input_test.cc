@@ -61,6 +61,20 @@ class BadInput : public testing::Test {
     return lines.empty() ? "" : lines.back();
   }
 
+  // Two whose buffers are of another kind each time; none is wrong.
+  void MixKinds(const std::vector<std::string>& more) {
+    for (const int replica : {0, 1}) {
+      std::vector<std::string> arguments = more;
+      arguments.push_back("seed=" + std::to_string(replica));
+      Start(replica, "kinds", arguments);
+    }
+    for (const int replica : {0, 1}) {
+      Process& member = team_->member(replica);
+      EXPECT_EQ(member.WaitExit(kPatience), 0);
+      EXPECT_EQ(Found(member, "wrong"), "0") << "of member " << replica;
+    }
+  }
+
   void TearDown() override {
     if (!HasFailure() || !team_) return;
     fprintf(stderr, "%scoordinator:\n%s", team_->Story().c_str(),
@@ -571,12 +585,13 @@ TEST_F(BadInput, AStateThatIsNoneIsNamed) {
 
 TEST_F(BadInput, MembersMayHaveBuffersOfDifferentKinds) {
   Open(2, {{"FTAR_TRANSPORT", "shm"}});
-  for (const int replica : {0, 1}) Start(replica, "kinds", {"seed=" + std::to_string(replica)});
-  for (const int replica : {0, 1}) {
-    Process& member = team_->member(replica);
-    EXPECT_EQ(member.WaitExit(kPatience), 0);
-    EXPECT_EQ(Found(member, "wrong"), "0") << "of member " << replica;
-  }
+  MixKinds({});
+}
+
+// Of those that are in place sums wait aside.
+TEST_F(BadInput, SoMayMembersOfLongOperations) {
+  Open(2, {{"FTAR_TRANSPORT", "shm"}});
+  MixKinds({"least=600000", "calls=600"});
 }
 
 TEST_F(BadInput, WaitingCostsNoProcessorTime) {

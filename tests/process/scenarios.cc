@@ -247,21 +247,23 @@ int Idle(const Arguments&) {
 // Operations whose buffers are of another kind at each member, by its own dice: memory of
 // ftarMemAlloc or the heap's, in place or not. It says how many were wrong.
 int Kinds(const Arguments& arguments) {
-  constexpr size_t kMost = 20000;  // less memory than 64 KiB is not shown
+  const auto least = static_cast<size_t>(arguments.Number("least", 1100));
+  const size_t most = least + 20000;  // less memory than 64 KiB is not shown
+  const auto calls = static_cast<uint64_t>(arguments.Number("calls", 2000));
   const Member member = Join();
   if (!member.ok) return 2;
   const auto seed = static_cast<uint64_t>(arguments.Number("seed", 0));
   void* shared = nullptr;
-  if (ftarMemAlloc(member.job.get(), 2 * kMost * sizeof(float), nullptr, &shared) != FTAR_OK)
+  if (ftarMemAlloc(member.job.get(), 2 * most * sizeof(float), nullptr, &shared) != FTAR_OK)
     return 2;
-  std::vector<float> own(2 * kMost);
+  std::vector<float> own(2 * most);
   int wrong = 0;
-  for (uint64_t i = 0; i < 2000; ++i) {
+  for (uint64_t i = 0; i < calls; ++i) {
     // Alike, until all have mapped what they read.
     const uint64_t dice = i < 100 ? 0 : (i * 2654435761 >> (7 + 4 * seed)) % 4;
     float* const send = dice < 2 ? static_cast<float*>(shared) : own.data();
-    float* const recv = dice % 2 == 0 ? send + kMost : send;
-    const size_t count = 1100 + i / 100 * 997 % 5000;
+    float* const recv = dice % 2 == 0 ? send + most : send;
+    const size_t count = least + i / 100 * 997 % 5000;
     std::fill_n(send, count, static_cast<float>(10 * i + seed + 1));
     // The other one's line is there when this one calls.
     if (seed == i / 50 % 2) std::this_thread::sleep_for(std::chrono::microseconds(20));

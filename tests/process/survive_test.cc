@@ -417,7 +417,7 @@ std::vector<Cell> AllSumCells() {
   return cells;
 }
 
-// Longer than the caches, and longer than one turn with the lock.
+// Longer than the caches, and longer than one turn with the lock; in place their sums wait aside.
 std::vector<Cell> LongCells() {
   std::vector<Cell> cells;
   int turn = 0;
@@ -431,6 +431,15 @@ std::vector<Cell> LongCells() {
     cell.plan = "direct";
     cell.lent = true;
     cell.shared_kib = 12 << 10;
+    cells.push_back(cell);
+    cell.in_place = true;
+    cells.push_back(cell);
+    cell.kind = turn % 2 == 0 ? "stop" : "kill";
+    cell.replicas = 3;
+    cell.shared_kib = 2 << 10;
+    cells.push_back(cell);
+    cell.replicas = 2;
+    cell.window = cell.kind == "kill" ? 3 : 1;  // 3: off the fast path
     cells.push_back(cell);
     ++turn;
   }

@@ -1,0 +1,166 @@
+// Long sums in place, which wait in the library's memory until all is done (docs/protocol.md 10,
+// Sums aside): another call comes after any number of looks, with memory and without. One thread
+// drives both members, so that they go step by step.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "ftar/ftar.h"
+#include "tests/process/api/jobs.h"
+#include "tests/process/harness.h"
+
+namespace process {
+namespace {
+
+// The first is saved in a smaller block of the library's, and both wait in the same one.
+constexpr size_t kFirst = 400'000, kLong = 900'000;
+
+class Aside : public testing::Test {
+ protected:
+  struct Member {
+    ftarJob_t job = nullptr;
+    ftarGroup_t group = nullptr;
+    ftarOp_t op = nullptr;
+    float* data = nullptr;
+    float own = 0;
+
+    void Start(size_t count) {
+      ftarOpDesc desc = FTAR_OP_DESC_INIT;
+      desc.send = desc.recv = data;
+      desc.count = count;
+      started = ftarOpStart(group, &desc, &op);
+    }
+    ftarResult_t Look() const {
+      return started == FTAR_OK ? ftarOpTest(op, nullptr) : started;
+    }
+    // Then the result is there, or the input.
+    bool HoldsAll(ftarResult_t result, size_t count, float sum) const {
+      const float expected = result == FTAR_OK ? sum : own;
+      return std::count(data, data + count, expected) == static_cast<int64_t>(count);
+    }
+    ftarResult_t started = FTAR_OK;
+  };
+
+  // `blocks`: so many of the library's own the first member gets; negative: all that it wants.
+  void Open(int blocks) {
+    for (int i = 0; i < 2; ++i) {
+      ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+      config.replica = i;
+      config.replicas = 2;
+      config.coordinator = coordinator_.address().c_str();
+      config.timeout_ns = 2 * kSecondNs;
+      config.flags = FTAR_JOB_NONBLOCKING;
+      if (i == 0 && blocks >= 0) setenv("FTAR_TEST_MALLOC", std::to_string(blocks).c_str(), 1);
+      ASSERT_EQ(Join(config, {}, &members_[i].job), FTAR_IN_PROGRESS) << LastError().text;
+      unsetenv("FTAR_TEST_MALLOC");
+      members_[i].own = static_cast<float>(i + 1);
+    }
+    for (Member& member : members_) {
+      ASSERT_EQ(ftarJobWaitReady(member.job, kLongNs), FTAR_OK) << LastError().text;
+      ASSERT_EQ(ftarGroupOpen(member.job, nullptr, &member.group), FTAR_OK) << LastError().text;
+      void* data = nullptr;
+      ASSERT_EQ(ftarMemAlloc(member.job, kLong * sizeof(float), nullptr, &data), FTAR_OK);
+      member.data = static_cast<float*>(data);
+    }
+  }
+  void Close() {
+    for (Member& member : members_) {
+      ftarOpRelease(member.op);
+      ftarGroupClose(member.group);
+      ftarMemFree(member.job, member.data);
+      ftarJobDestroy(member.job);
+      member = {};
+    }
+  }
+
+  // Right after each other, so that both are on the fast path, where the first finds the other.
+  void StartBoth(size_t count) {
+    for (const Member& member : members_) std::fill_n(member.data, count, member.own);
+    members_[1].Start(count);
+    members_[0].Start(count);
+  }
+  // Both to the end. False: one has failed.
+  bool Finish() {
+    for (const int turn : {0, 1, 0}) {
+      const Member& member = members_[turn];
+      if (member.started == FTAR_OK) ftarOpWait(member.op, kLongNs, nullptr);
+    }
+    return members_[0].Look() == FTAR_OK && members_[1].Look() == FTAR_OK;
+  }
+  // Until all have mapped what is theirs. False: no memory.
+  bool WarmUp() {
+    for (int i = 0; i < 12; ++i) {
+      StartBoth(kFirst);
+      if (!Finish()) return false;
+      for (Member& member : members_) ftarOpRelease(std::exchange(member.op, nullptr));
+    }
+    return true;
+  }
+  // The first member looks so often at its operation, then the other until it is over or waits; and
+  // then the first makes another call. What is to be seen of it.
+  ftarResult_t Disturb(int looks, const std::string& where) {
+    ftarOp_t other[2] = {};
+    float small[2] = {1, 2};
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // no progress thread is up
+    StartBoth(kLong);
+    for (int i = 0; i < looks; ++i) members_[0].Look();
+    for (int i = 0; i < 100; ++i) members_[1].Look();
+    for (int i = 0; i < 2; ++i) {
+      ftarOpDesc desc = FTAR_OP_DESC_INIT;
+      desc.send = desc.recv = &small[i];
+      desc.count = 1;
+      if (ftarOpStart(members_[i].group, &desc, &other[i]) != FTAR_OK) other[i] = nullptr;
+    }
+    Finish();
+    for (const ftarOp_t op : other) {
+      if (op != nullptr) ftarOpWait(op, kLongNs, nullptr);
+      ftarOpRelease(op);
+    }
+    const ftarResult_t result = members_[0].Look();
+    EXPECT_TRUE(members_[0].HoldsAll(result, kLong, 3)) << where << ftarResultString(result);
+    EXPECT_EQ(members_[1].Look(), FTAR_OK) << where;
+    // The first one has its part in it, or is out.
+    const bool both = members_[1].HoldsAll(FTAR_OK, kLong, 3);
+    EXPECT_TRUE(both || (result != FTAR_OK && members_[1].HoldsAll(FTAR_OK, kLong, 2))) << where;
+    return result;
+  }
+
+  static constexpr int kLooks = 8;
+  Coordinator coordinator_;
+  std::array<Member, 2> members_;
+};
+
+TEST_F(Aside, AnotherCallMayComeAtAnyLook) {
+  for (int looks = 0; looks < kLooks; ++looks) {
+    Open(-1);
+    ASSERT_TRUE(WarmUp());
+    const std::string where = "after " + std::to_string(looks) + " looks ";
+    EXPECT_EQ(Disturb(looks, where), FTAR_OK) << where;
+    Close();
+  }
+}
+
+// Whoever leaves the fast path has to save what was made, and cannot.
+TEST_F(Aside, AndThereMayBeNoMemoryThen) {
+  int failed = 0;
+  for (int blocks = 1; blocks < 6 && failed == 0; ++blocks) {
+    for (int looks = 0; looks < kLooks; ++looks) {
+      Open(blocks);
+      const bool warm = WarmUp();
+      const std::string where =
+          std::to_string(blocks) + " blocks, after " + std::to_string(looks) + " looks ";
+      if (warm && Disturb(looks, where) != FTAR_OK) ++failed;
+      Close();
+    }
+  }
+  EXPECT_GT(failed, 0) << "there was memory each time";
+}
+
+}  // namespace
+}  // namespace process
