@@ -22,20 +22,23 @@ constexpr size_t kReadBytes = 16 * 1024;     // on the stack of a user's thread
 constexpr int kReadsMax = 64;                // bounds one Poll to 1 MiB
 constexpr size_t kSentBytesMax = 64 * 1024;  // that are kept in front of what is to be sent
 // Before each message. A view with a wrong byte in it may be well formed all the same, and TCP's
-// own sum lets some through.
+// own sum lets some through. Whoever believed a wrong size would take for its message whatever comes.
 struct Prefix {
   uint32_t size = 0;
-  uint32_t crc = 0;  // of size and message
+  uint32_t size_crc = 0;
+  uint32_t message_crc = 0;
 };
 
-uint32_t CrcOf(uint32_t size, std::span<const std::byte> message) {
-  return Crc32c(Crc32c(0, &size, sizeof size), message.data(), message.size());
+uint32_t CrcOf(uint32_t size) { return Crc32c(0, &size, sizeof size); }
+uint32_t CrcOf(std::span<const std::byte> message) {
+  return Crc32c(0, message.data(), message.size());
 }
 
 void AppendPrefixed(const std::vector<std::byte>& bytes, std::vector<std::byte>* out) {
   Prefix prefix;
   prefix.size = static_cast<uint32_t>(bytes.size());
-  prefix.crc = CrcOf(prefix.size, bytes);
+  prefix.size_crc = CrcOf(prefix.size);
+  prefix.message_crc = CrcOf(bytes);
   const size_t at = out->size();
   out->resize(at + sizeof prefix + bytes.size());
   std::memcpy(out->data() + at, &prefix, sizeof prefix);
@@ -184,13 +187,17 @@ bool MessageStream::TakeMessages(std::vector<wire::Message>* out) {
   while (input_.size() - input_taken_ >= sizeof prefix) {
     std::memcpy(&prefix, input_.data() + input_taken_, sizeof prefix);
     const uint32_t size = prefix.size;
+    if (CrcOf(size) != prefix.size_crc) {
+      Close(Status(Code::kCorrupt, "the size of a message came damaged"));
+      return false;
+    }
     if (size > wire::kMessageBytesMax) {
       Close(Status(Code::kPeer, "a message of " + std::to_string(size) + " bytes is too long"));
       return false;
     }
     if (input_.size() - input_taken_ - sizeof prefix < size) break;
     const std::byte* const begin = input_.data() + input_taken_ + sizeof prefix;
-    if (CrcOf(size, {begin, size}) != prefix.crc) {
+    if (CrcOf({begin, size}) != prefix.message_crc) {
       Close(Status(Code::kCorrupt, "a message of " + std::to_string(size) + " bytes came damaged"));
       return false;
     }

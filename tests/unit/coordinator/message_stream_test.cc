@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -53,10 +54,15 @@ class RawPeer {
     EXPECT_EQ(send(fd_.get(), data, bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
   }
   void SayMessage(uint32_t size, const std::string& body) {
-    const uint32_t crc = Crc32c(Crc32c(0, &size, sizeof size), body.data(), body.size());
-    Say(&size, sizeof size);
-    Say(&crc, sizeof crc);
+    SayPrefix(size, body.data(), body.size());
     if (!body.empty()) Say(body.data(), body.size());
+  }
+  void SayPrefix(uint32_t size, const void* body, size_t bytes) {
+    const auto prefix = PrefixOf(size, body, bytes);
+    Say(prefix.data(), sizeof prefix);
+  }
+  static std::array<uint32_t, 3> PrefixOf(uint32_t size, const void* body, size_t bytes) {
+    return {size, Crc32c(0, &size, sizeof size), Crc32c(0, body, bytes)};
   }
   // Goes on with the handshake as far as it comes.
   void Shake(MessageStream* stream) {
@@ -142,9 +148,9 @@ TEST_F(Stream, HalfAMessageIsNoMessage) {
   OpenShaken();
   const std::vector<std::byte> body = wire::Encode(Installed(9));
   const auto size = static_cast<uint32_t>(body.size());
-  const uint32_t prefix[2] = {size, Crc32c(Crc32c(0, &size, sizeof size), body.data(), size)};
+  const auto prefix = RawPeer::PrefixOf(size, body.data(), size);
   std::vector<std::byte> bytes(sizeof prefix);
-  std::memcpy(bytes.data(), prefix, sizeof prefix);
+  std::memcpy(bytes.data(), prefix.data(), sizeof prefix);
   bytes.insert(bytes.end(), body.begin(), body.end());
   for (size_t i = 0; i < bytes.size(); ++i) {
     EXPECT_TRUE(got_.empty()) << i << " of " << bytes.size() << " bytes";
@@ -181,19 +187,29 @@ TEST_F(Stream, GarbageAfterTheHandshakeCloses) {
   }
 }
 
+// Nor waited for.
+TEST_F(Stream, ASizeWithAWrongBitIsNotBelieved) {
+  for (int bit = 0; bit < 32; ++bit) {
+    auto prefix = RawPeer::PrefixOf(100, "", 0);
+    prefix[0] ^= uint32_t{1} << bit;
+    OpenShaken();
+    peer_->Say(prefix.data(), sizeof prefix);
+    stream_->Poll(0, &got_);
+    ExpectClosed(Code::kCorrupt, "came damaged");
+  }
+}
+
 TEST_F(Stream, AMessageWithAWrongByteIsNotBelieved) {
   wire::View view;
   view.epoch = view.era = 9;
   view.entries.resize(3);
   const std::vector<std::byte> body = wire::Encode(wire::Install{view, {}});
   const auto size = static_cast<uint32_t>(body.size());
-  const uint32_t crc = Crc32c(Crc32c(0, &size, sizeof size), body.data(), body.size());
   for (size_t at = 0; at < body.size(); ++at) {
     std::vector<std::byte> damaged = body;
     damaged[at] ^= std::byte{0x54};
     OpenShaken();
-    peer_->Say(&size, sizeof size);
-    peer_->Say(&crc, sizeof crc);
+    peer_->SayPrefix(size, body.data(), body.size());
     peer_->Say(damaged.data(), damaged.size());
     stream_->Poll(0, &got_);
     EXPECT_TRUE(got_.empty());
