@@ -36,7 +36,7 @@ struct OutFrame {
   uint64_t cookie = 0;
   State state = State::kQueued;
   int slot = -1;  // stream it was assigned to
-  bool payload_crc_known = false;
+  bool body_crc_known = false;
   bool cancelled =
       false;  // finished from a private copy; if it must travel again it does so as a tombstone
   bool finishing = false;     // FinishOp: its memory goes back when it is written
@@ -64,13 +64,13 @@ struct OutFrame {
     header.reserved = static_cast<uint16_t>(Transit::kTombstone);
     header.kind = wire::FrameKind::kAck;
     header.flags = 0;
-    header.ext_bytes = header.payload_bytes = header.payload_crc = 0;
+    header.ext_bytes = header.payload_bytes = header.body_crc = 0;
     ext.clear();
     payload = {};
     copy = {};
     cookie = 0;
     cancelled = finishing = unrepeatable = false;
-    payload_crc_known = true;
+    body_crc_known = true;
   }
 };
 

@@ -15,7 +15,7 @@
 
 namespace ftar::wire {
 
-inline constexpr uint16_t kWireVersion = 6;
+inline constexpr uint16_t kWireVersion = 7;
 inline constexpr uint16_t kFrameMagic = 0x7446;
 inline constexpr uint32_t kExtBytesMax = 64 * 1024;
 inline constexpr uint64_t kPayloadBytesMax = 64ull << 20;
@@ -46,15 +46,16 @@ struct FrameHeader {
       0;  // of the chunk's first byte in the operation's buffer; checked, never trusted
   uint32_t ext_bytes = 0;  // call signature and weights, behind the header
   uint32_t payload_bytes = 0;
-  uint32_t payload_crc = 0;  // CRC32C, if kFrameHasCrc
-  uint32_t header_crc =
-      0;  // CRC32C of the header with this field zero, then of ext; filled by the transport
+  // Filled by the transport, CRC32C: of ext, then of the payload if kFrameHasCrc; and of the header
+  // with this field zero, so that its lengths are believed or not before anything is waited for.
+  uint32_t body_crc = 0;
+  uint32_t header_crc = 0;
   uint64_t link_seq = 0;  // filled by the transport: number of this frame on its link
   uint64_t link_ack = 0;  // filled by the transport: frames received so far in the other direction
 };
 static_assert(sizeof(FrameHeader) == 96 && std::is_trivially_copyable_v<FrameHeader>);
 
-inline constexpr uint8_t kFrameHasCrc = 1;
+inline constexpr uint8_t kFrameHasCrc = 1;  // of the payload, too
 inline constexpr uint8_t kFrameAbsent =
     2;  // kFinal: the weights sum to 0, there is no result (rule V5)
 inline constexpr uint8_t kFrameWeightless = 4;  // kRaw: weight 0, no payload follows (rule V7)

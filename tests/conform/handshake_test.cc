@@ -80,10 +80,11 @@ TEST_P(HandshakeTest, RefusesAnotherJobAndSaysWhich) {
 
 TEST_P(HandshakeTest, RefusesAnotherWireVersionAndSaysBoth) {
   DeviceConfig config = BaseConfig(GetParam(), 1);
-  config.wire_version = 7;
+  config.wire_version = wire::kWireVersion + 1;
   Node a(GetParam(), config), b(GetParam(), 2);
   ExpectRefused(&a, &b, Code::kVersion);
-  EXPECT_NE(a.Last(Kind::kDown)->status.text().find("7"), std::string::npos);
+  EXPECT_NE(a.Last(Kind::kDown)->status.text().find(std::to_string(config.wire_version)),
+            std::string::npos);
 }
 
 TEST_P(HandshakeTest, ServesLoopbackWithoutAnyToken) {

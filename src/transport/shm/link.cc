@@ -62,7 +62,7 @@ void ShmLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
   stamped.flags &= static_cast<uint8_t>(~wire::kFrameHasCrc);
   stamped.ext_bytes = static_cast<uint32_t>(ext.size());
   stamped.payload_bytes = static_cast<uint32_t>(payload.size());
-  stamped.payload_crc = stamped.header_crc = 0;
+  stamped.body_crc = stamped.header_crc = 0;
   if (ext.size() > wire::kExtBytesMax || payload.size() > wire::kPayloadBytesMax) {
     return Fail({Code::kInternal, "a frame of " + std::to_string(payload.size()) +
                                       " bytes is too long for any link"});

@@ -34,7 +34,7 @@ void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
   frame->header = header;
   frame->header.reserved = static_cast<uint16_t>(Transit::kDeliver);
   frame->header.flags &= static_cast<uint8_t>(~wire::kFrameHasCrc);
-  frame->header.payload_crc = 0;
+  frame->header.body_crc = 0;
   frame->ext.assign(ext.begin(), ext.end());
   frame->payload = payload;
   frame->cookie = cookie;
@@ -279,9 +279,9 @@ void TcpLink::Assign(OutFrame* frame, int slot) {
   if (corrupt_next_ && crc && !frame->payload.empty()) {
     // Wrong only this time: the frame is stamped anew when it is sent again.
     corrupt_next_ = false;
-    frame->header.payload_crc ^= 1;
+    frame->header.body_crc ^= 1;
     StampFrame(frame, frame->header.link_seq, expected_, crc);
-    frame->payload_crc_known = false;
+    frame->body_crc_known = false;
   }
   frame->state = OutFrame::State::kAssigned;
   frame->slot = slot;

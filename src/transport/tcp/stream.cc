@@ -19,10 +19,9 @@ constexpr size_t kBehindBytes = 1024;
 // Little is copied together: the kernel takes one buffer 0.4 us sooner than a list of them.
 constexpr size_t kTogetherBytesMax = 2048;
 
-uint32_t HeaderCrc(wire::FrameHeader header, const std::byte* ext) {
+uint32_t HeaderCrc(wire::FrameHeader header) {
   header.header_crc = 0;
-  const uint32_t crc = Crc32c(0, &header, sizeof header);
-  return header.ext_bytes == 0 ? crc : Crc32c(crc, ext, header.ext_bytes);
+  return Crc32c(0, &header, sizeof header);
 }
 
 iovec Iovec(const std::byte* data, size_t bytes) { return {const_cast<std::byte*>(data), bytes}; }
@@ -35,12 +34,15 @@ void StampFrame(OutFrame* frame, uint64_t number, uint64_t ack, bool crc) {
   header.payload_bytes = static_cast<uint32_t>(frame->payload.size());
   header.link_seq = number;
   header.link_ack = ack;
-  if (crc && !frame->payload_crc_known && !frame->payload.empty()) {
-    header.payload_crc = Crc32c(0, frame->payload.data(), frame->payload.size());
-    header.flags |= wire::kFrameHasCrc;
-    frame->payload_crc_known = true;
+  if (!frame->body_crc_known) {
+    header.body_crc = Crc32c(0, frame->ext.data(), frame->ext.size());
+    if (crc && !frame->payload.empty()) {
+      header.body_crc = Crc32c(header.body_crc, frame->payload.data(), frame->payload.size());
+      header.flags |= wire::kFrameHasCrc;
+    }
+    frame->body_crc_known = true;
   }
-  header.header_crc = HeaderCrc(header, frame->ext.data());
+  header.header_crc = HeaderCrc(header);
 }
 
 Stream::Stream(UniqueFd fd, BufferPool* pool, Place place)
@@ -108,12 +110,15 @@ Status Stream::Parse(std::vector<Arrived>* out) {
 }
 
 Status Stream::BeginBody() {
-  // Lengths are bounded here; whether they are true only the CRC tells, once ext is there.
   if (const Status status = wire::ValidateHeader(current_.header); !status.ok())
     return {Code::kCorrupt, status.text()};
+  // A false length would take what follows for its body, as long as it lasts, and the peer would
+  // wait for our acknowledgements.
+  if (HeaderCrc(current_.header) != current_.header.header_crc)
+    return {Code::kCorrupt, "a frame header's CRC is wrong"};
   in_body_ = true;
   body_have_ = 0;
-  payload_crc_ = 0;
+  body_crc_ = 0;
   current_.placed = FindPlace();
   if (body_bytes() > 0 && current_.placed == nullptr) {
     current_.memory =
@@ -124,12 +129,12 @@ Status Stream::BeginBody() {
   return {};
 }
 
-// Nothing is written to foreign memory that the header's CRC does not vouch for; with an ext behind
-// it that is known too late.
+// Nothing is written to foreign memory that the header's CRC does not vouch for; nor, where an ext
+// comes first, whose own is in the body's.
 std::byte* Stream::FindPlace() const {
   const wire::FrameHeader& header = current_.header;
   if (!place_ || header.ext_bytes > 0 || header.payload_bytes < kPlacedBytesMin) return nullptr;
-  return HeaderCrc(header, nullptr) == header.header_crc ? place_(header) : nullptr;
+  return place_(header);
 }
 
 bool Stream::Unplace(uint32_t group, uint64_t seq) {
@@ -149,12 +154,8 @@ bool Stream::UnplaceAny() {
 }
 
 Status Stream::FinishFrame(std::vector<Arrived>* out) {
-  const wire::FrameHeader& header = current_.header;
-  if (HeaderCrc(header, current_.memory.data()) != header.header_crc)
-    return {Code::kCorrupt, "a frame header's CRC is wrong"};
-  if ((header.flags & wire::kFrameHasCrc) != 0 && payload_crc_ != header.payload_crc) {
-    return {Code::kCorrupt, "a frame payload's CRC is wrong"};
-  }
+  if (body_crc_ != current_.header.body_crc)
+    return {Code::kCorrupt, "the CRC of what follows a frame's header is wrong"};
   if (body_bytes() > 0) long_came_ = body_bytes() > kStagingBytes;
   out->push_back(std::move(current_));
   current_ = Arrived{};
@@ -192,12 +193,12 @@ void Stream::AddToBody(const std::byte* data, size_t bytes) {
 // Adds to the CRC what has just come in, while it is in the cache.
 void Stream::CountBody(size_t bytes) {
   const size_t ext_bytes = current_.header.ext_bytes;
-  const size_t before = std::max(body_have_, ext_bytes) - ext_bytes;
+  const size_t from = std::min(body_have_, ext_bytes), before = body_have_ - from;
   body_have_ += bytes;
-  const size_t after = std::max(body_have_, ext_bytes) - ext_bytes;
-  if ((current_.header.flags & wire::kFrameHasCrc) != 0 && after > before) {
-    payload_crc_ = Crc32c(payload_crc_, current_.payload().data() + before, after - before);
-  }
+  const size_t to = std::min(body_have_, ext_bytes), after = body_have_ - to;
+  if (to > from) body_crc_ = Crc32c(body_crc_, current_.memory.data() + from, to - from);
+  if ((current_.header.flags & wire::kFrameHasCrc) != 0 && after > before)
+    body_crc_ = Crc32c(body_crc_, current_.payload().data() + before, after - before);
 }
 
 void Stream::Queue(OutFrame* frame) {

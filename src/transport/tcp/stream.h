@@ -114,7 +114,7 @@ class Stream {
   bool in_body_ = false;
   bool long_came_ = false;  // the last frame with a body was one; so is the next, most likely
   size_t header_have_ = 0, body_have_ = 0;
-  uint32_t payload_crc_ = 0;
+  uint32_t body_crc_ = 0;
   Arrived current_;
 
   std::deque<OutFrame*> queue_;
