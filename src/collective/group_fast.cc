@@ -66,6 +66,12 @@ LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
   return *plan == plan::PlanKind::kOneShot && room == LaneRoom::kShort ? room : LaneRoom::kNone;
 }
 
+bool GroupMachine::WouldShare(const OpSpec& spec, uint64_t step) {
+  plan::PlanKind plan{};
+  return config_.lane != nullptr && idle() && PlaceFast(next_seq_, step) &&
+         RoomFor(spec, &plan) == LaneRoom::kShared;
+}
+
 // One call after the other is like the last one.
 bool GroupMachine::DescribeFast(const OpSpec& spec, uint64_t step) {
   if (fast_room_ != LaneRoom::kNone && step == fast_.step && Alike(spec, fast_.spec)) return true;

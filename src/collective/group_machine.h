@@ -97,6 +97,7 @@ class GroupMachine {
   // Takes the call if nothing but the lane is needed for it; the host publishes `line` at once.
   // `news`: another number when this machine may have been told something since the last call.
   bool StartFast(const FastCall& call, uint64_t step, uint64_t news, LaneLine* line);
+  bool WouldShare(const OpSpec& spec, uint64_t step);
   FastLook LookFast(TimeNs now);
   LaneWords SharedFast();
   const Work& fast_work() const { return fast_work_; }

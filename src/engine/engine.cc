@@ -21,6 +21,9 @@ std::span<const int> Engine::fast_lanes() const { return impl_->fast_lanes(); }
 std::span<const plan::Chunk> Engine::fast_others() const { return impl_->fast_others(); }
 collective::FastLook Engine::LookFast(TimeNs now) { return impl_->LookFast(now); }
 const collective::Work& Engine::fast_work() const { return impl_->fast_work(); }
+bool Engine::WouldShare(GroupKey group, const collective::OpSpec& spec) {
+  return impl_->WouldShare(group, spec);
+}
 Seq Engine::next_seq(GroupKey group) const { return impl_->next_seq(group); }
 collective::LaneRoom Engine::fast_room() const { return impl_->fast_room(); }
 collective::LaneWords Engine::SharedFast() { return impl_->SharedFast(); }
@@ -178,6 +181,12 @@ bool Engine::Impl::StartFast(GroupKey group, const collective::FastCall& call,
   if (!last_fast_->StartFast(call, step_, news_, line)) return false;
   fast_ = last_fast_;
   return true;
+}
+
+bool Engine::Impl::WouldShare(GroupKey group, const collective::OpSpec& spec) {
+  const auto found = groups_.find(group);
+  return phase_ == Phase::kMember && !frozen_ && !fast_ && found != groups_.end() &&
+         found->second->WouldShare(spec, step_);
 }
 
 collective::FastLook Engine::Impl::LookFast(TimeNs now) {

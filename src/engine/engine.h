@@ -203,6 +203,8 @@ class Engine {
   // one like any other, with the number in its line. No `started` tells of it.
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
+  // Whether a call like this would be shared now, if it were shown.
+  bool WouldShare(GroupKey group, const collective::OpSpec& spec);
   Seq next_seq(GroupKey group) const;  // of its next call; kNoSeq: it has made none
   std::span<const int> fast_lanes() const;  // its members' segments
   // Of a shared one: the chunks that others sum, one after the other.

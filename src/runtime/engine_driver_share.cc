@@ -95,13 +95,9 @@ bool EngineDriver::Shows(TimeNs now, Op* op) {
          lane_->memory().MakeArea(op->group);
 }
 
-// Memory for its sums that all have mapped, if they may be made there: a call that is not shared
-// needs none.
+// Memory for its sums that all have mapped; a call that is not shared needs none.
 std::optional<transport::Link::Place> EngineDriver::ShowAside(TimeNs now, Op* op) {
-  const auto info = engine_->group_info(op->group);
-  if (!info || info->in_flight > 0 || info->queued > 0 ||
-      lane_->RoomFor(op->group, op->send_bytes) != collective::LaneRoom::kShared)
-    return {};
+  if (!engine_->WouldShare(op->group, op->request.spec)) return {};
   op->aside = asides_.Take(now, op->group, op->send_bytes, CurrentEpoch());
   if (op->aside == nullptr) return {};
   const auto place = ShowToAll({op->aside.get(), op->send_bytes});
