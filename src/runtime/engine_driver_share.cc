@@ -26,9 +26,10 @@ constexpr uint64_t kFastSaved = ~uint64_t{0};
 // moved.
 constexpr uint64_t kSavedUsually = 1 << 20;
 static_assert(kSavedUsually >= wire::kLaneLongMax, "what is aside is not in the lane's area");
-// Or is, up to this size, where others have not mapped such memory.
+// Or is, up to this size, where others have not mapped such memory. Where there are more than two,
+// what is longer goes by frames, which is no slower there.
 constexpr uint64_t kSavedBytesMax = 8 << 20;
-// What lands at the end does so at once, under the lock.
+// Of two. What lands at the end does so at once, under the lock.
 constexpr uint64_t kInPlaceBytesMax = 32 << 20;
 // Then somebody else may want the lock.
 constexpr uint64_t kBytesAtATime = 1 << 20;
@@ -75,7 +76,8 @@ bool EngineDriver::Shows(TimeNs now, Op* op) {
   if (lane_ == nullptr || request.spec.kind != plan::Kind::kAllReduce || request.on_device ||
       op->send_bytes < kSharedBytesMin || op->send_bytes > wire::kLaneSharedMax)
     return false;
-  if (request.spec.in_place && op->send_bytes > kInPlaceBytesMax) return false;
+  const uint64_t in_place_max = peers_.size() == 1 ? kInPlaceBytesMax : kSavedBytesMax;
+  if (request.spec.in_place && op->send_bytes > in_place_max) return false;
   const auto shown = [&](const void* data) {
     return ShowToAll({static_cast<const std::byte*>(data), op->send_bytes});
   };
