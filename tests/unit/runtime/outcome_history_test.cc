@@ -32,6 +32,19 @@ TEST(OutcomeHistory, KeepsTheLastOnesFromWhereverTheyBegin) {
   }
 }
 
+// What takes its time to land is noted before.
+TEST(OutcomeHistory, TheNewestMayBeThereLater) {
+  OutcomeHistory history;
+  for (Seq seq = 5; seq < 5 + OutcomeHistory::kMax + 3; ++seq) {
+    history.Add(Of(seq));
+    history.NewestIsThere(static_cast<TimeNs>(100 + seq));
+    EXPECT_EQ(history.Find(seq)->delivered_ns, static_cast<TimeNs>(100 + seq));
+    if (seq > 5) {
+      EXPECT_EQ(history.Find(seq - 1)->delivered_ns, static_cast<TimeNs>(99 + seq));
+    }
+  }
+}
+
 // A place that is used again holds the new outcome, whether it is like the old one or not.
 TEST(OutcomeHistory, OutcomesAlikeDifferInWhatTheyDifferIn) {
   OutcomeHistory history;
