@@ -252,6 +252,34 @@ TEST_P(ConformTest, UrgentDataPassesDataThatWaits) {
   EXPECT_TRUE(std::ranges::is_sorted(order)) << "so does what is passed";
 }
 
+// As a caller does whose operation comes late: the oldest frame is detached when the link's fill of
+// frames lies behind it, and not before. Long frames, as pieces of operations are.
+TEST_P(ConformTest, GoesOnWhileNobodyTakesWhatHasCome) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  const Link* from = b.device->Find(a.card.id);
+  constexpr size_t kBytes = 512 * 1024;
+  const uint64_t frames = 3 * from->hold_bytes_max() / kBytes + 4;
+  std::deque<std::pair<uint64_t, uint64_t>> resting;  // token, bytes until then
+  uint64_t received = 0, detached = 0;
+  b.filter = [&](Completion& c) {
+    if (c.kind != Kind::kReceived) return true;
+    received += c.payload.size();
+    resting.emplace_back(c.token, received);
+    for (; received - resting.front().second >= from->hold_bytes_max(); resting.pop_front()) {
+      c.link->Detach(resting.front().first);
+      ++detached;
+    }
+    return false;
+  };
+  const TestFrame data = MakeFrame(0, kBytes);
+  for (uint64_t i = 0; i < frames; ++i)
+    a.device->Find(b.card.id)->Send(MakeFrame(i, 0).header, {}, data.payload, false, 0);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return resting.size() + detached == frames; }))
+      << resting.size() + detached << " of " << frames << " frames";
+  EXPECT_GT(detached, 0u);
+}
+
 TEST_P(ConformTest, DetachedFramesDoNotStall) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));

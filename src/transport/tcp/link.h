@@ -146,6 +146,7 @@ class TcpLink : public Link {
   template <typename Act>
   void Unplace(Act act);
   std::byte* PlaceFor(const wire::FrameHeader& header);
+  bool MustStall() const;
   void Unstall();
   bool HasUnwritten() const;
   void Accept(Arrived frame, TimeNs now);
@@ -192,6 +193,7 @@ class TcpLink : public Link {
   SlotTable<Held> held_;
   wire::WireCosts costs_;
   size_t held_bytes_ = 0;
+  size_t longest_ = 0;  // payload that has come
   bool stalled_ = false;
   uint64_t unacked_frames_ = 0;
   size_t unacked_bytes_ = 0;

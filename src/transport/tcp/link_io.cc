@@ -156,12 +156,16 @@ Link::Detached TcpLink::Detach(uint64_t token) {
 }
 
 void TcpLink::Unstall() {
-  if (!stalled_ || held_bytes_ >= kHoldBytesMax) return;
+  if (!stalled_ || MustStall()) return;
   stalled_ = false;
   for (size_t i = 0; i < slots_.size(); ++i) UpdateInterest(static_cast<int>(i));
 }
 
 size_t TcpLink::hold_bytes_max() const { return kHoldBytesMax; }
+
+// Not before what lies behind the oldest frame is as much as the link bears: the caller detaches that
+// frame then, and nothing else would ever make the link read on.
+bool TcpLink::MustStall() const { return held_bytes_ >= kHoldBytesMax + longest_; }
 
 bool TcpLink::busy() const { return !queue_.empty() || !resend_.empty() || HasUnwritten(); }
 
@@ -430,8 +434,9 @@ void TcpLink::Deliver(Arrived frame, TimeNs now) {
   completion.payload = frame.payload();
   completion.token = held_.Add(Held{std::move(frame)});
   held_bytes_ += bytes;
+  longest_ = std::max(longest_, bytes);
   device_->Emit(std::move(completion));
-  if (!stalled_ && held_bytes_ >= kHoldBytesMax) {
+  if (!stalled_ && MustStall()) {
     stalled_ = true;
     for (size_t i = 0; i < slots_.size(); ++i) UpdateInterest(static_cast<int>(i));
   }
