@@ -17,6 +17,7 @@ constexpr int kRoundsALook = 5;
 constexpr TimeNs kFastNs = 50 * kMicrosecond;
 constexpr TimeNs kFastPerByteNs = 1;
 constexpr uint64_t kFastBytesMax = 8 << 20;  // of what is longer something moves all the time
+constexpr uint64_t kLineBytesMax = 256 << 10;
 // Each time it looks for 30 us, from cold caches; that is to be little of a core. A step of a trainer
 // is shorter than kCallsNs.
 constexpr TimeNs kGuardNs = 20 * kMillisecond;
@@ -27,10 +28,10 @@ constexpr TimeNs kLateNs = 20 * kMillisecond;
 }  // namespace
 
 Pace PaceOf(int ranks_on_host, int cores) {
-  if (ranks_on_host <= cores) return {false, 0, kLookMinNs};
+  if (ranks_on_host <= cores) return {.look_ns = kLookMinNs};
   const int turns = (ranks_on_host + cores - 1) / std::max(cores, 1);
   const TimeNs round = std::clamp(turns * kTurnNs, kRoundMinNs, kRoundMaxNs);
-  return {true, round, std::max(kLookMinNs, round * kRoundsALook)};
+  return {true, turns, round, std::max(kLookMinNs, round * kRoundsALook)};
 }
 
 WaitStep NextWaitStep(const WaitInputs& in) {
@@ -45,8 +46,8 @@ WaitStep NextWaitStep(const WaitInputs& in) {
 
 TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here) {
   const TimeNs least = pace.crowded ? pace.round_ns : kFastNs;
-  const auto most = static_cast<TimeNs>(std::min(bytes, kFastBytesMax));
-  return least + (all_here ? most * kFastPerByteNs : 0);
+  const uint64_t most = all_here ? kFastBytesMax : pace.crowded ? kLineBytesMax : 0;
+  return least + pace.turns * static_cast<TimeNs>(std::min(bytes, most)) * kFastPerByteNs;
 }
 
 TimeNs GuardUntil(TimeNs now, TimeNs last_call) {

@@ -21,6 +21,7 @@ enum class WaitStep { kSpin, kYield, kSleep };
 // What depends on how many ranks share a core.
 struct Pace {
   bool crowded = false;  // there are more ranks than cores
+  int turns = 1;         // ranks to a core
   // How long it may take until each rank of the host has had its turn.
   TimeNs round_ns = 0;
   // How long the progress thread leaves the wheel alone after a user's thread had it: with many
@@ -40,9 +41,10 @@ struct WaitInputs {
 WaitStep NextWaitStep(const WaitInputs& in);
 
 // How long a call on the fast path waits after anything of it has moved, before it goes on like any
-// other, with links and coordinator looked at. Who copies may take longer with every byte, but only
-// where all lines are there (`all_here`): somebody whose line is missing may have gone by frames,
-// which nobody looks at on the fast path.
+// other, with links and coordinator looked at. Who copies may take longer with every byte, and so may
+// each who has the core before; but only where all lines are there (`all_here`): somebody whose line
+// is missing may have gone by frames, which nobody looks at on the fast path. So that is waited for
+// less long, where cores are shared, and no longer for bytes where they are not.
 TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here);
 
 // Until when the progress thread may stand guard (job_fast.cc), whatever else it waits for: what a

@@ -124,12 +124,23 @@ TEST(WaitsAtOnce, WhoComputesInBetweenDoesNot) {
 TEST(FastPatience, GrowsWithTheBytesOnceAllAreHere) {
   const Pace alone = PaceOf(2, 2), crowded = PaceOf(32, 2);
   constexpr uint64_t kBytes = 4 << 20;
-  for (const Pace& pace : {alone, crowded}) {
-    EXPECT_EQ(FastPatience(pace, kBytes, false), FastPatience(pace, 8, false));
+  for (const Pace& pace : {alone, crowded})
     EXPECT_GE(FastPatience(pace, kBytes, true), FastPatience(pace, 8, true) + kMillisecond);
-  }
+  EXPECT_EQ(FastPatience(alone, kBytes, false), FastPatience(alone, 8, false));
   EXPECT_LE(FastPatience(alone, kBytes, false), 100 * kMicrosecond);
   EXPECT_GE(FastPatience(crowded, 8, false), crowded.round_ns) << "all have had their turn";
+}
+
+// All who share the core copy before it is this one's turn again.
+TEST(FastPatience, GrowsWithTheRanksOfACore) {
+  constexpr uint64_t kBytes = 1 << 20;
+  const Pace few = PaceOf(4, 2), many = PaceOf(32, 2);
+  const auto grown = [&](const Pace& pace) {
+    return FastPatience(pace, kBytes, true) - FastPatience(pace, 0, true);
+  };
+  EXPECT_EQ(grown(many), 8 * grown(few));
+  EXPECT_LE(FastPatience(many, kBytes, false), 10 * kMillisecond);
+  EXPECT_EQ(FastPatience(many, kBytes, false), FastPatience(many, 64 * kBytes, false));
 }
 
 TEST(SleepFor, IsTheFirstOfAllAndNeverNegative) {
