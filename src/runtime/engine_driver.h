@@ -326,6 +326,7 @@ class EngineDriver final : public transport::Placer {
   void NoteSumsRead(const Op& op, const collective::Work& work, TimeNs spent);
   void PutAside(const Op& op, uint64_t offset, uint64_t bytes);
   bool SaveFast(const Op& op, const collective::BufferRef& at);
+  bool FindSources(const Op& op, const collective::Work& work);
   bool KeepSums(const Op& op, const collective::Work& work);
   TimeNs LandKept(const Op& op);
   bool LandEarly(const Op* op);

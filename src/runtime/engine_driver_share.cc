@@ -221,23 +221,15 @@ bool EngineDriver::DoShare(const Op& op) {
   Strike(reduces ? FaultStage::kReducing : FaultStage::kGathering, op.seq, -1);
   auto* const user = static_cast<std::byte*>(op.request.recv);
   std::byte* const dst = (op.aside != nullptr ? op.aside.get() : user) + work.dst.offset;
-  const bool saves = op.request.spec.in_place && op.aside == nullptr;
-  if (saves && !SaveFast(op, work.dst)) return false;
   if (!reduces && op.aside != nullptr && KeepSums(op, work)) return true;
+  if (!FindSources(op, work)) return false;
+  // What is saved belongs to what is written: nobody else would take it, or give it back.
+  if (op.request.spec.in_place && op.aside == nullptr && !SaveFast(op, work.dst)) return false;
+  const TimeNs begin = Now();
   if (!reduces) {
-    const std::byte* const src = SharedBytes(op, work.sources[0].buffer);
-    if (src == nullptr) return false;
-    const TimeNs begin = Now();
-    Copy(dst, src, work.dst.bytes, ReadMode(op));
+    Copy(dst, static_cast<const std::byte*>(sources_[0].data), work.dst.bytes, ReadMode(op));
     NoteSumsRead(op, work, Now() - begin);
   } else {
-    sources_.clear();
-    for (const collective::SourceRef& source : work.sources) {
-      const std::byte* const data = SharedBytes(op, source.buffer);
-      if (data == nullptr) return false;
-      sources_.push_back({data, static_cast<reduce::Dtype>(work.dtype), source.weight});
-    }
-    const TimeNs begin = Now();
     if (work.shown) {
       ReduceResult(&op, work, dst);
     } else {
@@ -249,6 +241,17 @@ bool EngineDriver::DoShare(const Op& op) {
   if (op.aside != nullptr) kept_sums_.push_back({nullptr, false, dst, work.dst});
   ++counters_.works;
   NoteMoved(work);
+  return true;
+}
+
+// In sources_. False: one of them is not mapped.
+bool EngineDriver::FindSources(const Op& op, const collective::Work& work) {
+  sources_.clear();
+  for (const collective::SourceRef& source : work.sources) {
+    const std::byte* const data = SharedBytes(op, source.buffer);
+    if (data == nullptr) return false;
+    sources_.push_back({data, static_cast<reduce::Dtype>(work.dtype), source.weight});
+  }
   return true;
 }
 
