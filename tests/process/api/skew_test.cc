@@ -140,6 +140,29 @@ TEST_F(Skew, WhoIsAheadWithASmallRingStopsNobody) {
   GoAhead(24, kTwoMiB - 6000, /*library=*/false);
 }
 
+// More than a link holds, of an operation that is called last of all.
+TEST_F(Skew, WhatNobodyTakesStopsNoOtherGroup) {
+  Open({{"transport", "tcp"}});
+  constexpr uint64_t kLong = 100 << 20;
+  std::array<std::vector<char>, 2> data = {std::vector<char>(kLong, 7), std::vector<char>(kLong)};
+  const auto broadcast = [](ftarGroup_t group, std::vector<char>& bytes, uint64_t count) {
+    ftarOp_t op = nullptr;
+    EXPECT_EQ(ftarBroadcast(bytes.data(), bytes.data(), count, FTAR_U8, 0, group, &op), FTAR_OK);
+    return op;
+  };
+  const std::array<ftarGroup_t, 2> first = {Group(0, "first", 0), Group(1, "first", 0)};
+  const std::array<ftarGroup_t, 2> second = {Group(0, "second", 0), Group(1, "second", 0)};
+  std::array<std::vector<char>, 2> few = {std::vector<char>(65'536, 5), std::vector<char>(65'536)};
+  const ftarOp_t ahead = broadcast(first[0], data[0], kLong);
+  const ftarOp_t behind = broadcast(second[0], few[0], few[0].size());
+  EXPECT_EQ(Wait(broadcast(second[1], few[1], few[1].size())), FTAR_OK) << LastError().text;
+  EXPECT_EQ(Wait(behind), FTAR_OK) << LastError().text;
+  EXPECT_EQ(few[1], few[0]);
+  EXPECT_EQ(Wait(broadcast(first[1], data[1], kLong)), FTAR_OK) << LastError().text;
+  EXPECT_EQ(Wait(ahead), FTAR_OK) << LastError().text;
+  EXPECT_EQ(data[1], data[0]);
+}
+
 TEST_F(Skew, AWindowHoldsForWhoOpensTheGroupLast) {
   Open({{"transport", "tcp"}});
   std::vector<float> sum(1000, 1), other(1000, 1);
