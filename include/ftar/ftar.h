@@ -534,12 +534,14 @@ typedef struct {
   int32_t participants; /* members whose weight was > 0 */
   int32_t attempts;     /* 1: undisturbed */
   int32_t plan;         /* as chosen: 1 oneshot, 2 direct, 3 ring; 0: none was needed */
-  int32_t slowest_rank; /* who came last, -1: unknown */
-  double weight_sum;    /* of the weights > 0 */
+  /* Who came last, as seen here. -1: unknown, where not everybody's own input comes here (a ring;
+   * one owner for all), where inputs are read in shared memory, and after a death. */
+  int32_t slowest_rank;
+  double weight_sum; /* of the weights > 0 */
   uint64_t bytes_resent;
   uint64_t digest;                             /* 0 in this release */
   int64_t start_ns, complete_ns, delivered_ns; /* called; all data here; known stable */
-  int64_t arrival_skew_ns;                     /* first to last member's data, as seen here */
+  int64_t arrival_skew_ns;                     /* from who came first to slowest_rank; or 0 */
   ftarId culprit;                              /* on an error, whose fault it was */
 } ftarOutcome;
 #define FTAR_OUTCOME_INIT                                                       \

@@ -225,6 +225,7 @@ void GroupMachine::PlaceInAttempt(Op& op) {
                        op.origin.piece_bytes);
   op.hub = HubFor(op);
   op.weights.assign(members, kUnknownWeight);
+  op.arrivals.Begin(members);
   op.weights[op.me] = op.spec.weight;
   op.raws_sent.assign(members, false);
   if (op.chunks.empty()) op.chunks.swap(spent_.chunks);

@@ -207,8 +207,12 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   outcome.start_ns = op.start_ns;
   outcome.complete_ns = op.complete_ns;
   outcome.delivered_ns = now;
-  outcome.arrival_skew_ns = op.last_arrival_ns - op.first_arrival_ns;
-  outcome.slowest = op.last_arrival;
+  if (op.attempts == 1) {  // later ones begin for all at once
+    if (const auto last = op.arrivals.Last(static_cast<size_t>(op.me), op.start_ns)) {
+      outcome.arrival_skew_ns = last->skew_ns;
+      outcome.slowest = op.members[last->position];
+    }
+  }
   if (op.fail_code != Code::kOk) return outcome;  // nobody took part in what failed
   outcome.members.reserve(op.members.size());
   // Members stand in the view's order (F6).

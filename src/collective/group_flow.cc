@@ -57,6 +57,7 @@ void GroupMachine::ReplayEarly(TimeNs now, Seq seq) {
 
 void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   const wire::FrameHeader& header = frame.header;
+  if (frame.arrived_ns == kNever) frame.arrived_ns = now;
   if (header.era > era_ || !current_) {  // F2: data of a later era is held
     future_.push_back(std::move(frame));
     return;
@@ -133,13 +134,12 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
       !TakeWeights(op, frame)) {
     return Drop(frame);
   }
-  if (op.first_arrival_ns == 0) op.first_arrival_ns = now;
-  op.last_arrival_ns = now;
-  op.last_arrival = frame.from;
   ++progress_;
   ChunkState& chunk = op.chunks[header.chunk];
   const int position =
       found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
+  if (header.kind == wire::FrameKind::kRaw && position >= 0)
+    op.arrivals.Note(static_cast<size_t>(position), frame.arrived_ns);
   switch (header.kind) {
     case wire::FrameKind::kRaw: return AcceptRaw(now, op, chunk, position, frame);
     case wire::FrameKind::kPartial:

@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collective/arrivals.h"
 #include "collective/surroundings.h"
 #include "collective/types.h"
 #include "plan/grid.h"
@@ -226,8 +227,8 @@ class GroupMachine {
     uint64_t bytes_resent = 0;
     uint64_t undo = 0, shadow = 0, stand_in_buffer = 0;
     std::vector<uint64_t> staging;
-    TimeNs start_ns = 0, complete_ns = 0, first_arrival_ns = 0, last_arrival_ns = 0;
-    MemberId last_arrival;
+    TimeNs start_ns = 0, complete_ns = 0;
+    Arrivals arrivals;
     bool overdue_reported = false;
   };
   struct Queued {

@@ -217,6 +217,7 @@ struct InboundFrame {
   std::vector<std::byte> ext;
   uint64_t inbound = 0;
   bool lent = false;
+  TimeNs arrived_ns = kNever;  // or when it did, maybe before its operation was called here
 };
 
 // The verdict-relevant side of a view, for one column.

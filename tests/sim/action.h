@@ -52,7 +52,7 @@ class Action {
 
   void (*run_)(void*) = nullptr;
   void (*move_)(void* from, void* to) = nullptr;  // destroys `from`
-  alignas(std::max_align_t) std::byte room_[224];
+  alignas(std::max_align_t) std::byte room_[240];
 };
 
 }  // namespace ftar::sim

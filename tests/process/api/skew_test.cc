@@ -140,6 +140,29 @@ TEST_F(Skew, WhoIsAheadWithASmallRingStopsNobody) {
   GoAhead(24, kTwoMiB - 6000, /*library=*/false);
 }
 
+// Both say who it was, the late one of itself.
+TEST_F(Skew, OutcomesNameWhoCameLast) {
+  Open({{"transport", "tcp"}});
+  const std::array<ftarGroup_t, 2> groups = {Group(0, nullptr, 0), Group(1, nullptr, 0)};
+  for (const uint64_t count : {100'000u, 2u}) {  // direct, one-shot
+    for (const int late : {0, 1}) {
+      std::vector<float> data(count, 1);
+      std::array<std::vector<float>, 2> sums = {data, data};
+      std::array<ftarOp_t, 2> ops{};
+      ops[1 - late] = Start(groups[1 - late], data.data(), sums[1 - late].data(), count);
+      usleep(30'000);
+      ops[late] = Start(groups[late], data.data(), sums[late].data(), count);
+      for (ftarOp_t op : ops) {
+        ftarOutcome outcome = FTAR_OUTCOME_INIT;
+        ASSERT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_OK);
+        EXPECT_EQ(outcome.slowest_rank, late) << count;
+        EXPECT_GE(outcome.arrival_skew_ns, 20'000'000) << count;
+        ftarOpRelease(op);
+      }
+    }
+  }
+}
+
 // More than a link holds, of an operation that is called last of all.
 TEST_F(Skew, WhatNobodyTakesStopsNoOtherGroup) {
   Open({{"transport", "tcp"}});
