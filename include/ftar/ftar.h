@@ -174,9 +174,11 @@ enum {
   FTAR_EVENT_MEMBER_JOINED, /* who: the newcomer */
   FTAR_EVENT_MEMBER_LEFT,   /* who: left as planned */
   FTAR_EVENT_MEMBER_LOST,   /* who: evicted; cause and text say how it was noticed */
-  FTAR_EVENT_LATE,          /* who: has not entered operation `seq`, in which others wait */
-  FTAR_EVENT_SLOW,          /* who: slower than its peers */
-  FTAR_EVENT_LINK_DOWN,     /* who: the peer at the other end */
+  /* who: has not entered operation `seq`, in which others wait; or, with FTAR_NO_SEQ, not begun the
+   * step that this member is in, so that its ftarStepBegin waits. */
+  FTAR_EVENT_LATE,
+  FTAR_EVENT_SLOW,      /* who: slower than its peers */
+  FTAR_EVENT_LINK_DOWN, /* who: the peer at the other end */
   FTAR_EVENT_LINK_UP,
   FTAR_EVENT_CORRUPT,          /* who: sent data that failed its checksum */
   FTAR_EVENT_COORDINATOR_DOWN, /* members go on; changes of the view wait */

@@ -68,6 +68,7 @@ std::vector<wire::MemberCard> Engine::successors() const {
 }
 bool Engine::coordinator_up() const { return impl_->HasCoordinator(); }
 bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
+MemberId Engine::awaited_for_step() const { return impl_->AwaitedForStep(); }
 bool Engine::led() const { return impl_->led_; }
 bool Engine::changing() const { return impl_->frozen_; }
 wire::Heartbeat Engine::progress() const { return impl_->Progress(); }

@@ -29,6 +29,7 @@ class Engine::Impl {
   Seq next_seq(GroupKey group) const;
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool WouldShare(GroupKey group, const collective::OpSpec& spec);
+  MemberId AwaitedForStep() const;
   bool HasCoordinator() const { return coordinator_up_ && !coordinator_away_; }
   bool in_fast() const { return fast_ != nullptr; }
   std::span<const int> fast_lanes() const { return last_fast_->fast_lanes(); }

@@ -113,6 +113,10 @@ void Engine::Impl::TryBeginStep() {
   FinishBeginStep(target);
 }
 
+MemberId Engine::Impl::AwaitedForStep() const {
+  return pending_step_ && view_ && !frozen_ && !IsRoot() ? RootOf(*view_) : MemberId{};
+}
+
 void Engine::Impl::FinishBeginStep(uint64_t step) {
   const uint64_t previous = step_ == 0 ? step - 1 : step_;
   strict_ = pending_step_->strict;

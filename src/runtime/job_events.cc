@@ -90,26 +90,47 @@ void Job::Impl::Emit(JobEvent event) {
   }
 }
 
-// The coordinator tells of it again and again; people hear it once an operation.
-void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
-  const auto group = groups_.find(late.group);
-  const std::string where = group == groups_.end() ? "" : " in group '" + group->second.name + "'";
+void Job::Impl::NameLate(MemberId member, JobEvent* event) const {
   event->type = EventType::kLate;
-  event->seq = event->who.seq = late.seq;
-  event->who.member = late.member;
+  event->who.member = member;
   event->who.stage = "late";
-  event->who.text = "others have waited for it for " +
-                    std::to_string(late.since_ns / kMillisecond) + " ms" + where;
-  if (const wire::ViewEntry* entry = EntryOf(late.member, &event->who.rank)) {
+  if (const wire::ViewEntry* entry = EntryOf(member, &event->who.rank)) {
     event->who.replica = entry->card.replica;
     event->who.shard = entry->card.shard;
     event->who.host = entry->card.host;
   }
+}
+
+// The coordinator tells of it again and again; people hear it once an operation.
+void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
+  const auto group = groups_.find(late.group);
+  const std::string where = group == groups_.end() ? "" : " in group '" + group->second.name + "'";
+  NameLate(late.member, event);
+  event->seq = event->who.seq = late.seq;
+  event->who.text = "others have waited for it for " +
+                    std::to_string(late.since_ns / kMillisecond) + " ms" + where;
   const auto [said, first] = late_.insert({late.group, {late.seq, {}}});
   if (!first && late.seq <= said->second.seq) return;
   said->second = {late.seq, Shown(event->who)};
   log_.Warn("runtime", said->second.who + " has not entered operation " + std::to_string(late.seq) +
                            ": " + event->who.text);
+}
+
+// That nobody begins a step before a root that is late has begun the last one. False: not yet.
+bool Job::Impl::TellOfLateRoot() {
+  const TimeNs since = Now() - *step_asked_ns_;
+  const MemberId root = driver_->engine().awaited_for_step();
+  if (since < timeout_ns_ || !root.valid()) return false;
+  JobEvent event;
+  NameLate(root, &event);
+  const std::string which =
+      step_number_ > 0 ? "step " + std::to_string(current_step_.step) : "a step to enter at";
+  event.who.text =
+      "the next step has waited for it for " + std::to_string(since / kMillisecond) + " ms";
+  log_.Warn("runtime", Shown(event.who) + " has not begun " + which + ": " + event.who.text);
+  if (driver_->engine().view()) event.epoch = driver_->engine().view()->epoch;
+  Emit(std::move(event));
+  return true;
 }
 
 void Job::Impl::OnNotice(const engine::Notice& notice) {

@@ -255,7 +255,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_events.cc
   void Emit(JobEvent event);
+  void NameLate(MemberId member, JobEvent* event) const;
   void LateEvent(const wire::LateNotice& late, JobEvent* event);
+  bool TellOfLateRoot();
   Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
   const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
 

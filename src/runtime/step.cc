@@ -14,13 +14,15 @@ void Job::Impl::OnStep(const engine::StepBegun& step) {
   for (auto& [key, state] : groups_) state.Remember(step.epoch, driver_->engine().step_view(key));
 }
 
-// Others may be late for as long as they like (design 5): that ends no wait. Where nobody can decide
-// who they are, one for a step ends as those for operations do.
+// Others may be late for as long as they like (design 5): that ends no wait. Where nobody can
+// decide who they are, one for a step ends as those for operations do.
 Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
   const TimeNs begun = Now();
   if (!step_asked_ns_) step_asked_ns_ = begun;
   step_answer_.reset();
+  bool told = false;
   const auto undecided = [&] {
+    told = told || TellOfLateRoot();
     return Undecided("the step", *step_asked_ns_, timeout_ns_, begun);
   };
   // Calls on streams are the last step's, and have no numbers before their streams get to them.
@@ -107,8 +109,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   };
   const auto undecided = [&, begun = Now()] {
     for (const OpPtr& op : ops) {
-      if (!op->done.load(std::memory_order_relaxed))
-        FTAR_RETURN_IF_ERROR(WaitVerdict(*op, begun));
+      if (!op->done.load(std::memory_order_relaxed)) FTAR_RETURN_IF_ERROR(WaitVerdict(*op, begun));
     }
     return Status::Ok();
   };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ftar/ftar.hpp>
@@ -98,6 +99,21 @@ TEST_F(Steps, ASourceThatDiesBeforeItsBroadcastIsAbsentForAllAlike) {
   EXPECT_TRUE(groups_[1].Broadcast(data_[1], steps_[1]).Wait(0).status == FTAR_IN_PROGRESS);
   EXPECT_TRUE(groups_[2].Broadcast(data_[2], steps_[2]).Wait(kLongNs).ok());
   EXPECT_EQ(data_[2][7], 1) << "the next source is who was here longest";
+}
+
+// Nobody is more than one step ahead of the first: whoever waits for that says so.
+TEST_F(Steps, WhoWaitsForTheFirstToBeginAStepHearsWhoItIs) {
+  jobs_[1].BeginStep().value();
+  auto ahead = std::async(std::launch::async, [this] { return jobs_[1].BeginStep().value(); });
+  ftarEvent event = FTAR_EVENT_INIT;
+  do {
+    ASSERT_EQ(ftarJobNextEvent(jobs_[1].get(), &event, kLongNs), FTAR_OK);
+  } while (event.type != FTAR_EVENT_LATE);
+  EXPECT_EQ(event.who.replica, 0);
+  EXPECT_EQ(event.seq, FTAR_NO_SEQ);
+  EXPECT_EQ(ahead.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  jobs_[0].BeginStep().value();
+  EXPECT_EQ(ahead.get().step, 1);
 }
 
 TEST_F(Steps, ARootIsARankOfTheEpochThatIsNamed) {
