@@ -98,7 +98,7 @@ class LaneMemory {
 
  private:
   static constexpr uint64_t kTaken = uint64_t{1} << 32;
-  static constexpr uint64_t kMagic = 0x37656e61'6c746661;
+  static constexpr uint64_t kMagic = 0x38656e61'6c746661;
   static constexpr uint64_t kWhole = uint64_t{1} << 63, kShared = uint64_t{1} << 62;
   static constexpr size_t kGroupsMax = 4;
   static constexpr size_t kInlineMax = 80;
@@ -117,7 +117,7 @@ class LaneMemory {
   struct alignas(64) Words {
     std::atomic<uint64_t> made{0}, done{0};
   };
-  static constexpr int kMadeBits = 36;
+  static constexpr int kMadeBits = 29;  // so that a word of long ago is no other's
   static constexpr uint64_t kMadeMask = (uint64_t{1} << kMadeBits) - 1;
   static_assert(wire::kLaneSharedMax <= kMadeMask);
   struct Header {

@@ -116,6 +116,8 @@ TEST_F(Lanes, WordsAreThoseOfTheirOperationAlone) {
     EXPECT_EQ(one->Made(1, kGroup, other), 0u) << other;
     EXPECT_FALSE(one->Done(1, kGroup, other)) << other;
   }
+  two->Tell(kGroup, 4, wire::kLaneSharedMax, /*done=*/true);
+  EXPECT_EQ(one->Made(1, kGroup, (Seq{1} << 34) + 4), 0u) << "years later";
   EXPECT_EQ(one->Made(1, kGroup + 1, 4), 0u) << "it has no place";
   EXPECT_EQ(one->Made(0, kGroup, 4), 0u) << "its own";
 }
