@@ -119,15 +119,41 @@ void RelayMachine::Tell(const wire::Roster& message) {
     if (!children_[i].roster.empty())
       Send(children_[i], wire::Roster{behind->cards[i].id, behind->rosters[i]});
   }
-  const int32_t replica = behind->cards[0].replica;
-  if (message.unit != unit_)
-    units_.insert({message.unit, {replica, std::move(*behind), {}, {}, false, false}});
+  if (message.unit != unit_) Name(message, std::move(*behind));
   // Members of a lost relay tell all they have to tell at once, before this.
   for (const auto& [index, evidence] : std::exchange(early_evidence_, {}))
     Hear(children_[index], evidence);
 }
 
-// Units that were in and are not any longer. Who has not been in yet may be on its way.
+template <typename Gone>
+void RelayMachine::ForgetUnitsIf(Gone gone) {
+  std::erase_if(units_, [&](const auto& entry) {
+    const auto& [id, unit] = entry;
+    if (id == unit_ || !gone(id, unit)) return false;
+    links_told_.erase(id);
+    return true;
+  });
+}
+
+// A newcomer has a place when whoever had it before, and never was in, has given it up. But one
+// that was named before the line broke may have got in meanwhile, and nobody has said so here.
+void RelayMachine::Name(const wire::Roster& message, wire::Behind behind) {
+  const int32_t replica = behind.cards[0].replica;
+  const auto [at, fresh] = units_.try_emplace(message.unit);
+  Unit& unit = at->second;
+  unit.named_last = lines_up_;
+  if (!fresh) return;
+  unit.named_first = lines_up_;
+  unit.replica = replica;
+  unit.behind = std::move(behind);
+  ForgetUnitsIf([&](MemberId id, const Unit& other) {
+    return id != message.unit && other.replica == replica && !other.seen &&
+           other.named_first == lines_up_;
+  });
+}
+
+// Units that were in and are not any longer; and those that had not been in when the line broke,
+// unless they have been named again. Who has not been in yet may be on its way.
 void RelayMachine::ForgetUnits() {
   std::set<MemberId> in;
   for (const wire::ViewEntry& entry : pending_->view.entries) {
@@ -136,9 +162,10 @@ void RelayMachine::ForgetUnits() {
     unit->second.seen = true;
     in.insert(entry.card.id);
   }
-  std::erase_if(units_, [&](const auto& unit) {
-    return unit.second.seen && !in.contains(unit.first) && unit.first != unit_;
+  ForgetUnitsIf([&](MemberId id, const Unit& unit) {
+    return !in.contains(id) && (unit.seen || unit.named_last != lines_up_);
   });
+  early_evidence_.clear();  // whoever is in is known by now
 }
 
 void RelayMachine::Tell(const wire::Welcome& message) {
@@ -237,6 +264,7 @@ void RelayMachine::Tell(const wire::Announce& message) {
     Send(children_[i], wire::Announce{ViewFor(i, own)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
+  ForgetUnits();
 }
 
 void RelayMachine::Tell(const wire::VoidPlan& message) {

@@ -161,7 +161,8 @@ void RelayMachine::CompleteIfAll() {
   complete_ = true;
   gather_until_ = scatter_at_ = kNever;
   unit_ = {};
-  Unit self{replica_, {}, {}, {}, false, false};
+  Unit self;
+  self.replica = replica_;
   for (const Child& child : children_) {
     unit_.hi = Mix(unit_.hi ^ child.card.id.hi) + child.card.id.lo;
     unit_.lo = Mix(unit_.lo ^ child.card.id.lo) + child.card.id.hi;
@@ -302,6 +303,7 @@ void RelayMachine::SendAll(wire::Message message) {
 
 void RelayMachine::On(const AboveUp&) {
   above_ = true;
+  ++lines_up_;
   away_ = false;
   if (complete_) Introduce();
 }

@@ -79,6 +79,7 @@ class RelayMachine {
   bool over() const { return over_; }
   MemberId unit() const { return unit_; }
   TimeNs timeout_ns() const { return timeout_ns_; }
+  size_t units() const { return units_.size(); }  // of its column that it can name; for tests
 
  private:
   struct Child {
@@ -100,6 +101,7 @@ class RelayMachine {
     std::set<size_t> linked, broken;  // columns whose link to it is up, or was and is lost
     bool seen = false;                // in a view
     bool exited = false;
+    uint64_t named_first = 0, named_last = 0;  // the lines up, counted, on which its roster came
   };
 
   // relay_machine.cc
@@ -190,7 +192,10 @@ class RelayMachine {
   wire::Loss LossFor(size_t index, wire::Loss loss) const;
   wire::Prepare PrepareFor(size_t index, const wire::Prepare& own) const;
   bool KnowsAll(const std::vector<wire::ViewEntry>& units) const;
+  void Name(const wire::Roster& message, wire::Behind behind);
   void ForgetUnits();
+  template <typename Gone>
+  void ForgetUnitsIf(Gone gone);
 
   const RelayConfig config_;
   TimeNs now_ = 0;
@@ -205,6 +210,7 @@ class RelayMachine {
 
   bool complete_ = false, over_ = false, above_ = false;
   bool away_ = false;  // the one above is a relay, and has no coordinator
+  uint64_t lines_up_ = 0;  // so many there have been
   MemberId unit_;
   std::map<MemberId, Unit> units_;
   std::set<MemberId> links_told_;

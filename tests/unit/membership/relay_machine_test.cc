@@ -573,6 +573,65 @@ TEST_F(RelayTest, ReservesTheLatestOfItsColumns) {
   EXPECT_EQ(reserved->earliest, SeqBoundOf(9));
 }
 
+// Memory stays flat however often a replica is lost and comes back: by a plan that a failure ends,
+// by two plans, or as a newcomer that gives up.
+TEST_F(RelayTest, KeepsNobodyWhoIsOut) {
+  Enter();
+  Epoch epoch = 10;
+  const auto view = [&](std::vector<MemberId> others) {
+    wire::View of;
+    of.epoch = of.era = ++epoch;
+    of.entries = {UnitEntry(machine_.unit(), 0, 1)};
+    for (const MemberId id : others) of.entries.push_back(UnitEntry(id, 1, 1));
+    return of;
+  };
+  for (uint64_t life = 1; life <= 10'000; ++life) {
+    const MemberId gives_up{0xc, life}, dies{0xd, life}, leaves{0xe, life};
+    for (const MemberId next : {gives_up, dies}) {
+      Feed(FromAbove{wire::Roster{next, RosterOf(1, 2)}});
+      for (const int shard : {2, 3}) Say(shard, wire::LinksUp{{IdOf(1, shard)}});
+    }
+    Feed(FromAbove{wire::Announce{view({dies})}});
+    ASSERT_NE(Down<wire::Announce>(2), nullptr);
+    Feed(FromAbove{wire::Install{view({}), {}}});
+    ASSERT_NE(Down<wire::Install>(2), nullptr);
+    Feed(FromAbove{wire::Roster{leaves, RosterOf(1, 2)}});
+    Feed(FromAbove{wire::Announce{view({leaves})}});
+    Feed(FromAbove{wire::Announce{view({})}});
+    ASSERT_EQ(machine_.units(), 1u) << "itself, after life " << life;
+  }
+}
+
+// Who waits is named once, and may wait for long.
+TEST_F(RelayTest, KeepsWhoIsOnItsWay) {
+  Enter();
+  constexpr MemberId kNewcomer{0xc, 1}, kNext{0xd, 1}, kAnother{0xe, 1};
+  const auto install = [this](Epoch epoch, MemberId with) {
+    wire::Install of;
+    of.view.epoch = of.view.era = epoch;
+    of.view.entries = {UnitEntry(machine_.unit(), 0, 1), UnitEntry(with, 1, 1)};
+    Feed(FromAbove{of});
+    return Down<wire::Install>(2) != nullptr;
+  };
+  Feed(FromAbove{wire::Roster{kNewcomer, RosterOf(1, 2)}});
+  EXPECT_TRUE(install(11, kOther));
+  EXPECT_EQ(machine_.units(), 3u);
+  // It was let in while the line was down, and is lost a change later. Its successor is named before.
+  Feed(AboveDown{});
+  Feed(AboveUp{});
+  Feed(FromAbove{wire::Roster{kNewcomer, RosterOf(1, 2)}});
+  Feed(FromAbove{wire::Roster{kNext, RosterOf(1, 2)}});
+  EXPECT_TRUE(install(12, kNewcomer));
+  EXPECT_TRUE(install(13, kNext));
+  EXPECT_EQ(machine_.units(), 2u);
+  // It gave up while the line was down.
+  Feed(FromAbove{wire::Roster{kAnother, RosterOf(1, 2)}});
+  Feed(AboveDown{});
+  Feed(AboveUp{});
+  EXPECT_TRUE(install(14, kNext));
+  EXPECT_EQ(machine_.units(), 2u);
+}
+
 // ---- the coordinator's side of rule Q7 ----
 
 class UnitsTest : public ::testing::Test {
