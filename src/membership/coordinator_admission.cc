@@ -61,6 +61,58 @@ void CoordinatorMachine::TurnAway(ConnId conn, wire::Message message, std::strin
   TrimGraveyard();
 }
 
+void CoordinatorMachine::Refuse(ConnId conn, const wire::Hello& hello,
+                                const wire::Rejected& refusal) {
+  TurnAway(conn, refusal, "refused " + Describe(hello.card) + ": " + refusal.text);
+}
+
+// ---- who disagrees ----
+
+// The job that it disagrees with may be over: nobody of it is here. Then it waits as long as one
+// who agrees would for one of their places, and is refused only if somebody comes back.
+void CoordinatorMachine::OnDisagreement(const Connected& event, const wire::Rejected& refusal) {
+  const wire::MemberCard& card = event.hello.card;
+  const bool may_begin_one = CheckHello(event.hello, config_.job, {}).code == Code::kOk;
+  if (!may_begin_one || AnybodyHere()) return Refuse(event.conn, event.hello, refusal);
+  Tell(LogLevel::kWarn, Describe(card) + " waits whether the job before goes on: " + refusal.text);
+  at_door_[event.conn] = event.hello;
+  if (const MemberId holder = HolderOf(card.replica, card.shard, card.id); holder.valid())
+    ReplaceSuspect(holder);
+  if (!WholeJobAtDoor()) return;
+  for (const auto& [id, suspicion] : suspects_) ReplaceSuspect(id);
+}
+
+// Of the job that is agreed on: whose connection stands and who is not silent.
+bool CoordinatorMachine::AnybodyHere() const {
+  return std::ranges::any_of(peers_, [this](const auto& entry) {
+    return entry.second.conn != 0 && !suspects_.contains(entry.first) &&
+           !lost_.contains(entry.first);
+  });
+}
+
+// Places that nobody of them would take, since they have fewer replicas, are given up as well.
+bool CoordinatorMachine::WholeJobAtDoor() const {
+  const wire::Hello& first = at_door_.begin()->second;
+  const size_t all = static_cast<size_t>(first.replicas) * static_cast<size_t>(first.shards);
+  if (at_door_.size() < all) return false;
+  const Reference agreed = ReferenceOf(first);
+  std::set<std::pair<int32_t, int32_t>> places;
+  for (const auto& [conn, hello] : at_door_) {
+    const bool agrees = CheckHello(hello, config_.job, agreed).code == Code::kOk;
+    if (agrees && hello.card.replica < first.replicas)
+      places.insert({hello.card.replica, hello.card.shard});
+  }
+  return places.size() == all;
+}
+
+// Either there is nothing to disagree with any more, or there is somebody who does.
+void CoordinatorMachine::AnswerDoor() {
+  if (at_door_.empty() || (reference_ && !AnybodyHere())) return;
+  for (auto& [conn, hello] : std::exchange(at_door_, {})) On(Connected{conn, std::move(hello)});
+}
+
+// ---- the graveyard ----
+
 void CoordinatorMachine::TrimGraveyard() {
   while (graveyard_.size() > kGraveyardMax) graveyard_.erase(graveyard_.begin());
 }

@@ -49,6 +49,7 @@ void CoordinatorMachine::Settle() {
   if (stood_down_) return;
   if (change_due_ && now_ >= gather_until_) StartChange();
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
+  AnswerDoor();
   if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;
   if (std::exchange(roster_changed_, false)) {
     plan_due_ = true;
@@ -79,7 +80,7 @@ void CoordinatorMachine::RunTimers() {
 }
 
 TimeNs CoordinatorMachine::NextDeadline() const {
-  TimeNs next = conns_.empty() && parting_.empty() ? kNever : next_beat_;
+  TimeNs next = conns_.empty() && parting_.empty() && at_door_.empty() ? kNever : next_beat_;
   next = std::min(next, detector_.NextCheck());
   for (const auto& [id, suspicion] : suspects_) next = std::min(next, suspicion.act_at);
   if (!edges_.empty()) {
@@ -104,6 +105,7 @@ void CoordinatorMachine::Beat() {
   for (const auto& [id, peer] : peers_) {
     if (peer.conn != 0) beat.to.push_back(peer.conn);
   }
+  for (const auto& [conn, hello] : at_door_) beat.to.push_back(conn);
   if (!beat.to.empty()) ready_.messages.push_back(std::move(beat));
 }
 
@@ -114,10 +116,7 @@ void CoordinatorMachine::On(const Connected& event) {
   const wire::MemberCard& card = event.hello.card;
   HearEpoch(event.hello.report.promised);
   HearEpoch(event.hello.report.installed);
-  if (refusal.code != Code::kOk) {
-    TurnAway(event.conn, refusal, "refused " + Describe(card) + ": " + refusal.text);
-    return;
-  }
+  if (refusal.code != Code::kOk) return OnDisagreement(event, refusal);
   if (Overtaken(card.id, event.hello.report)) return;
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
@@ -164,6 +163,7 @@ void CoordinatorMachine::On(const Connected& event) {
 
 void CoordinatorMachine::On(const Disconnected& event) {
   parting_.erase(event.conn);
+  at_door_.erase(event.conn);
   const auto found = conns_.find(event.conn);
   if (found == conns_.end()) return;
   const MemberId id = found->second;
@@ -194,6 +194,12 @@ void CoordinatorMachine::On(const Disconnected& event) {
 void CoordinatorMachine::On(const Received& event) {
   if (parting_.contains(event.conn) && std::holds_alternative<wire::Goodbye>(event.message))
     return OnParted(event.conn);
+  if (const auto waits = at_door_.find(event.conn);
+      waits != at_door_.end() && std::holds_alternative<wire::Goodbye>(event.message)) {
+    const wire::Hello hello = std::move(waits->second);
+    at_door_.erase(waits);
+    return Refuse(event.conn, hello, CheckHello(hello, config_.job, reference_));
+  }
   const auto found = conns_.find(event.conn);
   if (found == conns_.end()) return;  // closed here already
   Peer* peer = Find(found->second);

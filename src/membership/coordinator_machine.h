@@ -215,6 +215,11 @@ class CoordinatorMachine {
   void TakeBack(int32_t replica);
   void TrimGraveyard();
   void TurnAway(ConnId conn, wire::Message message, std::string note);
+  void Refuse(ConnId conn, const wire::Hello& hello, const wire::Rejected& refusal);
+  void OnDisagreement(const Connected& event, const wire::Rejected& refusal);
+  bool AnybodyHere() const;
+  bool WholeJobAtDoor() const;
+  void AnswerDoor();
   MemberId HolderOf(int32_t replica, int32_t shard, MemberId except) const;
   void GivePlaces();
   void TellPeers();
@@ -380,6 +385,7 @@ class CoordinatorMachine {
 
   std::map<MemberId, Peer> peers_;
   std::unordered_map<ConnId, MemberId> conns_;
+  std::map<ConnId, wire::Hello> at_door_;  // disagree with a job of which nobody is here
   std::optional<wire::View> current_;
   std::unordered_map<MemberId, size_t> places_;  // in its entries
   std::vector<wire::Loss> last_lost_;         // of the last Install, to send it again

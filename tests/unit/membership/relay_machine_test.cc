@@ -616,7 +616,7 @@ TEST_F(RelayTest, KeepsWhoIsOnItsWay) {
   Feed(FromAbove{wire::Roster{kNewcomer, RosterOf(1, 2)}});
   EXPECT_TRUE(install(11, kOther));
   EXPECT_EQ(machine_.units(), 3u);
-  // It was let in while the line was down, and is lost a change later. Its successor is named before.
+  // It was let in while the line was down, and is lost a change later, its successor named.
   Feed(AboveDown{});
   Feed(AboveUp{});
   Feed(FromAbove{wire::Roster{kNewcomer, RosterOf(1, 2)}});
