@@ -80,7 +80,10 @@ void CoordinatorMachine::RunTimers() {
 }
 
 TimeNs CoordinatorMachine::NextDeadline() const {
-  TimeNs next = conns_.empty() && parting_.empty() && at_door_.empty() ? kNever : next_beat_;
+  // A recovery that nobody is left of ends as well, and the detector has to see that this process
+  // is awake meanwhile.
+  const bool nobody = conns_.empty() && parting_.empty() && at_door_.empty() && !recovering_;
+  TimeNs next = nobody ? kNever : next_beat_;
   next = std::min(next, detector_.NextCheck());
   for (const auto& [id, suspicion] : suspects_) next = std::min(next, suspicion.act_at);
   if (!edges_.empty()) {

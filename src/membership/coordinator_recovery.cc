@@ -182,6 +182,7 @@ void CoordinatorMachine::GiveUpRecovery() {
   ForgetBroken({});
   early_evidence_.clear();
   asked_early_ = false;
+  if (peers_.empty()) reference_.reset();  // of those who are gone again
   roster_changed_ = true;
 }
 
