@@ -258,6 +258,7 @@ void RelayMachine::GatherAgain(size_t index) {
   proposed_ = confirming_ = announcing_ = 0;
   lost_.reset();
   complete_ = above_ = false;
+  over_ = std::ranges::none_of(children_, &Child::here);
 }
 
 // Everybody here is out, or was never let in.

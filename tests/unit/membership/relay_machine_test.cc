@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "membership/relay_lines.h"
 #include "wire/codec.h"
 #include "wire/frame.h"
 
@@ -420,6 +421,29 @@ TEST_F(RelayTest, ANewcomersMateWaitsForAnotherOne) {
   EXPECT_TRUE(machine_.Takes(next));
   Feed(Connected{20, next});
   EXPECT_TRUE(machine_.complete());
+}
+
+// What they had agreed on goes with them.
+TEST(RelayLines, NewcomersThatAreAllGoneLeaveNothing) {
+  RelayLines lines({kMembers, 0, 2 * kMillisecond});
+  TimeNs now = kSecond;
+  const auto feed = [&](const RelayLinesEvent& event) {
+    lines.Step(now, event);
+    return lines.TakeReady();
+  };
+  for (const int shard : {2, 3}) feed(Connected{static_cast<ConnId>(shard), HelloOf(0, shard)});
+  feed(LineUp{1});
+  for (const ConnId conn : {2, 3}) feed(Disconnected{conn, ""});
+  now += 2 * kMillisecond;
+  const RelayLinesReady gone = feed(Timer{});
+  EXPECT_EQ(gone.hang_up, std::vector<LineId>{1});
+  EXPECT_EQ(gone.next_deadline, kNever);
+  wire::Hello next = HelloOf(0, 2);
+  next.card.id = {50, 50};
+  next.agreed_config = {"timeout=2s"};
+  const RelayLinesReady ready = feed(Connected{20, next});
+  EXPECT_TRUE(ready.down.empty());
+  EXPECT_TRUE(ready.close.empty());
 }
 
 // The plan that was to take them in may have been announced, so the unit waits for a word; with the
