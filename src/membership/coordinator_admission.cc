@@ -58,7 +58,6 @@ void CoordinatorMachine::TurnAway(ConnId conn, wire::Message message, std::strin
   ready_.messages.push_back({{conn}, std::move(message)});
   ready_.close.push_back(conn);
   Tell(LogLevel::kWarn, std::move(note));
-  TrimGraveyard();
 }
 
 void CoordinatorMachine::Refuse(ConnId conn, const wire::Hello& hello,
@@ -113,8 +112,11 @@ void CoordinatorMachine::AnswerDoor() {
 
 // ---- the graveyard ----
 
-void CoordinatorMachine::TrimGraveyard() {
-  while (graveyard_.size() > kGraveyardMax) graveyard_.erase(graveyard_.begin());
+void CoordinatorMachine::Bury(MemberId id, const wire::Loss& loss) {
+  if (graveyard_.insert_or_assign(id, loss).second) buried_.push_back(id);
+  if (buried_.size() <= kGraveyardMax) return;
+  graveyard_.erase(buried_.front());
+  buried_.pop_front();
 }
 
 // ---- places ----

@@ -292,7 +292,6 @@ void CoordinatorMachine::TellEvicted(ConnId conn, const wire::Report& report,
   else
     ready_.close.push_back(conn);
   ready_.messages.push_back({{conn}, std::move(message)});
-  TrimGraveyard();
 }
 
 void CoordinatorMachine::CloseSilentParting() {

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -120,6 +121,7 @@ class CoordinatorMachine {
   const wire::View* view() const { return current_ ? &*current_ : nullptr; }
   bool changing() const { return change_.has_value(); }
   bool stood_down() const { return stood_down_; }
+  size_t buried() const { return graveyard_.size(); }
 
  private:
   // Where somebody who said Hello stands.
@@ -213,7 +215,7 @@ class CoordinatorMachine {
   void Admit(Peer& peer);
   void Reconnect(Peer& peer, const Connected& event);
   void TakeBack(int32_t replica);
-  void TrimGraveyard();
+  void Bury(MemberId id, const wire::Loss& loss);
   void TurnAway(ConnId conn, wire::Message message, std::string note);
   void Refuse(ConnId conn, const wire::Hello& hello, const wire::Rejected& refusal);
   void OnDisagreement(const Connected& event, const wire::Rejected& refusal);
@@ -390,6 +392,7 @@ class CoordinatorMachine {
   std::unordered_map<MemberId, size_t> places_;  // in its entries
   std::vector<wire::Loss> last_lost_;         // of the last Install, to send it again
   std::map<MemberId, wire::Loss> graveyard_;  // why somebody is out, for when he comes back
+  std::deque<MemberId> buried_;               // who is in it, the oldest first
 
   FailureDetector detector_;
   LinkEdges edges_;

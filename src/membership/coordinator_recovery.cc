@@ -299,7 +299,7 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
                             "earlier change",
                             0,
                             Describe(peer.card) + " is not in the view that the others hold"};
-    graveyard_[id] = reason;
+    Bury(id, reason);
     Evict(peer, {base.epoch, reason});
     peers_.erase(id);
   }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,11 +37,44 @@ class MachineTest : public testing::Test {
     hello.agreed_config = {knob};
     return hello;
   }
+  // What those who have joined are told they answer as good members would.
   void Feed(const CoordinatorEvent& event) {
-    machine_.Step(now_, event);
-    CoordinatorReady ready = machine_.TakeReady();
-    deadline_ = ready.next_deadline;
-    said_ = std::move(ready.messages);
+    said_.clear();
+    std::deque<CoordinatorEvent> events = {event};
+    for (; !events.empty(); events.pop_front()) {
+      machine_.Step(now_, events.front());
+      CoordinatorReady ready = machine_.TakeReady();
+      deadline_ = ready.next_deadline;
+      for (const Outgoing& out : ready.messages) {
+        for (const ConnId conn : out.to) Answer(conn, out.message, &events);
+        said_.push_back(out);
+      }
+    }
+  }
+  void Answer(ConnId conn, const wire::Message& message, std::deque<CoordinatorEvent>* events) {
+    const auto self = joined_.find(conn);
+    if (self == joined_.end()) return;
+    if (const auto* m = std::get_if<wire::Welcome>(&message)) {
+      wire::LinksUp up;
+      for (const wire::MemberCard& peer : m->peers) up.peers.push_back(peer.id);
+      events->push_back(Received{conn, up});
+    } else if (const auto* m = std::get_if<wire::Propose>(&message)) {
+      events->push_back(Received{conn, wire::Reserved{m->view.epoch, 0, true, {}}});
+    } else if (const auto* m = std::get_if<wire::Install>(&message)) {
+      events->push_back(Received{conn, wire::Installed{m->view.epoch}});
+    } else if (const auto* m = std::get_if<wire::Prepare>(&message)) {
+      if (m->members[0].card.id != self->second) return;  // it leads
+      wire::Decided decided{m->epoch, 0, {}};
+      for (const wire::ViewEntry& entry : m->members) {
+        const wire::Bound always{wire::Bound::Kind::kAlways, 0, 0, {}};
+        decided.bounds.push_back({entry.card.id, always, {}, false, false});
+      }
+      events->push_back(Received{conn, decided});
+    }
+  }
+  void Join(ConnId conn, const wire::Hello& hello) {
+    joined_[conn] = hello.card.id;
+    Feed(Connected{conn, hello});
   }
   // Stepped as a driver does: when it asks for it, and not otherwise.
   void Pass(TimeNs time) {
@@ -60,6 +95,7 @@ class MachineTest : public testing::Test {
   }
 
   TimeNs now_ = kSecond, deadline_ = kNever;
+  std::map<ConnId, MemberId> joined_;
   std::vector<Outgoing> said_;
   CoordinatorMachine machine_;
 };
@@ -85,6 +121,27 @@ TEST_F(MachineTest, ARecoveryThatNobodyIsLeftOfEnds) {
   EXPECT_EQ(Said<wire::Rejected>(2), nullptr);
   Feed(Connected{3, HelloOf(2, 1, "timeout=2s")});
   EXPECT_NE(Said<wire::Welcome>(3), nullptr);
+}
+
+// Why somebody is out is kept of the last few thousand.
+TEST_F(MachineTest, TheOldestGravesGoFirst) {
+  constexpr uint64_t kDeaths = 10'000;
+  constexpr size_t kGraves = 4096;
+  Join(1, HelloOf(1, 0, "timeout=1s"));
+  const auto hello = [](uint64_t death) { return HelloOf(2 * kDeaths - death, 1, "timeout=1s"); };
+  for (uint64_t death = 0; death < kDeaths; ++death) {
+    const ConnId conn = 2 + death;
+    Join(conn, hello(death));
+    ASSERT_EQ(machine_.view()->entries.size(), 2u) << "life " << death;
+    Feed(Received{conn, wire::Goodbye{Code::kAborted, "death " + std::to_string(death)}});
+    joined_.erase(conn);
+    Feed(Disconnected{conn, ""});
+    ASSERT_EQ(machine_.view()->entries.size(), 1u) << "life " << death;
+    ASSERT_LE(machine_.buried(), kGraves);
+  }
+  Feed(Connected{2 + kDeaths, hello(kDeaths - 1)});
+  ASSERT_NE(Said<wire::Evicted>(2 + kDeaths), nullptr);
+  EXPECT_NE(Said<wire::Evicted>(2 + kDeaths)->reason.text.find("death 9999"), std::string::npos);
 }
 
 }  // namespace
