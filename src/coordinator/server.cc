@@ -37,17 +37,20 @@ Status Server::Restore() {
   membership::CoordinatorConfig config = settings_.machine;
   membership::CoordinatorRecord record;
   if (!settings_.state.empty()) {
-    Expected<membership::CoordinatorRecord> read = ReadState(settings_.state, config.job);
+    Expected<std::string> file = FollowStateLinks(settings_.state);
+    if (!file.ok()) return file.status();
+    state_ = std::move(*file);
+    Expected<membership::CoordinatorRecord> read = ReadState(state_, config.job);
     if (!read.ok()) return read.status();
     record = std::move(*read);
     if (config.job.empty()) config.job = record.job;
     // That it cannot be written is better known now.
-    FTAR_RETURN_IF_ERROR(WriteState(settings_.state, record));
+    FTAR_RETURN_IF_ERROR(WriteState(state_, record));
   }
   if (record.view) {
     log_.Info("coordinator", "view " + std::to_string(EpochCounter(record.epoch)) + " of " +
                                  std::to_string(record.view->entries.size()) +
-                                 " members is recorded in " + settings_.state);
+                                 " members is recorded in " + state_);
   }
   machine_.emplace(std::move(config), std::move(record));
   return Status::Ok();
@@ -93,7 +96,7 @@ void Server::StepMachine(TimeNs now, const membership::CoordinatorEvent& event) 
 
 void Server::Carry(TimeNs now) {
   membership::CoordinatorReady ready = machine_->TakeReady();
-  if (ready.record && !settings_.state.empty() && !Record(*ready.record)) return;
+  if (ready.record && !state_.empty() && !Record(*ready.record)) return;
   machine_deadline_ns_ = ready.next_deadline;
   for (const membership::Note& note : ready.notes) log_.Log(note.level, "coordinator", note.text);
   connections_.Send(ready.messages);
@@ -145,9 +148,9 @@ void Server::CloseInForkedChild() {
 bool Server::Record(const membership::CoordinatorRecord& record) {
   Status last;
   while (!stopping_) {
-    Status status = WriteState(settings_.state, record);
+    Status status = WriteState(state_, record);
     if (status.ok()) {
-      if (!last.ok()) log_.Info("coordinator", settings_.state + " can be written again");
+      if (!last.ok()) log_.Info("coordinator", state_ + " can be written again");
       return true;
     }
     if (last.ok())

@@ -78,6 +78,7 @@ class Server : private Connections::User {
   std::condition_variable dormant_;
   std::atomic<bool> coordinating_{false}, stop_asked_{false};
   wire::Redirect known_;
+  std::string state_;  // the file to which settings_.state leads; empty: none is kept
   std::optional<membership::CoordinatorMachine> machine_;
   Connections connections_;
   TimeNs machine_deadline_ns_ = kNever;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -30,10 +31,12 @@ Status WriteAll(int fd, const std::vector<std::byte>& bytes, const std::string& 
   return fdatasync(fd) == 0 ? Status::Ok() : Failed("cannot write", path);
 }
 
+// With the slash; empty where the name has none.
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
 // A rename is on the disk when the folder is.
 Status SyncFolder(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string folder = FolderOf(path).empty() ? "." : FolderOf(path);
   const transport::UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || (fsync(fd.get()) != 0 && errno != EINVAL))
     return Failed("cannot sync", folder);
@@ -41,6 +44,19 @@ Status SyncFolder(const std::string& path) {
 }
 
 }  // namespace
+
+Expected<std::string> FollowStateLinks(const std::string& path) {
+  constexpr int kLinksMax = 40;  // as the kernel does
+  std::string at = path;
+  for (int links = 0; links <= kLinksMax; ++links) {
+    char target[PATH_MAX];
+    const ssize_t length = readlink(at.c_str(), target, sizeof target);
+    if (length < 0) return at;  // no link, or nothing yet; what else there is shows when it is read
+    const std::string to(target, static_cast<size_t>(length));
+    at = to.starts_with('/') ? to : FolderOf(at) + to;
+  }
+  return Status(Code::kConfig, "state", "cannot use " + path + ": its links lead in circles");
+}
 
 Expected<membership::CoordinatorRecord> ReadState(const std::string& path, const std::string& job) {
   const transport::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));

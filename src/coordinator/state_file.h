@@ -10,6 +10,10 @@
 
 namespace ftar::coordinator {
 
+// Where the links of `path` lead, whether there is a file or not yet: what is renamed has to take
+// the place of that, not of the link. An error (kConfig) if they lead nowhere.
+Expected<std::string> FollowStateLinks(const std::string& path);
+
 // No file: an empty record. An error (kConfig) names the file and what is wrong with it: it cannot
 // be read, or is torn, corrupt, of another version, or of another job than `job` (empty: any).
 Expected<membership::CoordinatorRecord> ReadState(const std::string& path, const std::string& job);

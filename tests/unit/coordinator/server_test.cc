@@ -423,6 +423,16 @@ TEST_F(ServerState, IsKeptForTheNextStart) {
   EXPECT_TRUE(Eventually([&] { return stale.Evicted(); }));
 }
 
+TEST_F(ServerState, IsKeptWhereALinkLeads) {
+  const std::string link = folder_ + "/link";
+  std::filesystem::create_symlink("state", link);
+  ServerSettings settings = settings_;
+  settings.state = link;
+  ASSERT_TRUE(Server::Open(settings, Logger()).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(std::filesystem::is_regular_file(settings_.state));
+}
+
 TEST_F(ServerState, NothingIsToldWhileTheDiskIsFull) {
   const RunningServer server(settings_);
   const std::string fresh = settings_.state + ".tmp";

@@ -89,6 +89,19 @@ TEST_F(StateFile, AFullDiskLeavesTheOldOne) {
   EXPECT_EQ(ReadState(path_, "job")->epoch, old.epoch);
 }
 
+TEST_F(StateFile, LinksAreFollowedToWhatTheyName) {
+  std::filesystem::create_directory(folder_ + "/disk");
+  std::filesystem::create_symlink("disk/second", folder_ + "/first");  // nothing is there yet
+  std::filesystem::create_symlink(folder_ + "/state", folder_ + "/disk/second");
+  EXPECT_EQ(FollowStateLinks(folder_ + "/first").value(), path_);
+  EXPECT_EQ(FollowStateLinks(path_).value(), path_);
+  EXPECT_EQ(FollowStateLinks("no/such/file").value(), "no/such/file");
+  std::filesystem::create_symlink("circle", folder_ + "/circle");
+  const auto circle = FollowStateLinks(folder_ + "/circle");
+  ASSERT_FALSE(circle.ok());
+  EXPECT_THAT(circle.status().text(), HasSubstr(folder_ + "/circle"));
+}
+
 TEST_F(StateFile, ANameWithoutAFolder) {
   const std::filesystem::path here = std::filesystem::current_path();
   std::filesystem::current_path(folder_);
