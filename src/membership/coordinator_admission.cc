@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/knob_value.h"
 #include "base/mutant.h"
 #include "membership/agreement.h"
 #include "membership/coordinator_machine.h"
@@ -40,14 +41,18 @@ void CoordinatorMachine::AdoptReference(const wire::Hello& hello) {
   ReadAgreedConfig();
 }
 
-// The coordinator's own timing follows the knobs that the members have agreed on, unless its host
-// set them.
+// The coordinator's own timing follows the knobs that the members have agreed on, whatever its host
+// has set: by theirs members take it for lost when they hear no beat.
 void CoordinatorMachine::ReadAgreedConfig() {
   const auto number = [this](KnobId id, int64_t otherwise) {
     return AgreedNumber(*reference_, id, otherwise);
   };
-  if (config_.timeout_ns <= 0)
-    timeout_ns_ = std::max<TimeNs>(number(KnobId::kTimeout, timeout_ns_), kMillisecond);
+  timeout_ns_ = std::max<TimeNs>(number(KnobId::kTimeout, timeout_ns_), kMillisecond);
+  if (config_.timeout_ns > 0 && config_.timeout_ns != timeout_ns_) {
+    Tell(LogLevel::kWarn, "timeout is " + FormatDuration(config_.timeout_ns) + " here and " +
+                              FormatDuration(timeout_ns_) + " at " + reference_->who +
+                              "; the members' counts");
+  }
   if (config_.late_timeout_ns < 0) late_timeout_ns_ = number(KnobId::kLateTimeout, 0);
   fault_tolerant_ = number(KnobId::kFt, 1) != 0;
   detector_.Configure(timeout_ns_, late_timeout_ns_, fault_tolerant_);

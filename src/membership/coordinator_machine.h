@@ -48,7 +48,7 @@ using ConnId = uint64_t;  // given by the driver, never reused
 struct CoordinatorConfig {
   std::string job;              // empty: the first member's
   uint16_t incarnation = 0;     // random for every start (rule Q1)
-  TimeNs timeout_ns = 0;        // 0: the members' knob `timeout`
+  TimeNs timeout_ns = 0;        // until members tell theirs, the knob `timeout`; 0: its default
   TimeNs late_timeout_ns = -1;  // 0: off; negative: the members' knob `late_timeout`
   TimeNs settle_ns =
       300 * kMillisecond;  // after a start, no first view is formed before this has passed

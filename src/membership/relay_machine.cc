@@ -69,10 +69,8 @@ void RelayMachine::Adopt(const wire::Hello& hello) {
   block_ = hello.card.shard / config_.members;
   const int32_t first = block_ * config_.members;
   children_.resize(static_cast<size_t>(std::min(config_.members, hello.shards - first)));
-  if (config_.timeout_ns <= 0) {
-    const TimeNs agreed = AgreedNumber(*reference_, KnobId::kTimeout, timeout_ns_);
-    timeout_ns_ = std::max<TimeNs>(agreed, kMillisecond);
-  }
+  const TimeNs agreed = AgreedNumber(*reference_, KnobId::kTimeout, timeout_ns_);
+  timeout_ns_ = std::max<TimeNs>(agreed, kMillisecond);
   detector_.Configure(timeout_ns_, 0, AgreedNumber(*reference_, KnobId::kFt, 1) != 0);
   next_beat_ = now_ + timeout_ns_ / 10;
 }

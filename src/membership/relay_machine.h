@@ -45,7 +45,7 @@ namespace ftar::membership {
 
 struct RelayConfig {
   int32_t members = 8;    // shards of a replica behind one relay; the same at all relays of a job
-  TimeNs timeout_ns = 0;  // 0: the members' knob `timeout`
+  TimeNs timeout_ns = 0;  // where members tell none, the knob `timeout`; 0: its default
   TimeNs cluster_ns = 2 * kMillisecond;
 };
 

@@ -69,7 +69,7 @@ ftar::Status SetBelow(const Options& options, const ftar::Config& config,
   return ftar::Status::Ok();
 }
 
-// The members' knob, unless this process was given its own.
+// Until members tell theirs, on which they agree. 0: the default.
 ftar::TimeNs TimeoutOf(const ftar::Config& config) {
   const bool own = config.Origin(ftar::KnobId::kTimeout) != "default";
   return own ? config.duration_ns(ftar::KnobId::kTimeout) : 0;

@@ -123,6 +123,33 @@ TEST_F(MachineTest, ARecoveryThatNobodyIsLeftOfEnds) {
   EXPECT_NE(Said<wire::Welcome>(3), nullptr);
 }
 
+// What its own host has set counts for nobody who has agreed on something else.
+class SlowMachineTest : public MachineTest {
+ protected:
+  SlowMachineTest() : MachineTest(Slow()) {}
+  static CoordinatorConfig Slow() {
+    CoordinatorConfig config = Settings();
+    config.timeout_ns = 10 * kSecond;
+    return config;
+  }
+};
+
+TEST_F(SlowMachineTest, BeatsAndMissesByTheTimeoutOfItsMembers) {
+  Feed(Timer{});
+  for (const int32_t replica : {0, 1})
+    Join(static_cast<ConnId>(replica) + 1, HelloOf(1, replica, "timeout=1s"));
+  ASSERT_EQ(machine_.view()->entries.size(), 2u);
+  const TimeNs begin = now_;
+  int beats = 0;
+  while (now_ < begin + 1200 * kMillisecond) {
+    now_ = std::max(std::min(deadline_, begin + 1200 * kMillisecond), now_ + 1);
+    Feed(Received{1, wire::Heartbeat{machine_.view()->epoch, {}}});  // from one of them
+    if (Said<wire::CoordinatorBeat>(1)) ++beats;
+  }
+  EXPECT_GE(beats, 10);
+  EXPECT_EQ(machine_.view()->entries.size(), 1u);
+}
+
 // Why somebody is out is kept of the last few thousand.
 TEST_F(MachineTest, TheOldestGravesGoFirst) {
   constexpr uint64_t kDeaths = 10'000;

@@ -178,6 +178,13 @@ TEST_F(RelayTest, RefusesWhoDisagrees) {
   EXPECT_FALSE(machine_.Takes(HelloOf(1, 2)));
 }
 
+TEST_F(RelayTest, GoesByTheTimeoutOfItsMembers) {
+  RelayMachine slow({kMembers, 10 * kSecond, 2 * kMillisecond});
+  slow.Step(now_, Connected{2, HelloOf(0, 2)});
+  EXPECT_EQ(slow.timeout_ns(), kSecond);
+  EXPECT_LE(slow.TakeReady().next_deadline, now_ + 100 * kMillisecond);
+}
+
 TEST_F(RelayTest, TellsEachOfItsOwnColumn) {
   Introduce();
   Feed(FromAbove{MakePrepare(10)});
