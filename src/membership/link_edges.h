@@ -4,6 +4,7 @@
 #ifndef FTAR_MEMBERSHIP_LINK_EDGES_H_
 #define FTAR_MEMBERSHIP_LINK_EDGES_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -41,9 +42,11 @@ class LinkEdges {
 
 // The vertex to give up first: one of a smallest set that touches every edge, among those the one
 // with the highest `preference`. Vertices are numbers of the caller's, here replicas. No edges:
-// nothing. Exact up to covers of 6, then by degree.
+// nothing. Exact up to covers of 6, then by degree. To `steps` is added how many it has searched,
+// each of a few dozen edges at most; null: nobody asks.
 std::optional<int32_t> FirstOfSmallestCover(const std::set<std::pair<int32_t, int32_t>>& edges,
-                                            const std::function<int64_t(int32_t)>& preference);
+                                            const std::function<int64_t(int32_t)>& preference,
+                                            size_t* steps = nullptr);
 
 }  // namespace ftar::membership
 

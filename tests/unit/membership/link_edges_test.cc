@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <map>
 #include <random>
 
 namespace ftar::membership {
@@ -61,6 +63,75 @@ TEST(SmallestCover, LargeGraphsEndByDegree) {
     for (int32_t b = a + 1; b < 40; ++b) edges.insert({a, b});
   }
   EXPECT_EQ(FirstOfSmallestCover(edges, HigherFirst), 39);
+}
+
+// What FirstOfSmallestCover says in words, by trying all sets of vertices.
+std::optional<int32_t> NaiveFirst(const EdgeSet& edges,
+                                  const std::function<int64_t(int32_t)>& preference) {
+  constexpr int32_t kVertices = 10;
+  int smallest = kVertices;
+  std::set<int32_t> in;  // of the smallest
+  for (uint32_t cover = 0; cover < 1u << kVertices; ++cover) {
+    const bool all = std::all_of(edges.begin(), edges.end(), [cover](const auto& edge) {
+      return cover >> edge.first & 1 || cover >> edge.second & 1;
+    });
+    if (!all || std::popcount(cover) > smallest) continue;
+    if (std::popcount(cover) < smallest) in.clear();
+    smallest = std::popcount(cover);
+    for (int32_t vertex = 0; vertex < kVertices; ++vertex) {
+      if (cover >> vertex & 1) in.insert(vertex);
+    }
+  }
+  std::map<int32_t, int64_t> degrees;
+  for (const auto& [a, b] : edges) ++degrees[a], ++degrees[b];
+  std::optional<int32_t> best;
+  std::pair<int64_t, int64_t> best_rank;
+  for (const auto& [vertex, degree] : degrees) {
+    if (smallest <= 6 && !in.contains(vertex)) continue;
+    std::pair<int64_t, int64_t> rank = {preference(vertex), degree};
+    if (smallest > 6) std::swap(rank.first, rank.second);
+    if (best && rank <= best_rank) continue;
+    best = vertex;
+    best_rank = rank;
+  }
+  return best;
+}
+
+TEST(SmallestCover, SaysWhatTryingAllSays) {
+  std::mt19937 random(11);
+  int large = 0;
+  for (int round = 0; round < 1000; ++round) {
+    EdgeSet edges;
+    const int count = static_cast<int>(random() % 120);
+    for (int i = 0; i < count; ++i) {
+      const auto a = static_cast<int32_t>(random() % 10), b = static_cast<int32_t>(random() % 10);
+      if (a != b) edges.insert(std::minmax(a, b));
+    }
+    const auto some_alike = [round](int32_t vertex) -> int64_t { return vertex * (round + 3) % 4; };
+    ASSERT_EQ(FirstOfSmallestCover(edges, some_alike), NaiveFirst(edges, some_alike)) << round;
+    if (edges.size() > 35) ++large;
+  }
+  EXPECT_GT(large, 0) << "of more than six some are by degree";
+}
+
+// A few hosts of a large job are cut off: all others miss them. The search stays small.
+TEST(SmallestCover, LargeGraphsAreCheap) {
+  for (int32_t hosts = 1; hosts <= 7; ++hosts) {
+    EdgeSet edges;
+    for (int32_t host = 0; host < hosts; ++host) {
+      for (int32_t other = hosts; other < 1024; ++other) edges.insert({host, other});
+    }
+    size_t steps = 0;
+    EXPECT_EQ(FirstOfSmallestCover(edges, HigherFirst, &steps), hosts - 1);
+    EXPECT_LT(steps, 100u) << hosts;
+  }
+  EdgeSet stars;  // as many as it searches for, and none with too many ends to be settled at once
+  for (int32_t star = 0; star < 6; ++star) {
+    for (int32_t ray = 0; ray < 6; ++ray) stars.insert({star, 6 + 6 * star + ray});
+  }
+  size_t steps = 0;
+  EXPECT_EQ(FirstOfSmallestCover(stars, HigherFirst, &steps), 5);
+  EXPECT_LT(steps, 5000u);
 }
 
 TEST(LinkEdges, BothDirectionsAreOneEdge) {
