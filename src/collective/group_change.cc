@@ -196,8 +196,11 @@ void GroupMachine::CarryOn(TimeNs now) {
     verdict.attempt = era_;
     verdict.code = Code::kPeer;
     verdict.culprit = *lost;
-    verdict.text = "operation " + std::to_string(op.seq) + ": " + ToString(*lost) +
-                   " is gone, and without fault tolerance nobody goes on without it";
+    const wire::ViewEntry* const entry = op.view ? op.view->Find(*lost) : nullptr;
+    const std::string replica = entry != nullptr ? std::to_string(entry->card.replica) : "?";
+    verdict.text = "operation " + std::to_string(op.seq) + ": replica " + replica + " (" +
+                   ToString(*lost) +
+                   ") is gone, and without fault tolerance nobody goes on without it";
     ApplyFail(now, op, verdict);
   }
 }

@@ -316,9 +316,20 @@ class Table {
   }
 
   std::string NameOf(MemberId id) const {
+    if (!id.valid()) return "none";  // of a call that has no root
+    return "replica " + ReplicaOf(id) + " (" + ToString(id) + ")";
+  }
+
+  // Who is gone is in the views of those who knew it.
+  std::string ReplicaOf(MemberId id) const {
     const auto found = replicas_.find(id);
-    return "replica " + (found == replicas_.end() ? "?" : std::to_string(found->second)) + " (" +
-           ToString(id) + ")";
+    if (found != replicas_.end()) return std::to_string(found->second);
+    for (const auto& [reporter, status] : statuses_) {
+      const auto& view = status.report.installed_view;
+      const wire::ViewEntry* const entry = view ? view->Find(id) : nullptr;
+      if (entry != nullptr) return std::to_string(entry->card.replica);
+    }
+    return "?";
   }
 
   // V5: members disagree on the call. The first in list order speaks for the majority's side: both
@@ -331,7 +342,8 @@ class Table {
     for (size_t i = 1; i < ordered.size(); ++i) {
       const auto& [first_id, first] = ordered.front().second;
       const auto& [other_id, other] = ordered[i].second;
-      const std::string difference = wire::SignatureDifference(first->signature, other->signature);
+      const std::string difference = wire::SignatureDifference(
+          first->signature, other->signature, [this](MemberId id) { return NameOf(id); });
       if (difference.empty()) continue;
       if (DifferByLostRoot(facts, first->signature, other->signature, verdict)) return true;
       verdict->kind = VerdictKind::kFail;
@@ -363,8 +375,8 @@ class Table {
     verdict->attempt = prepare_.epoch;
     verdict->code = Code::kAbsent;
     verdict->culprit = signature.root;
-    verdict->text = "operation " + std::to_string(facts.seq) + ": the broadcast's root " +
-                    ToString(signature.root) + " is gone";
+    verdict->text = "operation " + std::to_string(facts.seq) + ": the broadcast's root, " +
+                    NameOf(signature.root) + ", is gone";
     return true;
   }
 

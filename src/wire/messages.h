@@ -8,6 +8,7 @@
 #define FTAR_WIRE_MESSAGES_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -73,8 +74,9 @@ uint64_t SignatureDigest(const Signature& signature);
 const char* SignatureFault(const Signature& signature);
 bool HasSegments(const Signature& signature);  // of a layout's members: rule F7
 // The first field in which two calls differ, as users write it ("count 8 against 16"); empty if
-// they are equal.
-std::string SignatureDifference(const Signature& a, const Signature& b);
+// they are equal. `name` says who a member is.
+std::string SignatureDifference(const Signature& a, const Signature& b,
+                                const std::function<std::string(MemberId)>& name = ToString);
 
 // ---- member to coordinator
 

@@ -116,7 +116,8 @@ const char* SignatureFault(const Signature& signature) {
   return nullptr;
 }
 
-std::string SignatureDifference(const Signature& a, const Signature& b) {
+std::string SignatureDifference(const Signature& a, const Signature& b,
+                                const std::function<std::string(MemberId)>& name) {
   if (a.kind != b.kind) return Against("kind", NameIn(kKinds, a.kind), NameIn(kKinds, b.kind));
   if (a.count != b.count) return Against("count", a.count, b.count);
   if (a.dtype != b.dtype)
@@ -129,7 +130,7 @@ std::string SignatureDifference(const Signature& a, const Signature& b) {
     return "the members whose segments they name by epoch " + std::to_string(a.layout) +
            ", in which somebody comes or goes";
   }
-  if (a.root != b.root) return Against("root", ToString(a.root), ToString(b.root));
+  if (a.root != b.root) return Against("root", name(a.root), name(b.root));
   if (a.step != b.step) return Against("step", StepText(a.step), StepText(b.step));
   if (a.flags != b.flags) {
     return Against("strict step", StrictText(a.flags), StrictText(b.flags));

@@ -8,7 +8,7 @@ namespace {
 using wire::Bound;
 using wire::VerdictKind;
 
-constexpr MemberId kFirst{1, 1}, kSecond{2, 2};
+constexpr MemberId kFirst{1, 1}, kSecond{2, 2}, kLost{3, 3};
 constexpr uint8_t kBroadcast = 3;
 
 wire::ViewEntry Entry(MemberId id, int32_t replica) {
@@ -44,6 +44,7 @@ Decision DecideBroadcast(MemberId root_of_first, MemberId root_of_second) {
   StatusMap statuses;
   for (const auto& [id, root] : {std::pair{kFirst, root_of_first}, {kSecond, root_of_second}}) {
     wire::ColumnStatus& status = statuses[id] = OfTheFirstView(prepare);
+    status.report.installed_view->entries.push_back(Entry(kLost, 2));
     wire::OpStatus op;
     op.attempt = 1;
     op.complete = true;
@@ -70,12 +71,16 @@ TEST(Verdict, WhatEachHasFromARootOfItsOwnIsAMismatch) {
   ASSERT_EQ(decision.verdicts.groups[0].verdicts.size(), 1u);
   EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].kind, VerdictKind::kFail);
   EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].code, Code::kMismatch);
+  const std::string first = "replica 0 (" + ToString(kFirst) + ")";
+  const std::string second = "replica 1 (" + ToString(kSecond) + ")";
+  EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].text,
+            "operation 0: " + first + " and " + second + " disagree: root " + first + " against " +
+                second);
   EXPECT_TRUE(decision.violations.empty());
 }
 
 // One began the step when its source was alive, the other when that was lost.
 TEST(Verdict, WhereOneNamesALostRootAndAnotherALivingOneTheRootIsGone) {
-  constexpr MemberId kLost{3, 3};
   for (const auto& [first, second] : {std::pair{kLost, kFirst}, {kSecond, kLost}}) {
     const Decision decision = DecideBroadcast(first, second);
     ASSERT_EQ(decision.verdicts.groups.size(), 1u);
@@ -83,6 +88,8 @@ TEST(Verdict, WhereOneNamesALostRootAndAnotherALivingOneTheRootIsGone) {
     EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].kind, VerdictKind::kFail);
     EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].code, Code::kAbsent);
     EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].culprit, kLost);
+    EXPECT_EQ(decision.verdicts.groups[0].verdicts[0].text,
+              "operation 0: the broadcast's root, replica 2 (" + ToString(kLost) + "), is gone");
   }
 }
 
