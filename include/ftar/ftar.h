@@ -206,7 +206,8 @@ typedef struct {
 typedef struct {
   size_t size;
   ftarResult_t code;
-  int32_t rank, replica, shard; /* of the culprit; -1: none, or this process itself */
+  /* Of the culprit, `rank` in the job's view; -1: none, several, or this process itself. */
+  int32_t rank, replica, shard;
   ftarId member;
   uint64_t epoch, seq;      /* where it happened; seq is FTAR_NO_SEQ when no operation is meant */
   int64_t last_progress_ns; /* how long ago the culprit was last seen to get on */

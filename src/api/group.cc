@@ -101,9 +101,11 @@ Status CheckStepInfo(const ftarStepInfo* info) {
 Status EndStepCall(const runtime::Job& job, const Status& status, const runtime::StepResult& result,
                    ftarStepInfo* info) {
   if (status.ok() && info != nullptr) api::WriteStruct(api::ToPublic(result), info);
-  if (!status.ok() && !IsUsageError(status.code()) && !IsHostError(status.code()))
-    api::NoteCulprit(job.last_culprit());
-  return status;
+  if (!status.ok() && result.failed != nullptr) {
+    api::NoteCulprit(job.CulpritOf(result.failed, status.code()));
+    return status;
+  }
+  return api::WithCulprit(job, status);
 }
 
 }  // namespace

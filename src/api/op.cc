@@ -139,22 +139,6 @@ bool IsFinal(Code code) {
          code != Code::kCoordinator;
 }
 
-// Notes whose fault an operation's end was: what its outcome says, else what the job knows.
-void NoteWho(const runtime::Job& job, Code code, const collective::Outcome& outcome) {
-  if (IsFinal(code) && outcome.culprit.valid()) {
-    api::NoteCulprit(api::CulpritOf(outcome));
-    return;
-  }
-  runtime::Culprit culprit = job.last_culprit();
-  // A verdict without a culprit is nobody's fault, and what this host lacks is not a peer's; who
-  // died earlier has nothing to do with either.
-  if ((IsOpError(code) && code != Code::kAborted) || IsHostError(code))
-    culprit = runtime::Culprit();
-  culprit.epoch = outcome.epoch != 0 ? outcome.epoch : culprit.epoch;
-  culprit.seq = outcome.seq;
-  api::NoteCulprit(culprit);
-}
-
 Status WaitFor(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
   const auto object = api::FindHandle(op);
   if (object == nullptr) return api::BadHandle(api::HandleKind::kOp, op);
@@ -180,7 +164,7 @@ Status WaitFor(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome) {
     api::WriteStruct(out, outcome);
   }
   if (!status.ok() && status.code() != Code::kInProgress) {
-    NoteWho(*object->job->job, status.code(), result);
+    api::NoteCulprit(object->job->job->CulpritOf(object->op, status.code()));
   }
   return status;
 }

@@ -139,18 +139,4 @@ ftarMemberInfo ToPublic(const collective::Participant& participant) {
   return out;
 }
 
-runtime::Culprit CulpritOf(const collective::Outcome& outcome) {
-  runtime::Culprit culprit;
-  culprit.code = outcome.status;
-  culprit.member = outcome.culprit;
-  culprit.epoch = outcome.epoch;
-  culprit.seq = outcome.seq;
-  if (const collective::Participant* member = FindMember(outcome, outcome.culprit)) {
-    culprit.rank = member->rank;
-    culprit.replica = member->replica;
-    culprit.shard = member->shard;
-  }
-  return culprit;
-}
-
 }  // namespace ftar::api

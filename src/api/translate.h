@@ -20,9 +20,6 @@ ftarEvent ToPublic(const runtime::JobEvent& event);
 ftarStepInfo ToPublic(const runtime::StepResult& step);
 ftarMemberInfo ToPublic(const collective::Participant& participant);
 
-// Who is to blame for an operation's end, as far as its outcome knows.
-runtime::Culprit CulpritOf(const collective::Outcome& outcome);
-
 }  // namespace ftar::api
 
 #endif  // FTAR_API_TRANSLATE_H_

@@ -89,6 +89,7 @@ ViewPtr Job::view() const { return impl_->view(); }
 ViewPtr Job::group_view(const GroupPtr& group) const { return impl_->group_view(group->key); }
 MemberId Job::self() const { return impl_->self(); }
 Culprit Job::last_culprit() const { return impl_->last_culprit(); }
+Culprit Job::CulpritOf(const OpPtr& op, Code code) const { return impl_->CulpritOf(*op, code); }
 
 Expected<GroupPtr> Job::OpenGroup(const std::string& name, int32_t window, int32_t priority) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");

@@ -118,6 +118,7 @@ struct StepResult {
   Epoch epoch = 0;
   int32_t participants = 0, joined = 0, left = 0, source = -1, rank = -1;
   double weight_sum = 0;
+  OpPtr failed = nullptr;  // the operation whose status ended the step
 };
 
 class Job : public std::enable_shared_from_this<Job> {
@@ -148,6 +149,9 @@ class Job : public std::enable_shared_from_this<Job> {
   ViewPtr group_view(const GroupPtr& group) const;
   MemberId self() const;
   Culprit last_culprit() const;  // who died or why we are out, for error info
+  // Where an operation has ended with `code`, or a wait for it has, and whose fault that was, as far
+  // as it is known here.
+  Culprit CulpritOf(const OpPtr& op, Code code) const;
 
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);
   Status CloseGroup(const GroupPtr& group);

@@ -80,6 +80,29 @@ Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
   return out;
 }
 
+// Who died earlier has nothing to do with a verdict, nor with what a wait was too short for.
+Culprit Job::Impl::CulpritOf(const Op& op, Code code) {
+  if (forked()) return {};
+  const Lock lock = TakeLock();
+  const bool ended = op.done.load(std::memory_order_acquire);
+  Culprit out;
+  if (ended && op.outcome.culprit.valid()) {
+    wire::Loss whom;
+    whom.member = op.outcome.culprit;
+    out = CulpritOf(whom, op.outcome.epoch);
+    // Of a view before the last two: whom people have been told of.
+    if (out.replica < 0 && last_culprit_.member == whom.member) out = last_culprit_;
+  } else if (code == Code::kTimeout && LateIn(op) != nullptr) {
+    out = LateIn(op)->who;
+  } else if ((IsEpochError(code) || IsGroupError(code)) && last_culprit_.code == code) {
+    out = last_culprit_;
+  }
+  if (ended && op.outcome.epoch != 0) out.epoch = op.outcome.epoch;
+  if (out.epoch == 0 && view_) out.epoch = view_->epoch;
+  out.seq = op.seq;
+  return out;
+}
+
 void Job::Impl::Emit(JobEvent event) {
   event.time_ns = Now();
   event.who.code = event.cause;
@@ -109,11 +132,11 @@ void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
   event->seq = event->who.seq = late.seq;
   event->who.text = "others have waited for it for " +
                     std::to_string(late.since_ns / kMillisecond) + " ms" + where;
-  const auto [said, first] = late_.insert({late.group, {late.seq, {}}});
+  const auto [said, first] = late_.insert({late.group, {late.seq, {}, {}}});
   if (!first && late.seq <= said->second.seq) return;
-  said->second = {late.seq, Shown(event->who)};
-  log_.Warn("runtime", said->second.who + " has not entered operation " + std::to_string(late.seq) +
-                           ": " + event->who.text);
+  said->second = {late.seq, event->who, Shown(event->who)};
+  log_.Warn("runtime", said->second.shown + " has not entered operation " +
+                           std::to_string(late.seq) + ": " + event->who.text);
 }
 
 // That nobody begins a step before a root that is late has begun the last one. False: not yet.

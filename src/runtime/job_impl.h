@@ -76,6 +76,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ViewPtr view();
   ViewPtr group_view(GroupKey key);
   Culprit last_culprit();
+  Culprit CulpritOf(const Op& op, Code code);
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);
   GroupInfo group_info(GroupKey key, Epoch epoch);
   Status MayStart(const GroupPtr& group);
@@ -237,7 +238,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status UntilDecided(Lock& lock, const Predicate& done, TimeNs deadline, const Verdict& undecided);
   Status Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns);
   Status WaitVerdict(const Op& op, TimeNs begun_ns);
-  std::string LateIn(const Op& op) const;
+  struct Late {
+    Seq seq = 0;
+    Culprit who;
+    std::string shown;
+  };
+  const Late* LateIn(const Op& op) const;
 
   // step.cc
   Status AwaitStep(Lock& lock, const StepRequest& request);
@@ -324,10 +330,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ViewPtr view_, previous_view_;
   std::map<Epoch, Layout> columns_;  // of the last views
   Culprit last_culprit_;
-  struct Late {
-    Seq seq = 0;
-    std::string who;
-  };
   std::map<GroupKey, Late> late_;  // of the group's last operation that people were told of
   Status ended_;                   // why this member is out
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some

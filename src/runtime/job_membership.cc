@@ -232,6 +232,11 @@ void Job::Impl::OnPhaseEnded() {
   } else if (phase == engine::Phase::kLeft || why.ok()) {
     why = Status(Code::kLeft, "this member has left");
   }
+  // Of the holder of its place it knows that place; the text has the rest.
+  if (why.code() == Code::kPeer && why.argument() == "replica") {
+    last_culprit_.replica = place_.replica;
+    last_culprit_.shard = place_.shard;
+  }
   driver_->FinishSleep();
   driver_->ForgetAll(Now());
   if (control_) control_->Close();

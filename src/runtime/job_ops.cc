@@ -404,10 +404,9 @@ Status Job::Impl::WaitVerdict(const Op& op, TimeNs begun_ns) {
 }
 
 // Of whom people were told that it is late there.
-std::string Job::Impl::LateIn(const Op& op) const {
+const Job::Impl::Late* Job::Impl::LateIn(const Op& op) const {
   const auto late = late_.find(op.group);
-  if (late == late_.end() || late->second.seq != op.seq) return "";
-  return "; " + late->second.who + " has not entered it";
+  return late == late_.end() || late->second.seq != op.seq ? nullptr : &late->second;
 }
 
 Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
@@ -428,7 +427,8 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   const Status early = UntilDecided(lock, done, deadline, undecided);
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   const bool open = !op->done.load(std::memory_order_acquire);
-  const std::string late = open && timeout_ns != 0 ? LateIn(*op) : "";
+  const Late* const whom = open && timeout_ns != 0 ? LateIn(*op) : nullptr;
+  const std::string late = whom != nullptr ? "; " + whom->shown + " has not entered it" : "";
   lock.unlock();
   if (!open) return op->status;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");

@@ -119,7 +119,10 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   Status worst;
   for (const OpPtr& op : ops) {
     if (!op->done.load(std::memory_order_acquire)) return CheckUsable();
-    if (!op->status.ok() && worst.ok()) worst = op->status;
+    if (!op->status.ok() && worst.ok()) {
+      worst = op->status;
+      result->failed = op;
+    }
     if (op->status.ok()) AddTo(result, op->outcome);
   }
   step_ops_.clear();

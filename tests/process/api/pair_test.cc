@@ -153,6 +153,12 @@ TEST_F(Pair, DisagreementIsAMismatchForAllThatNamesTwoAndTheField) {
     EXPECT_EQ(outcomes_[i].status, FTAR_ERR_MISMATCH);
     EXPECT_NE(std::string(errors_[i].text).find("count"), std::string::npos) << errors_[i].text;
     EXPECT_EQ(outcomes_[i].seq, 1u);
+    EXPECT_EQ(errors_[i].seq, 1u);
+    EXPECT_EQ(errors_[i].rank, 1) << "the second of the two";
+    EXPECT_EQ(errors_[i].replica, 1);
+    EXPECT_EQ(errors_[i].shard, 0);
+    EXPECT_STRNE(errors_[i].host, "");
+    EXPECT_EQ(errors_[i].member.hi, outcomes_[i].culprit.hi);
     EXPECT_EQ(data_[i][50], static_cast<float>(i + 1)) << "the input is intact";
   }
   ExpectWorking();
@@ -160,17 +166,33 @@ TEST_F(Pair, DisagreementIsAMismatchForAllThatNamesTwoAndTheField) {
 }
 
 TEST_F(Pair, AWaitThatEndsEarlyLeavesTheOperationAlive) {
+  ExpectWorking();
   std::array<ftarOp_t, 2> ops{};
   ASSERT_EQ(ftarBarrier(groups_[0], &ops[0]), FTAR_OK);
   EXPECT_EQ(ftarOpTest(ops[0], nullptr), FTAR_IN_PROGRESS);
   EXPECT_EQ(ftarOpWait(ops[0], 20'000'000, nullptr), FTAR_TIMEOUT);
+  EXPECT_EQ(LastError().seq, 1u);
+  EXPECT_EQ(LastError().epoch, outcomes_[0].epoch);
   ftarOutcome outcome = FTAR_OUTCOME_INIT;
-  EXPECT_EQ(ftarGroupOutcome(groups_[0], 0, &outcome), FTAR_IN_PROGRESS);
+  EXPECT_EQ(ftarGroupOutcome(groups_[0], 1, &outcome), FTAR_IN_PROGRESS);
   ASSERT_EQ(ftarBarrier(groups_[1], &ops[1]), FTAR_OK);
   for (ftarOp_t op : ops) {
     EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
     EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
   }
+}
+
+// Nobody is known to be at fault.
+TEST_F(Pair, AWaitThatEndsForWantOfACoordinatorNamesTheOperation) {
+  ExpectWorking();
+  coordinator_.process().Signal(SIGKILL);
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarBarrier(groups_[0], &op), FTAR_OK);
+  EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_ERR_COORDINATOR);
+  EXPECT_EQ(LastError().seq, 1u);
+  EXPECT_EQ(LastError().epoch, outcomes_[0].epoch);
+  EXPECT_EQ(LastError().replica, -1);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
 }
 
 TEST_F(Pair, AWaitThatEndsSaysWhomOthersHaveCalledLate) {
@@ -186,6 +208,10 @@ TEST_F(Pair, AWaitThatEndsSaysWhomOthersHaveCalledLate) {
   EXPECT_EQ(ftarOpWait(ops[0], 20'000'000, nullptr), FTAR_TIMEOUT);
   EXPECT_NE(std::string(LastError().text).find("; replica 1 "), std::string::npos)
       << LastError().text;
+  EXPECT_EQ(LastError().rank, 1);
+  EXPECT_EQ(LastError().replica, 1);
+  EXPECT_STREQ(LastError().host, event.who.host);
+  EXPECT_EQ(LastError().seq, 0u);
   ASSERT_EQ(ftarBarrier(groups_[1], &ops[1]), FTAR_OK);
   for (ftarOp_t op : ops) {
     EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
@@ -427,6 +453,8 @@ TEST_F(Pair, ASecondMemberOnAHeldPlaceIsRefusedWithTheHolder) {
   EXPECT_EQ(Join(config, {{"join_timeout", "1s"}}, &second), FTAR_ERR_PEER);
   EXPECT_EQ(second, nullptr);
   EXPECT_NE(std::string(LastError().text).find("replica 1"), std::string::npos) << LastError().text;
+  EXPECT_EQ(LastError().replica, 1);
+  EXPECT_EQ(LastError().shard, 0);
   ExpectWorking();
 }
 

@@ -270,10 +270,12 @@ TEST_F(Abi, AnEarlyEndOfAWaitLeavesTheOutcomeAlone) {
   World().ops_done = false;
   ftarOutcome outcome = FTAR_OUTCOME_INIT;
   outcome.seq = 77;
+  World().culprit.seq = 5;
   for (Code code : {Code::kTimeout, Code::kQuorum, Code::kCoordinator}) {
     World().wait = Status(code, "not yet");
     EXPECT_EQ(ftarOpWait(op, 5, &outcome), static_cast<ftarResult_t>(code));
     EXPECT_EQ(LastError().code, static_cast<ftarResult_t>(code));
+    EXPECT_EQ(LastError().seq, 5u);
   }
   World().wait = Status(Code::kTimeout, "not yet");
   EXPECT_EQ(ftarOpTest(op, &outcome), FTAR_IN_PROGRESS) << "a poll that finds nothing is no error";
@@ -288,7 +290,8 @@ TEST_F(Abi, AVerdictNamesItsCulprit) {
   World().outcome.text = "replica 0 calls it with 16 elements, replica 1 with 17";
   World().outcome.seq = 3;
   World().outcome.culprit = MemberId{1, 2};
-  World().outcome.members = {{MemberId{1, 1}, 0, 0, 0, 1}, {MemberId{1, 2}, 1, 1, 0, 1}};
+  World().culprit.replica = 1;
+  World().culprit.seq = 3;
   ftarOutcome outcome = FTAR_OUTCOME_INIT;
   EXPECT_EQ(ftarOpWait(op, -1, &outcome), FTAR_ERR_MISMATCH);
   EXPECT_EQ(outcome.status, FTAR_ERR_MISMATCH);

@@ -94,6 +94,7 @@ ViewPtr Job::view() const { return World().view; }
 ViewPtr Job::group_view(const GroupPtr&) const { return World().view; }
 MemberId Job::self() const { return MemberId{1, 1}; }
 Culprit Job::last_culprit() const { return World().culprit; }
+Culprit Job::CulpritOf(const OpPtr&, Code) const { return World().culprit; }
 Expected<GroupPtr> Job::OpenGroup(const std::string&, int32_t, int32_t priority) {
   World().group_priority = priority;
   return std::make_shared<Group>();
