@@ -575,7 +575,8 @@ typedef struct {
   int32_t root;       /* broadcast: rank in the view of `epoch` */
   int32_t priority;   /* must be 0: a priority is a group's */
   double weight;      /* 0: the input is not read and does not count; NaN: the step's, else 1 */
-  double scale;       /* multiplies the result; finite, not 0; the same on all */
+  double scale;       /* multiplies the result; finite, not 0; the same on all. Of what only copies,
+                         broadcast and all-gather, it must be 1 */
   int64_t timeout_ns; /* when it passes, whoever is late is suspect; the operation itself goes on.
                          0 and -1: the job's rules alone */
   uint64_t tag;       /* the caller's own, for logs */

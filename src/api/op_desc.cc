@@ -65,6 +65,9 @@ Status CheckNumbers(const ftarOpDesc& desc, std::string_view prefix) {
   if (!std::isfinite(desc.scale) || desc.scale == 0) {
     return Arg(prefix, "scale", "must be finite and not 0; FTAR_OP_DESC_INIT sets 1");
   }
+  if (desc.scale != 1 && (desc.kind == FTAR_BROADCAST || desc.kind == FTAR_ALLGATHER)) {
+    return Unsupported(prefix, "scale", "must be 1: a broadcast and an all-gather only copy");
+  }
   if (desc.timeout_ns < -1) return Arg(prefix, "timeout_ns", "is negative");
   return Status::Ok();
 }
