@@ -116,7 +116,7 @@ ftarResult_t ftarJobEvict(ftarJob_t job, ftarId member, const char* reason) {
     const MemberId id = api::FromPublic(member);
     const runtime::ViewPtr view = run.view();
     if (view != nullptr && view->Find(id) == nullptr) {
-      return Status(Code::kArg, "member", "no member " + ToString(id) + " is in the view");
+      return Status(Code::kArg, "member", "no member " + ToFullString(id) + " is in the view");
     }
     return api::WithCulprit(run, run.Evict(id, TextOf(reason)));
   });

@@ -29,7 +29,8 @@ struct MemberId {
   auto operator<=>(const MemberId&) const = default;
   bool valid() const { return hi != 0 || lo != 0; }
 };
-std::string ToString(MemberId id);  // the first 8 hex digits, enough for a log
+std::string ToString(MemberId id);      // the first 8 hex digits, enough for a log
+std::string ToFullString(MemberId id);  // all 32, of one that nobody here knows
 
 // An epoch id orders views: the coordinator's counter above, its incarnation in the low 16 bits
 // (rule Q1). 0 is "none".

@@ -210,7 +210,7 @@ Status Job::Impl::Evict(MemberId member, const std::string& reason) {
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (!view_ || view_->Find(member) == nullptr) {
-    return Status(Code::kArg, "member", "no member " + ToString(member) + " is in the view");
+    return Status(Code::kArg, "member", "no member " + ToFullString(member) + " is in the view");
   }
   const TimeNs now = Now();
   driver_->Feed(now, engine::EvictPeer{member, reason});

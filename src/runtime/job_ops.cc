@@ -24,6 +24,44 @@ OpRanges RangesOf(const OpPtr& op) {
   return {RangeOf(op->request.send, op->send_bytes), RangeOf(op->request.recv, op->recv_bytes)};
 }
 
+// A field of the call's descriptor `i` of `n`.
+std::string FieldOf(const char* field, size_t i, size_t n) {
+  return (n == 1 ? "desc." : "desc[" + std::to_string(i) + "].") + field;
+}
+
+constexpr const char* kOneWrites = ", and one of the two writes";
+
+// Of some of one call that collide: the first one that does so with one before it.
+Status ClashWithin(std::span<const OpRanges> ops) {
+  size_t well = 1, bad = ops.size();  // so many from the first on do not, and do
+  while (bad - well > 1) {
+    const size_t middle = well + (bad - well) / 2;
+    (OverlapIndex(ops.first(middle)).collide() ? bad : well) = middle;
+  }
+  const size_t last = bad - 1;
+  Clash clash;
+  size_t other = 0;
+  while (other < last && (clash = ClashOf(ops[last], ops[other])).first == nullptr) ++other;
+  const std::string field = FieldOf(clash.first, last, ops.size());
+  return Status(Code::kArg, field,
+                field + " overlaps " + FieldOf(clash.second, other, ops.size()) + " of this call" +
+                    kOneWrites);
+}
+
+// Of one of `ops` with one that is in flight, in the group of that name.
+Status ClashWith(const OpPtr& flying, const std::string& group, std::span<const OpRanges> ops) {
+  const OpRanges theirs = RangesOf(flying);
+  size_t mine = 0;
+  while (mine + 1 < ops.size() && ClashOf(ops[mine], theirs).first == nullptr) ++mine;
+  const Clash clash = ClashOf(ops[mine], theirs);
+  const std::string which = flying->seq == kNoSeq ? "an operation that has no seq yet"
+                                                  : "operation " + std::to_string(flying->seq);
+  const std::string field = FieldOf(clash.first, mine, ops.size());
+  return Status(Code::kArg, field,
+                field + " overlaps " + clash.second + " of " + which + " in group '" + group +
+                    "', which is in flight" + kOneWrites);
+}
+
 }  // namespace
 
 Status Job::Impl::CheckUsable() const {
@@ -172,15 +210,15 @@ Status Job::Impl::CheckOverlap(std::span<const OpPtr> fresh) const {
   std::vector<OpRanges> ranges;
   for (const OpPtr& op : fresh) ranges.push_back(RangesOf(op));
   const OverlapIndex index(ranges);
-  const auto collides = [&index](const OpPtr& op) { return index.CollidesWith(RangesOf(op)); };
-  const bool bad = index.collide() || std::ranges::any_of(groups_, [&](const auto& entry) {
-    const GroupState& state = entry.second;
-    return std::ranges::any_of(state.ops, collides) ||
-           std::ranges::any_of(state.unnumbered, collides);
-  });
-  if (!bad) return Status::Ok();
-  return Status(Code::kArg, "recv",
-                "the buffers overlap those of an operation in flight, and one of the two writes");
+  if (index.collide()) return ClashWithin(ranges);
+  for (const auto& [key, state] : groups_) {
+    for (const std::deque<OpPtr>* const ops : {&state.ops, &state.unnumbered}) {
+      for (const OpPtr& op : *ops) {
+        if (index.CollidesWith(RangesOf(op))) return ClashWith(op, state.name, ranges);
+      }
+    }
+  }
+  return Status::Ok();
 }
 
 bool Job::Impl::NothingUnderWay() const {

@@ -5,6 +5,13 @@
 
 namespace ftar::runtime {
 
+Clash ClashOf(const OpRanges& first, const OpRanges& second) {
+  if (first.written.Overlaps(second.written)) return {"recv", "recv"};
+  if (first.written.Overlaps(second.read)) return {"recv", "send"};
+  if (first.read.Overlaps(second.written)) return {"send", "recv"};
+  return {};
+}
+
 OverlapIndex::OverlapIndex(std::span<const OpRanges> ops) {
   for (size_t i = 0; i < ops.size(); ++i) {
     const auto add = [i](const ByteRange& range, std::vector<Entry>* to) {

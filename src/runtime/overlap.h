@@ -22,6 +22,13 @@ struct OpRanges {
   ByteRange read, written;
 };
 
+// The fields, as callers know them, in which two operations collide; null: they do not.
+struct Clash {
+  const char* first = nullptr;
+  const char* second = nullptr;
+};
+Clash ClashOf(const OpRanges& first, const OpRanges& second);
+
 // The ranges of several operations, sorted, so that many more can be held against them: n of them
 // against m take (n + m) log n.
 class OverlapIndex {

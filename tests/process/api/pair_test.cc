@@ -280,6 +280,9 @@ TEST_F(Pair, OverlapWithAnOperationInFlightIsRefused) {
   EXPECT_EQ(
       ftarAllReduce(data.data() + 99, data.data() + 99, 1, FTAR_F32, FTAR_SUM, groups_[0], &ops[1]),
       FTAR_ERR_ARG);
+  EXPECT_STREQ(LastError().argument, "desc.recv");
+  EXPECT_NE(std::string(LastError().text).find("operation 0 in group 'default'"), std::string::npos)
+      << LastError().text;
   std::vector<float> other(100);
   ASSERT_EQ(ftarAllReduce(other.data(), other.data(), 100, FTAR_F32, FTAR_SUM, groups_[1], &ops[1]),
             FTAR_OK);
@@ -287,6 +290,29 @@ TEST_F(Pair, OverlapWithAnOperationInFlightIsRefused) {
     EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
     EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
   }
+}
+
+// There is nothing in flight that it could overlap.
+TEST_F(Pair, OverlapWithinACallNamesBothDescriptors) {
+  std::vector<float> data(100);
+  std::array<ftarOpDesc, 4> many{};
+  for (size_t i = 0; i < many.size(); ++i) {
+    many[i] = FTAR_OP_DESC_INIT;
+    many[i].send = many[i].recv = data.data() + 20 * i;
+    many[i].count = 20;
+  }
+  many[2].send = many[2].recv = data.data() + 30;
+  EXPECT_EQ(ftarOpStartMany(groups_[0], many.data(), sizeof many[0], many.size(), nullptr),
+            FTAR_ERR_ARG);
+  EXPECT_STREQ(LastError().argument, "desc[2].recv");
+  EXPECT_EQ(std::string(LastError().text),
+            "desc[2].recv overlaps desc[1].recv of this call, and one of the two writes");
+  many[2].send = data.data();
+  many[2].recv = data.data() + 80;
+  EXPECT_EQ(ftarOpStartMany(groups_[0], many.data(), sizeof many[0], many.size(), nullptr),
+            FTAR_ERR_ARG);
+  EXPECT_EQ(std::string(LastError().text),
+            "desc[2].send overlaps desc[0].recv of this call, and one of the two writes");
 }
 
 TEST_F(Pair, WhatIsEmptyOverlapsNothing) {

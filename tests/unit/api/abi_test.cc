@@ -580,7 +580,10 @@ TEST_F(Abi, JobCallsCheckTheirArguments) {
   EXPECT_EQ(ftarJobReport(job_, 999, "what"), FTAR_ERR_ARG);
   EXPECT_EQ(ftarJobReport(job_, FTAR_ERR_DEVICE, nullptr), FTAR_OK);
   EXPECT_EQ(World().reported, Code::kDevice);
-  EXPECT_EQ(ftarJobEvict(job_, ftarId{9, 9}, "who?"), FTAR_ERR_ARG);
+  EXPECT_EQ(ftarJobEvict(job_, ftarId{9, 10}, "who?"), FTAR_ERR_ARG);
+  EXPECT_NE(std::string(LastError().text).find("0000000000000009000000000000000a"),
+            std::string::npos)
+      << LastError().text;
   EXPECT_EQ(ftarJobDump(job_, ""), FTAR_ERR_ARG);
   EXPECT_EQ(ftarJobLeave(job_, -2), FTAR_ERR_ARG);
   ftarEvent event = FTAR_EVENT_INIT;

@@ -63,6 +63,7 @@ TEST(Epoch, CounterAboveIncarnation) {
 
 TEST(MemberId, PrintsItsFirstEightDigits) {
   EXPECT_EQ(ToString(MemberId{0x0123456789abcdef, 1}), "01234567");
+  EXPECT_EQ(ToFullString(MemberId{0x0123456789abcdef, 1}), "0123456789abcdef0000000000000001");
   EXPECT_FALSE(MemberId().valid());
 }
 

@@ -4,14 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 #include <vector>
 
 namespace ftar::runtime {
 namespace {
 
 bool Collide(const OpRanges& a, const OpRanges& b) {
-  return a.written.Overlaps(b.written) || a.written.Overlaps(b.read) ||
-         a.read.Overlaps(b.written);
+  const bool collide = a.written.Overlaps(b.written) || a.written.Overlaps(b.read) ||
+                       a.read.Overlaps(b.written);
+  EXPECT_EQ(ClashOf(a, b).first != nullptr, collide);
+  return collide;
 }
 
 TEST(OverlapIndex, SaysWhatComparingEachWithEachSays) {
@@ -45,6 +48,18 @@ TEST(OverlapIndex, SaysWhatComparingEachWithEachSays) {
   EXPECT_LT(collisions, kRounds * 19 / 20);
   EXPECT_GT(met, kRounds / 20);
   EXPECT_LT(met, kRounds * 19 / 20);
+}
+
+TEST(OverlapIndex, AClashNamesTheFieldsOfBoth) {
+  const ByteRange low{100, 200}, high{200, 300};
+  const auto named = [](const OpRanges& a, const OpRanges& b) {
+    const Clash clash = ClashOf(a, b);
+    return std::string(clash.first) + "/" + clash.second;
+  };
+  EXPECT_EQ(named({low, high}, {low, high}), "recv/recv");
+  EXPECT_EQ(named({low, high}, {high, {400, 500}}), "recv/send");
+  EXPECT_EQ(named({low, high}, {{400, 500}, low}), "send/recv");
+  EXPECT_EQ(ClashOf({low, high}, {low, {400, 500}}).first, nullptr) << "both only read";
 }
 
 TEST(OverlapIndex, WhatIsEmptyOverlapsNothing) {
