@@ -19,6 +19,13 @@ std::string Values(const ftar::Knob& knob) {
   return out;
 }
 
+// Of some the numbers that come of them are compared, so that auto agrees with what it stands for.
+bool MustAgree(const ftar::Knob& knob) {
+  using ftar::KnobId;
+  return knob.agreed || knob.id == KnobId::kReplicas || knob.id == KnobId::kShards ||
+         knob.id == KnobId::kMinReplicas;
+}
+
 constexpr char kIntroduction[] =
     "# Knobs\n"
     "\n"
@@ -46,7 +53,7 @@ int main() {
   for (const ftar::Knob& knob : ftar::Knobs()) {
     const char* fallback = *knob.default_text == '\0' ? "(empty)" : knob.default_text;
     std::printf("| `%s` | %s | %s | %s | %s |\n", knob.name, Values(knob).c_str(), fallback,
-                knob.agreed ? "yes" : "", knob.help);
+                MustAgree(knob) ? "yes" : "", knob.help);
   }
   std::printf(
       "\nVariables that are not knobs: `FTAR_CONF` (the file above). Builds with "

@@ -281,9 +281,11 @@ typedef struct {
   size_t size;
   uint32_t flags;
   int32_t replica, shard;  /* this member's place, from 0: below 65536, one living member each */
+  /* The same on all members, newcomers too, else FTAR_ERR_CONFIG. */
   int32_t replicas;        /* the first view waits for replicas 0 to replicas - 1 */
-  int32_t shards;          /* columns; the same on all members */
-  int32_t min_replicas;    /* with fewer the group decides nothing; -1: the knob, 1 by default */
+  int32_t shards;          /* columns */
+  int32_t min_replicas;    /* with fewer the group decides nothing; at most replicas; -1: the knob,
+                              1 by default */
   const char* name;        /* of the job */
   const char* coordinator; /* HOST:PORT; relays: several, with commas, own first */
   const char *host, *rack; /* names for people and for planning */

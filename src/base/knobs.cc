@@ -38,11 +38,13 @@ constexpr Knob kKnobs[] = {
     {K::kShard, "shard", I, "auto", "auto", 0, kPlaceMax, kOwn, kShown,
      "Index of this process inside its replica."},
     {K::kReplicas, "replicas", I, "auto", "auto", 1, kPlaceMax + 1, kOwn, kShown,
-     "How many replicas the first view waits for; auto takes the launcher's world size."},
+     "How many replicas the first view waits for; auto takes the launcher's world size. The same "
+     "on all members."},
     {K::kShards, "shards", I, "auto", "auto", 1, kPlaceMax + 1, kOwn, kShown,
-     "Processes in a replica; auto is 1."},
+     "Processes in a replica; auto is 1. The same on all members."},
     {K::kMinReplicas, "min_replicas", I, "auto", "auto", 1, kPlaceMax + 1, kOwn, kShown,
-     "Fewer replicas than this do not go on without the others; auto is 1."},
+     "Fewer replicas than this do not go on without the others; auto is 1, replicas the most. The "
+     "same on all members."},
     {K::kHost, "host", S, "", "", 0, 0, kOwn, kShown,
      "Name of this host in reports; empty: the system's host name."},
     {K::kRack, "rack", S, "", "", 0, 0, kOwn, kShown,

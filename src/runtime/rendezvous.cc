@@ -199,6 +199,12 @@ Status FillPlace(const Config& config, const Launcher& launcher, Place* out) {
   }
   const int64_t least = config.integer(KnobId::kMinReplicas);
   out->min_replicas = static_cast<int32_t>(least < 0 ? 1 : least);
+  if (out->min_replicas > out->replicas) {
+    return Bad("min_replicas", "min_replicas is " + std::to_string(out->min_replicas) +
+                                   ", more than the " + std::to_string(out->replicas) +
+                                   " that the first view waits for (replicas): it would decide "
+                                   "nothing");
+  }
   return Status::Ok();
 }
 
