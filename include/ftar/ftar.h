@@ -480,6 +480,8 @@ typedef struct {
    * -1 with joined 0: a job's first step; nobody sends anything, so all must begin with equal state.
    * -1 with joined > 0: all who had the state have left. Load a checkpoint, or stop. */
   int32_t source;
+  /* As of ftarStepEnd the least one of the step's all-reduces and reduce-scatters. Of weights
+   * members hear with these; without any, and as of ftarStepBegin, it is `participants`. */
   double weight_sum;
   int32_t advice_microbatches; /* 0: none */
   int32_t rank;                /* mine in that view: which segment is this member's */

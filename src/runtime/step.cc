@@ -1,10 +1,25 @@
 // Steps: marks that all members set alike, so that joins and leaves fall between them (rule J4).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
+namespace {
+
+constexpr double kNothingSummed = std::numeric_limits<double>::infinity();
+
+// Weights are what inputs count for in a sum; who only listens to a broadcast has no input.
+void AddTo(StepResult* sum, const Op& op) {
+  const plan::Kind kind = op.request.spec.kind;
+  const bool sums = kind == plan::Kind::kAllReduce || kind == plan::Kind::kReduceScatter;
+  sum->participants = std::min(sum->participants, op.outcome.participants);
+  if (sums) sum->weight_sum = std::min(sum->weight_sum, op.outcome.weight_sum);
+  sum->epoch = std::max(sum->epoch, op.outcome.epoch);
+}
+
+}  // namespace
 
 void Job::Impl::OnStep(const engine::StepBegun& step) {
   step_answer_ = step;
@@ -66,26 +81,17 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   current_step_ = {answer.step, answer.epoch,  answer.participants, answer.joined,
                    answer.left, answer.source, answer.rank,         answer.weight_sum};
   step_sum_ = current_step_;
+  step_sum_.weight_sum = kNothingSummed;
   *result = current_step_;
   return Status::Ok();
 }
-
-namespace {
-
-void AddTo(StepResult* sum, const collective::Outcome& outcome) {
-  sum->participants = std::min(sum->participants, outcome.participants);
-  sum->weight_sum = std::min(sum->weight_sum, outcome.weight_sum);
-  sum->epoch = std::max(sum->epoch, outcome.epoch);
-}
-
-}  // namespace
 
 // What ended well is not kept until the step's end: its memory is used again.
 void Job::Impl::SumUpStep() {
   while (!step_ops_.empty()) {
     const Op& op = *step_ops_.front();
     if (!op.done.load(std::memory_order_relaxed) || !op.status.ok()) return;
-    AddTo(&step_sum_, op.outcome);
+    AddTo(&step_sum_, op);
     step_ops_.pop_front();
   }
 }
@@ -123,8 +129,10 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
       worst = op->status;
       result->failed = op;
     }
-    if (op->status.ok()) AddTo(result, op->outcome);
+    if (op->status.ok()) AddTo(result, *op);
   }
+  // Of others' weights nothing is known but by operations.
+  if (result->weight_sum == kNothingSummed) result->weight_sum = current_step_.weight_sum;
   step_ops_.clear();
   return worst;
 }

@@ -116,6 +116,22 @@ TEST_F(Steps, WhoWaitsForTheFirstToBeginAStepHearsWhoItIs) {
   EXPECT_EQ(ahead.get().step, 1);
 }
 
+TEST_F(Steps, AStepsWeightIsThatOfItsReductions) {
+  std::vector<ftar::Op> ops;
+  for (int i = 0; i < 3; ++i) {
+    steps_[i] = jobs_[i].BeginStep(-1, i + 2).value();
+    EXPECT_EQ(steps_[i].weight_sum, 3) << "nothing has told of the others' weights yet";
+  }
+  std::array<std::vector<float>, 3> state;  // who only listens has no weight
+  state.fill(std::vector<float>(10));
+  for (int i = 0; i < 3; ++i) {
+    ops.push_back(groups_[i].AllReduce(data_[i], FTAR_WAVG));
+    ops.push_back(groups_[i].Broadcast(state[i], 0));
+  }
+  for (const ftar::Op& op : ops) EXPECT_TRUE(op.Wait(kLongNs).ok()) << op.Test().Text();
+  for (const ftar::Job& job : jobs_) EXPECT_EQ(job.EndStep().value().weight_sum, 9);
+}
+
 TEST_F(Steps, ARootIsARankOfTheEpochThatIsNamed) {
   BeginStep();
   LoseTheSource();
