@@ -78,7 +78,7 @@ constexpr Knob kKnobs[] = {
      "Only plans that add in member order, so that the result's bits do not depend on the plan."},
     {K::kWindow, "window", I, "16", "", 1, 1024, kAgreed, kShown,
      "Operations of a group that may be in flight; more starts are queued."},
-    {K::kChunk, "chunk", B, "auto", "auto", 1024, kGiB, kAgreed, kShown,
+    {K::kChunk, "chunk", B, "auto", "auto", 1024, 8 << 20, kAgreed, kShown,
      "Bytes of a shard that travel and are reduced as one piece, 8 MiB at most; auto follows the "
      "operation's size and the number of members up to 512 KiB."},
     {K::kOneshotMax, "oneshot_max", B, "auto", "auto", 0, 16 << 20, kAgreed, kShown,

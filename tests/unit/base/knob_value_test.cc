@@ -53,7 +53,7 @@ TEST(ParseKnob, RefusesTheRestByName) {
       {KnobId::kWindow, ""},         {KnobId::kFt, "maybe"},      {KnobId::kPlan, "tree"},
       {KnobId::kPlan, ""},           {KnobId::kPlan, "auto|"},    {KnobId::kPorts, "0"},
       {KnobId::kPorts, "5-4"},       {KnobId::kPorts, "1-70000"}, {KnobId::kPorts, "a-b"},
-      {KnobId::kHost, "evil\nname"}, {KnobId::kTcpStreams, "17"},
+      {KnobId::kHost, "evil\nname"}, {KnobId::kTcpStreams, "17"}, {KnobId::kChunk, "9MiB"},
   };
   for (const auto& [id, text] : cases) {
     const Expected<KnobValue> value = ParseKnob(KnobOf(id), text);
