@@ -388,8 +388,8 @@ std::optional<TimeNs> GroupMachine::NextOpDeadline() const {
   return next;
 }
 
-std::vector<MemberId> GroupMachine::OverdueMembers(TimeNs now) {
-  std::vector<MemberId> late;
+GroupMachine::Overdue GroupMachine::TakeOverdue(TimeNs now) {
+  Overdue overdue;
   for (Op& op : ops_) {
     if (op.spec.timeout_ns <= 0 || op.overdue_reported ||
         now < After(op.start_ns, op.spec.timeout_ns))
@@ -397,9 +397,10 @@ std::vector<MemberId> GroupMachine::OverdueMembers(TimeNs now) {
     op.overdue_reported = true;
     // A failure waits for nobody's contribution.
     const bool waits = &op == &ops_.front() && op.fail_code == Code::kOk;
-    if (waits || FTAR_MUTANT(kFailureIsOverdue)) late = Progress().waits_for;
+    if (waits || FTAR_MUTANT(kFailureIsOverdue))
+      overdue = {op.seq, op.spec.timeout_ns, Progress().waits_for};
   }
-  return late;
+  return overdue;
 }
 
 }  // namespace ftar::collective

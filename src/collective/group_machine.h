@@ -141,7 +141,12 @@ class GroupMachine {
   // never a local failure).
   std::optional<TimeNs> NextOpDeadline() const;
   std::optional<TimeNs> NextLaneDeadline() const;
-  std::vector<MemberId> OverdueMembers(TimeNs now);
+  struct Overdue {
+    Seq seq = 0;
+    TimeNs timeout_ns = 0;
+    std::vector<MemberId> lacks;
+  };
+  Overdue TakeOverdue(TimeNs now);
 
  private:
   struct Piece {  // an inbound frame that waits for its reduction

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cassert>
+#include <string>
 #include <utility>
 
+#include "base/knob_value.h"
 #include "base/mutant.h"
 #include "engine/impl.h"
 #include "membership/bounds.h"
@@ -659,9 +661,11 @@ void Engine::Impl::Beat() {
 
 void Engine::Impl::CheckDeadlines() {
   for (auto& [key, group] : groups_) {
-    for (MemberId late : group->OverdueMembers(now_)) {
+    const collective::GroupMachine::Overdue overdue = group->TakeOverdue(now_);
+    for (MemberId late : overdue.lacks) {
       Accuse({wire::EvidenceKind::kDeadline, late, Code::kPeer, 0,
-              "an operation's deadline passed without its contribution"});
+              "operation " + std::to_string(overdue.seq) + " was called with timeout_ns " +
+                  FormatDuration(overdue.timeout_ns)});
     }
   }
   if (frozen_ && prepare_ &&

@@ -189,6 +189,7 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
     case Kind::kCoordinatorDown:
       event.type = EventType::kCoordinatorDown;
       event.cause = Code::kCoordinator;
+      event.who.text = NoCoordinator();
       break;
     case Kind::kCoordinatorUp: event.type = EventType::kCoordinatorUp; break;
     case Kind::kQuorum:

@@ -237,6 +237,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   template <typename Verdict>
   Status UntilDecided(Lock& lock, const Predicate& done, TimeNs deadline, const Verdict& undecided);
   Status Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns);
+  std::string NoCoordinator() const;
   Status WaitVerdict(const Op& op, TimeNs begun_ns);
   struct Late {
     Seq seq = 0;

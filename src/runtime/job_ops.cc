@@ -429,11 +429,14 @@ Status Job::Impl::Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, T
   }
   if (engine.coordinator_up() || place_.solo()) return Status::Ok();
   if (now - since_ns < span_ns || now - begun_ns < std::min(span_ns, kLeastNs)) return Status::Ok();
+  return Status(Code::kCoordinator, "coordinator", NoCoordinator() + "; " + what + " is undecided");
+}
+
+// For people, while there is none.
+std::string Job::Impl::NoCoordinator() const {
   const std::string why =
       control_->up() ? "a relay that has none either" : control_->last_error().text();
-  return Status(Code::kCoordinator, "coordinator",
-                "no coordinator at " + control_->shown_address() + " (" + why + "); " + what +
-                    " is undecided");
+  return "no coordinator at " + control_->shown_address() + " (" + why + ")";
 }
 
 Status Job::Impl::WaitVerdict(const Op& op, TimeNs begun_ns) {

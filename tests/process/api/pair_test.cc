@@ -193,6 +193,12 @@ TEST_F(Pair, AWaitThatEndsForWantOfACoordinatorNamesTheOperation) {
   EXPECT_EQ(LastError().epoch, outcomes_[0].epoch);
   EXPECT_EQ(LastError().replica, -1);
   EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  ftarEvent event = FTAR_EVENT_INIT;
+  do {
+    ASSERT_EQ(ftarJobNextEvent(jobs_[0], &event, kLongNs), FTAR_OK);
+  } while (event.type != FTAR_EVENT_COORDINATOR_DOWN);
+  EXPECT_NE(std::string(event.who.text).find(coordinator_.address()), std::string::npos)
+      << event.who.text;
 }
 
 TEST_F(Pair, AWaitThatEndsSaysWhomOthersHaveCalledLate) {
@@ -380,6 +386,28 @@ TEST_F(Pair, NamesThatCannotBeToldApartAreRefused) {
   EXPECT_EQ(ftarGroupOpen(jobs_[0], &config, &second), FTAR_ERR_ARG);
   EXPECT_STREQ(LastError().argument, "config.name");
   EXPECT_EQ(ftarGroupClose(first), FTAR_OK);
+}
+
+// One member's word is enough, whatever `timeout` is: it is no time limit of a wait.
+TEST_F(Pair, AnOperationsTimeEvictsWhoIsLateAndTheEventNamesIt) {
+  ExpectWorking();
+  std::vector<float> data(8, 1.0f);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = desc.recv = data.data();
+  desc.count = data.size();
+  desc.timeout_ns = kSecondNs / 20;
+  ftarOp_t op = nullptr;
+  ASSERT_EQ(ftarOpStart(groups_[0], &desc, &op), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarOpWait(op, kLongNs, &outcomes_[0]), FTAR_OK) << LastError().text;
+  EXPECT_EQ(outcomes_[0].participants, 1);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  ftarEvent event = FTAR_EVENT_INIT;
+  do {
+    ASSERT_EQ(ftarJobNextEvent(jobs_[0], &event, kLongNs), FTAR_OK);
+  } while (event.type != FTAR_EVENT_MEMBER_LOST);
+  EXPECT_EQ(event.who.replica, 1);
+  for (const char* said : {"an operation's deadline passed", "operation 1 ", "timeout_ns 50ms"})
+    EXPECT_NE(std::string(event.who.text).find(said), std::string::npos) << event.who.text;
 }
 
 TEST_F(Pair, ATimeOfForEverEvictsNobody) {
