@@ -129,7 +129,8 @@ enum {
   FTAR_ERR_INTERNAL      /* a defect of libftar; please report it */
 };
 
-/* Element types. Half and 8-bit floats are added up in f32. */
+/* Element types. Half and 8-bit floats are added up in f32. What is too large for an 8-bit float
+ * becomes its largest finite value (f8e4m3 448, f8e5m2 57344), for others infinite. */
 enum {
   FTAR_F32,
   FTAR_F64,
@@ -250,7 +251,8 @@ typedef void (*ftarConfigVisitor)(const char* name, const char* value, const cha
 FTAR_API ftarResult_t ftarConfigCreate(ftarConfig_t* config);
 
 /* Sets a knob, for example ("timeout", "30s"); the last value wins. FTAR_ERR_CONFIG: no such knob,
- * or a value it cannot have; the text says what would be right. */
+ * or a value it cannot have; the text says what would be right. Addresses, names and files are
+ * looked at by the join. */
 FTAR_API ftarResult_t ftarConfigSet(ftarConfig_t config, const char* name, const char* value);
 
 /* Visits every knob there is, with the value set here or the default. */
@@ -307,7 +309,8 @@ typedef struct {
  * FTAR_ERR_MEMORY. */
 FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job);
 
-/* Until this member is in a view; errors as ftarJobJoin. FTAR_TIMEOUT ends this wait only. */
+/* Until this member is in a view; errors as ftarJobJoin. FTAR_TIMEOUT ends this wait only, also
+ * where it polls (0), unless it is that of `join_timeout`, which `argument` says then. */
 FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
 
 /* Leaves as planned: what this member has started ends as usual and may be waited for afterwards,
@@ -490,8 +493,10 @@ typedef struct {
   { sizeof(ftarStepInfo), 0, 0, 0, 0, 0, -1, 0, 0, -1 }
 
 /* Marks the start of a step, once a step by every member; members join and leave at these marks.
- * Not a barrier. Operations started afterwards belong to it. It waits until streams have come to
- * the calls that were made on them; graphs that were launched must have ended. `info` may be NULL.
+ * Not a barrier: rank 0 waits for nobody. The others may be one step ahead of it; who asks for more
+ * waits until rank 0 has followed, however long that takes. Operations started afterwards belong to
+ * the step. It waits until streams have come to the calls that were made on them; graphs that were
+ * launched must have ended. `info` may be NULL.
  * FTAR_ERR_ARG: a step that does not follow the last one. FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR: as
  * of ftarOpWait, nobody can decide who is in; no step has begun, call again. */
 FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig* config,
@@ -578,11 +583,14 @@ typedef struct {
   uint64_t count;     /* elements; see FTAR_ALLREDUCE and its neighbours. 0 is legal */
   int32_t root;       /* broadcast: rank in the view of `epoch` */
   int32_t priority;   /* must be 0: a priority is a group's */
-  double weight;      /* 0: the input is not read and does not count; NaN: the step's, else 1 */
+  double weight;      /* 0: the input is not read and does not count, but `send` has to be memory
+                         all the same; NaN: the step's, else 1 */
   double scale;       /* multiplies the result; finite, not 0; the same on all. Of what only copies,
                          broadcast and all-gather, it must be 1 */
-  int64_t timeout_ns; /* when it passes, whoever is late is suspect; the operation itself goes on.
-                         0 and -1: the job's rules alone */
+  int64_t timeout_ns; /* no time limit of a wait; ftarOpWait has one. When it passes, whoever the
+                         operation still lacks is evicted, on this member's word alone, and be it
+                         that it only computes; the operation goes on without. 0 and -1: the job's
+                         rules alone */
   uint64_t tag;       /* the caller's own, for logs */
   ftarMem_t send_mem, recv_mem; /* NULL, or registered memory that holds the buffer */
   /* FTAR_STREAM_CUDA: the call does not wait for it; the operation begins when `stream` (a
@@ -599,7 +607,9 @@ typedef struct {
   /* With a stream: an ftarDeviceOutcome in pinned or device memory, written in the stream's order,
    * so that the next kernel on it may read it; or NULL. */
   void* device_outcome;
-  /* Once, with the final outcome; may be NULL. */
+  /* Once, with the final outcome; may be NULL. Maybe after ftarOpWait has returned, and after
+   * ftarOpRelease: what `user` points to has to live until it has run. ftarJobDestroy returns after
+   * the last one. */
   void (*on_done)(const ftarOutcome* outcome, void* user);
   void* user;
   /* Reduce-scatter and all-gather: the view whose ranks own the segments; segments of members gone
