@@ -342,13 +342,14 @@ bool CoordinatorMachine::TellLateHolder(const Peer& newcomer) {
 
 // Who gives up hears which links have kept it out: a wall between two hosts, or a transport that
 // reaches one of them only. It knows its links, but not which ones it lacks.
-void CoordinatorMachine::TellMissedLinks(const Peer& newcomer) {
-  if (newcomer.state != State::kNewcomer || !newcomer.welcomed) return;
+// False: none.
+bool CoordinatorMachine::TellMissedLinks(const Peer& newcomer) {
+  if (newcomer.state != State::kNewcomer || !newcomer.welcomed) return false;
   std::vector<const Peer*> missed;
   for (const auto& [id, peer] : peers_) {
     if (Misses(newcomer, peer)) missed.push_back(&peer);
   }
-  if (missed.empty()) return;
+  if (missed.empty()) return false;
   const wire::MemberCard& first = missed.front()->card;
   std::string text = Describe(newcomer.card) + " has no link to " + Describe(first);
   if (missed.size() > 1) text += " and to " + std::to_string(missed.size() - 1) + " more";
@@ -356,13 +357,29 @@ void CoordinatorMachine::TellMissedLinks(const Peer& newcomer) {
   if (why != newcomer.links_lost.end()) text += ": " + why->second;
   Send(newcomer, wire::Rejected{Code::kTimeout, "join_timeout", text});
   Tell(LogLevel::kWarn, "a newcomer gave up: " + text);
+  return true;
+}
+
+// Who gives up before the first view hears who has not come; it knows only whom that waits for. Not
+// a relay, which speaks for several.
+void CoordinatorMachine::TellMissingReplicas(const Peer& newcomer) {
+  const bool waits = newcomer.state == State::kNewcomer && newcomer.roster.empty();
+  if (!waits || !FirstViewWaits() || newcomer.card.replica >= reference_->replicas) return;
+  Send(newcomer, wire::Rejected{Code::kTimeout, "join_timeout", WhoIsMissing()});
+}
+
+bool CoordinatorMachine::FirstViewWaits() const {
+  return reference_ && !recovering_ && !current_ && !config_.successor && !PlacesFilled();
 }
 
 // Once, with what people look for: who is not started, or has a number that is none.
 void CoordinatorMachine::TellMissing() {
   if (now_ < tell_missing_at_ || !reference_ || recovering_) return;
   tell_missing_at_ = kNever;
-  if (current_ || config_.successor || PlacesFilled()) return;
+  if (FirstViewWaits()) Tell(LogLevel::kWarn, WhoIsMissing());
+}
+
+std::string CoordinatorMachine::WhoIsMissing() const {
   std::map<int32_t, int32_t> shards;
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kNewcomer) ++shards[peer.card.replica];
@@ -380,7 +397,7 @@ void CoordinatorMachine::TellMissing() {
                      "; here: " + Ranges(here) + "; missing: " + Ranges(missing);
   if (reference_->shards > 1) text += ", or some of their shards";
   if (!beyond.empty()) text += "; not waited for, as replicas count from 0: " + Ranges(beyond);
-  Tell(LogLevel::kWarn, std::move(text));
+  return text;
 }
 
 // ---- links ----

@@ -287,7 +287,8 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     // What it has told stands, as that of one whose connection ends (Q2, Q4). Who has left as
     // planned, or knows that it is out, consents to whatever the others decide (Q5, Q8).
     const bool left = message.code == Code::kLeft || message.code == Code::kEvicted;
-    if (message.code == Code::kTimeout && !TellLateHolder(from)) TellMissedLinks(from);
+    if (message.code == Code::kTimeout && !TellLateHolder(from) && !TellMissedLinks(from))
+      TellMissingReplicas(from);
     if (left || !config_.hosted) Remember(from);
     if (from.state == State::kReporting && left) consents_.insert(id);
     if (from.told_to_go) recover_at_ = now_;  // all had their time before it was asked

@@ -236,8 +236,11 @@ class CoordinatorMachine {
   void RejectOverdue();
   void RejectHung();
   void TellMissing();
+  bool FirstViewWaits() const;
+  std::string WhoIsMissing() const;
   bool TellLateHolder(const Peer& newcomer);
-  void TellMissedLinks(const Peer& newcomer);
+  bool TellMissedLinks(const Peer& newcomer);
+  void TellMissingReplicas(const Peer& newcomer);
   void ForgetNewcomer(MemberId id);
   void TryForm();
 

@@ -27,11 +27,8 @@ Job::Impl::~Impl() {
   }
 }
 
-// The coordinator ends the wait for a place by itself and says who holds it; that answer is given a
-// moment to arrive.
 TimeNs Job::Impl::JoinLimit() const {
-  const bool answered = control_ && control_->up();
-  return created_ns_ + config_.duration_ns(KnobId::kJoinTimeout) + (answered ? kSecond : 0);
+  return created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
 }
 
 // Why joining took too long, as exactly as it can be said from here.
@@ -118,11 +115,13 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
     const Status failure = JoinFailure(Now(), deadline);
     if (failure.ok()) continue;
     // Only the coordinator knows what this member has been waiting for: ask before giving up.
-    const bool asks = failure.argument() == "join_timeout" && control_;
-    if (asks) driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, failure.text()});
-    if (asks) Settle(Now());
-    const TimeNs answer_by = std::min(deadline, Now() + std::min(timeout_ns_, kSecond));
-    if (!asks || !DriveUntil(lock, done, answer_by)) return failure;
+    if (failure.argument() != "join_timeout" || !control_ || !control_->up()) return failure;
+    driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, failure.text()});
+    Settle(Now());
+    // It says what it knows, if anything, and closes the connection.
+    const Predicate heard = [&] { return done() || !control_->up(); };
+    DriveUntil(lock, heard, std::min(deadline, Now() + std::min(timeout_ns_, kSecond)));
+    if (!done()) return failure;
     break;
   }
   FTAR_RETURN_IF_ERROR(CheckUsable());

@@ -49,6 +49,19 @@ TEST(Descriptors, AreThereForAllThatAJoinOpensOrItFails) {
   EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
 }
 
+TEST(Join, ThatLacksReplicasEndsInTimeAndNamesThem) {
+  const Coordinator coordinator;
+  ftarJobConfig config = Place(coordinator.address(), 1, 3);
+  config.flags = 0;
+  ftarJob_t job = nullptr;
+  const double began = NowSeconds();
+  EXPECT_EQ(Join(config, {{"join_timeout", "1s"}}, &job), FTAR_TIMEOUT);
+  EXPECT_LT(NowSeconds() - began, 2) << "a moment for the coordinator's answer";
+  EXPECT_STREQ(LastError().text,
+               "the first view waits for replicas 0 to 2; here: 1; missing: 0, 2");
+  EXPECT_STREQ(LastError().argument, "join_timeout");
+}
+
 class Pair : public testing::Test {
  protected:
   void SetUp() override {
