@@ -121,8 +121,9 @@ Status Job::Impl::Configure(const JobOptions& options) {
     if (!token_.empty() || IsLoopbackText(meeting.host)) continue;
     return Status(Code::kConfig, "token",
                   "the coordinator is at " + ShownAddress(meeting) +
-                      ", beyond loopback, where every member must know the job's token: set "
-                      "FTAR_TOKEN or FTAR_TOKEN_FILE");
+                      ", not at localhost, 127.0.0.1 or ::1: beyond loopback every member must "
+                      "know the job's token, before any name is looked up: set FTAR_TOKEN or "
+                      "FTAR_TOKEN_FILE");
   }
   const Expected<MemberId> id = RandomMemberId();
   if (!id.ok()) return id.status();

@@ -319,6 +319,7 @@ TEST_F(BadInput, WithoutATokenOnlyLoopbackIsServed) {
   open.WaitExit(kPatience);
   EXPECT_THAT(End(open), HasSubstr("status=FTAR_ERR_CONFIG")) << open.Output();
   EXPECT_THAT(End(open), HasSubstr("argument=token"));
+  EXPECT_THAT(End(open), HasSubstr("before any name is looked up"));
 }
 
 TEST_F(BadInput, WhatWasStartedBeforeLeavingMayBeWaitedForAfterwards) {
