@@ -50,29 +50,32 @@ bool ReachAll(kernels::Batch* batch) {
   return good;
 }
 
+// The driver's answers may tell of an earlier failure instead.
+device::PointerFacts IdentifyAny(const void* address) {
+  if (CurrentMood() == Mood::kBroken) return {device::PointerKind::kUnknown, -1};
+  return FakeMemory::Get().Identify(address);
+}
+
 using Locked = std::lock_guard<std::mutex>;
 
 class FakeGpu : public device::Gpu {
  public:
-  FakeGpu() {
+  explicit FakeGpu(int32_t card) {
     facts_.name = "fake GPU";
+    facts_.device = card;
     facts_.multiprocessors = 1;
     facts_.memory_bytes = uint64_t{1} << 30;
     facts_.shares_memory = true;
   }
 
   const device::Facts& facts() const override { return facts_; }
-  // The driver's answers may tell of an earlier failure instead.
-  device::PointerFacts Identify(const void* address) const override {
-    if (CurrentMood() == Mood::kBroken) return {device::PointerKind::kUnknown, -1};
-    return FakeMemory::Get().Identify(address);
-  }
+  device::PointerFacts Identify(const void* address) const override { return IdentifyAny(address); }
   bool Holds(const void* address, size_t bytes) const override {
     return CurrentMood() != Mood::kBroken && FakeMemory::Get().Holds(address, bytes);
   }
   Expected<device::SharedBlock> AllocateShared(size_t bytes) override {
     const Locked lock(DriverLock());
-    return FakeMemory::Get().AllocateDevice(bytes);
+    return FakeMemory::Get().AllocateDevice(bytes, facts_.device);
   }
   Status FreeShared(void* address) override {
     const Locked lock(DriverLock());
@@ -80,7 +83,7 @@ class FakeGpu : public device::Gpu {
   }
   Expected<void*> Import(int descriptor, size_t bytes) override {
     const Locked lock(DriverLock());
-    return FakeMemory::Get().Import(descriptor, bytes);
+    return FakeMemory::Get().Import(descriptor, bytes, facts_.device);
   }
   Status Unmap(void* address) override {
     const Locked lock(DriverLock());
@@ -171,9 +174,25 @@ extern "C" __attribute__((visibility("default"))) ftar::device::Gpu* ftarOpenGpu
     std::snprintf(why, why_bytes, "the fake GPU is of another version");
     return nullptr;
   }
-  if (device > 0) {
-    std::snprintf(why, why_bytes, "there is one fake GPU, number 0");
+  if (device >= ftar::fakegpu::kCards) {
+    std::snprintf(why, why_bytes, "there are %d fake GPUs", ftar::fakegpu::kCards);
     return nullptr;
   }
-  return new ftar::fakegpu::FakeGpu;
+  if (ftar::fakegpu::FailsToOpen()) {
+    std::snprintf(why, why_bytes, "the fake GPU has no memory left for a context");
+    return nullptr;
+  }
+  return new ftar::fakegpu::FakeGpu(device >= 0 ? device : ftar::fakegpu::CurrentCard());
+}
+
+extern "C" __attribute__((visibility("default"))) bool ftarIdentifyPointer(
+    const void* address, ftar::device::PointerFacts* facts, char* /*why*/, size_t /*why_bytes*/) {
+  *facts = ftar::fakegpu::IdentifyAny(address);
+  return true;
+}
+
+extern "C" __attribute__((visibility("default"))) int32_t ftarDeviceOfStream(
+    ftar::device::StreamHandle stream) {
+  using ftar::fakegpu::Stream;
+  return stream == nullptr ? ftar::fakegpu::CurrentCard() : Stream::Of(stream)->card();
 }

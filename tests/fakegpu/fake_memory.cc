@@ -17,22 +17,28 @@ Status NoMemory() { return Status(Code::kMemory, "the fake GPU has no memory lef
 
 }  // namespace
 
+int32_t& CurrentCard() {
+  thread_local int32_t card = 0;
+  return card;
+}
+
 FakeMemory& FakeMemory::Get() {
   static auto* const memory = new FakeMemory;  // kernels may outlive main
   return *memory;
 }
 
-Expected<device::SharedBlock> FakeMemory::Map(int descriptor, size_t bytes, bool imported) {
+Expected<device::SharedBlock> FakeMemory::Map(int descriptor, size_t bytes, bool imported,
+                                              int32_t card) {
   void* const shown = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, descriptor, 0);
   void* const reachable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (shown == MAP_FAILED || reachable == MAP_FAILED) return NoMemory();
   const std::lock_guard<std::mutex> lock(mutex_);
-  allocations_[reinterpret_cast<uintptr_t>(shown)] = {device::PointerKind::kDevice, bytes,
-                                                      reachable, descriptor, imported};
+  allocations_[reinterpret_cast<uintptr_t>(shown)] = {
+      device::PointerKind::kDevice, bytes, reachable, descriptor, imported, card};
   return device::SharedBlock{shown, bytes, descriptor};
 }
 
-Expected<device::SharedBlock> FakeMemory::AllocateDevice(size_t bytes) {
+Expected<device::SharedBlock> FakeMemory::AllocateDevice(size_t bytes, int32_t card) {
   const int descriptor = memfd_create("fakegpu", MFD_CLOEXEC);
   if (descriptor < 0) return Status::System("memfd_create", errno);
   const size_t rounded = Whole(bytes, kGranule);
@@ -40,14 +46,14 @@ Expected<device::SharedBlock> FakeMemory::AllocateDevice(size_t bytes) {
     close(descriptor);
     return NoMemory();
   }
-  return Map(descriptor, rounded, false);
+  return Map(descriptor, rounded, false, card);
 }
 
-Expected<void*> FakeMemory::Import(int descriptor, size_t bytes) {
+Expected<void*> FakeMemory::Import(int descriptor, size_t bytes, int32_t card) {
   if (bytes == 0 || bytes % kGranule != 0) return Status(Code::kArg, "no whole granules");
   const int own = dup(descriptor);
   if (own < 0) return Status::System("dup", errno);
-  const Expected<device::SharedBlock> block = Map(own, bytes, true);
+  const Expected<device::SharedBlock> block = Map(own, bytes, true, card);
   if (!block.ok()) return block.status();
   const std::lock_guard<std::mutex> lock(mutex_);
   ++imports_;
@@ -97,8 +103,8 @@ Expected<void*> FakeMemory::AllocatePinned(size_t bytes) {
       mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return NoMemory();
   const std::lock_guard<std::mutex> lock(mutex_);
-  allocations_[reinterpret_cast<uintptr_t>(memory)] = {device::PointerKind::kPinned, rounded,
-                                                       memory, -1, false};
+  allocations_[reinterpret_cast<uintptr_t>(memory)] = {
+      device::PointerKind::kPinned, rounded, memory, -1, false, CurrentCard()};
   return memory;
 }
 
@@ -129,7 +135,7 @@ device::PointerFacts FakeMemory::Identify(const void* address) const {
   size_t offset = 0;
   const Allocation* found = Find(address, &offset);
   if (found == nullptr) return {};
-  return {found->kind, 0};
+  return {found->kind, found->card};
 }
 
 bool FakeMemory::Holds(const void* address, size_t bytes) const {

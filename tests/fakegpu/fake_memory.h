@@ -16,12 +16,16 @@
 
 namespace ftar::fakegpu {
 
+// Programs see the first card alone. Tests know of the second.
+inline constexpr int32_t kCards = 2;
+int32_t& CurrentCard();  // the calling thread's
+
 class FakeMemory {
  public:
   static FakeMemory& Get();
 
-  Expected<device::SharedBlock> AllocateDevice(size_t bytes);
-  Expected<void*> Import(int descriptor, size_t bytes);
+  Expected<device::SharedBlock> AllocateDevice(size_t bytes, int32_t card);
+  Expected<void*> Import(int descriptor, size_t bytes, int32_t card);
   Status FreeDevice(void* address);  // of either
   Status Unmap(void* address);       // of what was imported
   Expected<device::DmaBuf> OpenDmaBuf(const void* address, size_t bytes) const;
@@ -46,8 +50,9 @@ class FakeMemory {
     void* reachable = nullptr;
     int descriptor = -1;
     bool imported = false;
+    int32_t card = 0;
   };
-  Expected<device::SharedBlock> Map(int descriptor, size_t bytes, bool imported);
+  Expected<device::SharedBlock> Map(int descriptor, size_t bytes, bool imported, int32_t card);
   const Allocation* Find(const void* address, size_t* offset) const;
 
   mutable std::mutex mutex_;

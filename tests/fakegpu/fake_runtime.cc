@@ -14,11 +14,13 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 using ftar::fakegpu::AwaitIdleGpu;
+using ftar::fakegpu::CurrentCard;
 using ftar::fakegpu::CurrentMood;
 using ftar::fakegpu::DriverLock;
 using ftar::fakegpu::FakeMemory;
 using ftar::fakegpu::Fill;
 using ftar::fakegpu::Graph;
+using ftar::fakegpu::kCards;
 using ftar::fakegpu::LetLaunchesBlock;
 using ftar::fakegpu::Mood;
 using ftar::fakegpu::Stream;
@@ -48,11 +50,14 @@ int Done(bool good) { return good ? kSuccess : kIllegalAddress; }
 }  // namespace
 
 EXPORT int cudaGetDeviceCount(int* count) { return *count = 1, kSuccess; }
-EXPORT int cudaSetDevice(int device) { return device == 0 ? kSuccess : kInvalidValue; }
+EXPORT int cudaSetDevice(int device) {
+  if (device < 0 || device >= kCards) return kInvalidValue;
+  return CurrentCard() = device, kSuccess;
+}
 
 EXPORT int cudaMalloc(void** out, size_t bytes) {
   const Locked lock(DriverLock());
-  const auto block = FakeMemory::Get().AllocateDevice(bytes);
+  const auto block = FakeMemory::Get().AllocateDevice(bytes, CurrentCard());
   if (!block.ok()) return kOutOfMemory;
   return *out = block->address, kSuccess;
 }
@@ -161,6 +166,7 @@ EXPORT void fakeGpuHealIfHung() {
   if (CurrentMood() == Mood::kHung) SetMood(Mood::kWell);
 }
 EXPORT void fakeGpuLetLaunchesBlock(int block) { LetLaunchesBlock(block != 0); }
+EXPORT void fakeGpuFailToOpen(int times) { ftar::fakegpu::FailToOpen(times); }
 EXPORT void fakeGpuFill(int full) { Fill(full != 0); }
 EXPORT size_t fakeGpuImports() { return FakeMemory::Get().imports(); }
 EXPORT size_t fakeGpuAllocations() { return FakeMemory::Get().allocations(); }

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 int cudaGetDeviceCount(int* count);
-int cudaSetDevice(int device);
+int cudaSetDevice(int device); /* 0, or 1, which cudaGetDeviceCount does not tell of */
 int cudaMalloc(void** out, size_t bytes);
 int cudaFree(void* address);
 int cudaMallocHost(void** out, size_t bytes);
@@ -40,6 +40,8 @@ void fakeGpuHeal(void);
 void fakeGpuHealIfHung(void);
 /* As CUDA_LAUNCH_BLOCKING=1 does: the copy of an operation's outcome keeps its caller. */
 void fakeGpuLetLaunchesBlock(int block);
+/* As if the card had no memory left for a context, the next so many times that one is asked for. */
+void fakeGpuFailToOpen(int times);
 /* As if somebody's kernels filled the card: the resident kernel does not come. */
 void fakeGpuFill(int full);
 /* The first launch of a lazily loaded kernel: it holds the driver's lock until the GPU is idle, and

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kQueueMax = 1024;
 
 std::atomic<Mood> mood{Mood::kWell};
-std::atomic<int> kernels{0};
+std::atomic<int> kernels{0}, fails_to_open{0};
 std::atomic<bool> launches_block{false}, full{false};
 
 // Of all streams that there are. Never destroyed: streams may outlive main.
@@ -50,6 +50,14 @@ bool LaunchesBlock() { return launches_block.load(); }
 void Fill(bool fills) { full.store(fills); }
 bool IsFull() { return full.load(); }
 
+void FailToOpen(int times) { fails_to_open.store(times); }
+bool FailsToOpen() {
+  int left = fails_to_open.load();
+  while (left > 0 && !fails_to_open.compare_exchange_weak(left, left - 1)) {
+  }
+  return left > 0;
+}
+
 std::mutex& DriverLock() {
   static auto* const lock = new std::mutex;
   return *lock;
@@ -66,7 +74,7 @@ Stream* Stream::Of(void* handle) {
   return handle == nullptr ? standard : static_cast<Stream*>(handle);
 }
 
-Stream::Stream() : thread_([this] { Main(); }) {
+Stream::Stream() : card_(CurrentCard()), thread_([this] { Main(); }) {
   Streams& streams = AllStreams();
   const std::lock_guard<std::mutex> lock(streams.mutex);
   streams.all.insert(this);

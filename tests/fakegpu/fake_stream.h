@@ -36,6 +36,10 @@ bool LaunchesBlock();
 void Fill(bool full);
 bool IsFull();
 
+// As if the card were full at so many of the next tries to open it.
+void FailToOpen(int times);
+bool FailsToOpen();
+
 // What the driver holds while it launches, allocates or frees. A call that frees memory, or loads a
 // module, holds it until everything that was put onto any stream is done, as the real one may.
 std::mutex& DriverLock();
@@ -64,10 +68,12 @@ class Stream {
   Graph EndCapture();
   bool capturing();
   bool idle();
+  int32_t card() const { return card_; }
 
  private:
   void Main();
 
+  const int32_t card_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Action> queue_;
