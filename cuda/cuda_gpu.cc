@@ -101,7 +101,66 @@ void KeepContext(const Driver& driver, CUdevice device) {
   driver.cuDevicePrimaryCtxRetain(&context, device);
 }
 
+// By the calling thread's context: kUnknown if it has none, or one that is broken.
+PointerFacts Ask(const Driver& driver, const void* address) {
+  CUmemorytype type = static_cast<CUmemorytype>(0);
+  int ordinal = -1;
+  unsigned managed = 0;
+  CUdeviceptr seen = 0;
+  CUpointer_attribute asked[] = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+  void* answers[] = {&type, &ordinal, &managed, &seen};
+  // Answers zeros for an address that the driver does not know.
+  const CUresult result = driver.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
+  if (result != CUDA_SUCCESS) return {.kind = PointerKind::kUnknown};
+  if (managed != 0) return {.kind = PointerKind::kManaged, .device = ordinal};
+  if (type == CU_MEMORYTYPE_DEVICE) return {.kind = PointerKind::kDevice, .device = ordinal};
+  if (type == CU_MEMORYTYPE_HOST && seen == ToDevice(address)) {
+    return {.kind = PointerKind::kPinned, .device = ordinal};
+  }
+  return {};
+}
+
 }  // namespace
+
+// ---- without a GPU that is open
+
+// Any context knows the memory of all: one that the process has already is borrowed where the
+// thread has none. Where there is none at all nothing is a GPU's.
+PointerFacts IdentifyPointer(const Driver& driver, const void* address) {
+  PointerFacts facts = Ask(driver, address);
+  int count = 0;
+  CUcontext users = nullptr;
+  if (facts.kind != PointerKind::kUnknown) return facts;
+  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return facts;
+  bool any = driver.cuCtxGetCurrent(&users) == CUDA_SUCCESS && users != nullptr;
+  for (CUdevice device = 0; device < count && facts.kind == PointerKind::kUnknown; ++device) {
+    unsigned flags = 0;
+    int active = 0;
+    CUcontext context = nullptr;
+    if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0 ||
+        driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
+      continue;
+    any = true;
+    {
+      const CurrentContext current(driver, context);
+      if (current.status().ok()) facts = Ask(driver, address);
+    }
+    driver.cuDevicePrimaryCtxRelease(device);
+  }
+  return any ? facts : PointerFacts();
+}
+
+// The default stream is every GPU's, and its context the calling thread's.
+int32_t DeviceOfStream(const Driver& driver, StreamHandle stream) {
+  CUcontext context = nullptr;
+  CUdevice device = -1;
+  if (driver.cuStreamGetCtx(static_cast<CUstream>(stream), &context) != CUDA_SUCCESS) return -1;
+  const CurrentContext current(driver, context);
+  if (!current.status().ok() || driver.cuCtxGetDevice(&device) != CUDA_SUCCESS) return -1;
+  return device;
+}
 
 // ---- life
 
@@ -201,30 +260,12 @@ Status CudaGpu::Health() {
 // ---- pointers
 
 PointerFacts CudaGpu::Identify(const void* address) const {
-  CUmemorytype type = static_cast<CUmemorytype>(0);
-  int ordinal = -1;
-  unsigned managed = 0;
-  CUdeviceptr seen = 0;
-  CUpointer_attribute asked[] = {
-      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
-  void* answers[] = {&type, &ordinal, &managed, &seen};
-  // Answers zeros for an address that the driver does not know.
-  CUresult result = driver_.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
-  if (result != CUDA_SUCCESS) {
-    // A thread that has never called CUDA has no context, and the address may be a GPU's for all
-    // that: taken for the host's, it would be followed.
-    const CurrentContext current(driver_, context_);
-    if (current.status().ok())
-      result = driver_.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
-  }
-  if (result != CUDA_SUCCESS) return {.kind = PointerKind::kUnknown};
-  if (managed != 0) return {.kind = PointerKind::kManaged, .device = ordinal};
-  if (type == CU_MEMORYTYPE_DEVICE) return {.kind = PointerKind::kDevice, .device = ordinal};
-  if (type == CU_MEMORYTYPE_HOST && seen == ToDevice(address)) {
-    return {.kind = PointerKind::kPinned, .device = ordinal};
-  }
-  return {};
+  const PointerFacts facts = Ask(driver_, address);
+  if (facts.kind != PointerKind::kUnknown) return facts;
+  // A thread that has never called CUDA has no context, and the address may be a GPU's for all
+  // that: taken for the host's, it would be followed.
+  const CurrentContext current(driver_, context_);
+  return current.status().ok() ? Ask(driver_, address) : facts;
 }
 
 // One allocation after the other: expandable segments are several, side by side.

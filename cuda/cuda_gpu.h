@@ -14,6 +14,10 @@
 
 namespace ftar::device {
 
+// Without a GPU that is open (device/load.h). Neither makes a context.
+PointerFacts IdentifyPointer(const Driver& driver, const void* address);
+int32_t DeviceOfStream(const Driver& driver, StreamHandle stream);
+
 class CudaGpu final : public Gpu {
  public:
   // `device`: an ordinal; -1: the one of the calling thread's context, or else the first.

@@ -27,6 +27,7 @@ namespace ftar::device {
   X(cuDeviceGetAttribute, 2000)            \
   X(cuDeviceGetCount, 2000)                \
   X(cuDeviceGetName, 2000)                 \
+  X(cuDevicePrimaryCtxGetState, 7000)      \
   X(cuDevicePrimaryCtxRelease, 11000)      \
   X(cuDevicePrimaryCtxRetain, 7000)        \
   X(cuDeviceTotalMem, 3020)                \
@@ -51,6 +52,7 @@ namespace ftar::device {
   X(cuStreamBatchMemOp, 11070)             \
   X(cuStreamCreateWithPriority, 5050)      \
   X(cuStreamDestroy, 4000)                 \
+  X(cuStreamGetCtx, 9020)                  \
   X(cuStreamIsCapturing, 10000)            \
   X(cuStreamQuery, 2000)                   \
   X(cuStreamWriteValue64, 11070)           \

@@ -600,7 +600,8 @@ typedef struct {
    * the graph and is made again, with a seq of its own, at every launch: the handle given out is no
    * operation's then, and a graph that is launched after ftarJobDestroy never ends. */
   ftarStreamKind_t stream_kind;
-  int32_t device; /* -1, or the GPU that the job uses; its first use settles which */
+  int32_t device; /* -1, or the GPU that the job uses; its first use settles which (for -1: where
+                     the buffers lie, or the stream) */
   void* stream;
   ftarDtype_t accumulate, wire; /* -1, or what the type gets anyway */
   const char* plan; /* "auto", "oneshot", "direct", "ring", the same on all; NULL: the knob */

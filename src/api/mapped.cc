@@ -1,5 +1,6 @@
 #include "api/mapped.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -89,6 +90,14 @@ bool Ask(uintptr_t begin, uintptr_t end) {
 bool IsMapped(const void* data, uint64_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   return bytes == 0 || Look(begin, begin + bytes, bytes <= kRememberedBytes);
+}
+
+// The kernel reads a set of signals before it finds that nothing can be done with it in this way.
+bool IsReadable(const void* data) {
+  constexpr uintptr_t kSetBytes = 8;
+  constexpr int kNoWay = -1;
+  const uintptr_t set = reinterpret_cast<uintptr_t>(data) & ~(kSetBytes - 1);
+  return syscall(SYS_rt_sigprocmask, kNoWay, set, nullptr, kSetBytes) != 0 && errno != EFAULT;
 }
 
 bool MappedTogether(const void* one, uint64_t one_bytes, const void* other, uint64_t other_bytes) {

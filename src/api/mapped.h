@@ -19,6 +19,10 @@ inline constexpr uint64_t kRememberedBytes = 32 * 1024;  // of one question
 // not at pages, so its time does not grow with `bytes`; where the answer is remembered, none.
 bool IsMapped(const void* data, uint64_t bytes);
 
+// Whether the first byte can be read: not where nothing is mapped, nor in a GPU's memory, whose
+// addresses CUDA keeps mapped without access. One system call.
+bool IsReadable(const void* data);
+
 // True if both ranges are mapped and lie near each other with nothing unmapped between: one system
 // call instead of two. False says nothing.
 bool MappedTogether(const void* one, uint64_t one_bytes, const void* other, uint64_t other_bytes);

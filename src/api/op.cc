@@ -42,19 +42,21 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
     context.members = info.members;
     context.my_rank = info.rank;
   }
+  runtime::Job& job = *group.job->job;
   if (desc.stream_kind == FTAR_STREAM_CUDA || desc.device != -1) {
-    const Expected<device::Gpu*> gpu = group.job->job->Gpu(desc.device);
+    const void* const buffers[] = {desc.send, desc.recv};
+    const Expected<device::Gpu*> gpu =
+        desc.device != -1 ? job.Gpu(desc.device) : job.GpuOfCall(desc.stream, buffers);
     if (!gpu.ok()) {
       return Status(gpu.status().code(), std::string(prefix) + ".device", gpu.status().text());
     }
-    context.gpu = *gpu;
-  } else {
-    context.gpu = group.job->job->GpuIfAny();
   }
+  context.gpu = job.GpuIfOpen();
+  if (job.MayUseGpu()) context.gpu_at = [&job](const void* address) { return job.GpuAt(address); };
   const Status translated = api::TranslateOp(desc, prefix, context, request);
   // Of a broken context nothing comes any more: the others are not to wait for this member.
-  if (translated.code() == Code::kDevice && context.gpu != nullptr)
-    static_cast<void>(group.job->job->Abort(translated.text(), Code::kDevice));
+  if (translated.code() == Code::kDevice && job.GpuIfOpen() != nullptr)
+    static_cast<void>(job.Abort(translated.text(), Code::kDevice));
   FTAR_RETURN_IF_ERROR(translated);
   if (desc.on_done != nullptr) {
     request->on_done = [fn = desc.on_done, user = desc.user](const collective::Outcome& outcome) {

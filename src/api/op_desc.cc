@@ -152,6 +152,26 @@ Status CheckMem(ftarMem_t mem, const Range& range, std::string_view prefix, cons
   return Arg(prefix, field, "does not hold the whole buffer");
 }
 
+// Before a GPU is open: one is opened for what the host cannot read, so that calls on the host's
+// memory open none, and what no GPU can be opened for is never followed.
+Status FindGpu(const OpContext& context, const void* data, uint64_t bytes, std::string_view prefix,
+               const char* field, const device::Gpu** gpu) {
+  const bool known = *gpu != nullptr || context.gpu_at == nullptr || bytes == 0;
+  if (known || IsReadable(data)) return Status::Ok();
+  const Expected<device::Gpu*> found = context.gpu_at(data);
+  if (found.ok() && *found != nullptr) {
+    *gpu = *found;
+    return Status::Ok();
+  }
+  if (found.ok() || !IsMapped(data, bytes)) {
+    return Arg(prefix, field, "is not mapped, or not as far as count says, or cannot be read");
+  }
+  const std::string name = FieldOf(prefix, field);
+  return Status(found.status().code(), name,
+                name + " cannot be read by the host, and no GPU could be opened for it: " +
+                    found.status().text());
+}
+
 // Of an address that the call reads or writes.
 Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes, std::string_view prefix,
                   const char* field, bool* on_device) {
@@ -171,9 +191,12 @@ Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes, std:
 }
 
 // Both buffers are the GPU's, or both the host's, or there is only one.
-Status CheckPlaces(const ftarOpDesc& desc, std::string_view prefix, const device::Gpu* gpu,
+Status CheckPlaces(const ftarOpDesc& desc, std::string_view prefix, const OpContext& context,
                    uint64_t send_bytes, uint64_t recv_bytes, bool* on_device) {
   bool send = false, recv = false;
+  const device::Gpu* gpu = context.gpu;
+  FTAR_RETURN_IF_ERROR(FindGpu(context, desc.send, send_bytes, prefix, "send", &gpu));
+  FTAR_RETURN_IF_ERROR(FindGpu(context, desc.recv, recv_bytes, prefix, "recv", &gpu));
   FTAR_RETURN_IF_ERROR(CheckPlace(gpu, desc.send, send_bytes, prefix, "send", &send));
   FTAR_RETURN_IF_ERROR(CheckPlace(gpu, desc.recv, recv_bytes, prefix, "recv", &recv));
   *on_device = send || recv;
@@ -199,7 +222,7 @@ Status CheckBuffers(const ftarOpDesc& desc, std::string_view prefix, const OpCon
   }
   FTAR_RETURN_IF_ERROR(CheckMem(desc.send_mem, send, prefix, "send_mem"));
   FTAR_RETURN_IF_ERROR(CheckMem(desc.recv_mem, recv, prefix, "recv_mem"));
-  FTAR_RETURN_IF_ERROR(CheckPlaces(desc, prefix, context.gpu, send.bytes, recv.bytes, on_device));
+  FTAR_RETURN_IF_ERROR(CheckPlaces(desc, prefix, context, send.bytes, recv.bytes, on_device));
   if (*on_device) return Status::Ok();
   const bool covered = desc.send == desc.recv && send.bytes <= recv.bytes;
   if (!covered && MappedTogether(desc.send, send.bytes, desc.recv, recv.bytes)) return Status::Ok();

@@ -1,9 +1,10 @@
 // An operation's descriptor, checked and translated. Everything that one member alone can find
 // wrong with a call is found here, so that neither peers nor the reduction ever see it. Pure but
-// for looking up memory handles; any thread.
+// for looking up memory handles, and a GPU that the first address of its memory opens; any thread.
 #ifndef FTAR_API_OP_DESC_H_
 #define FTAR_API_OP_DESC_H_
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,7 +19,10 @@ namespace ftar::api {
 struct OpContext {
   int32_t members = 1;
   int32_t my_rank = -1;              // -1: not known yet
-  const device::Gpu* gpu = nullptr;  // null: every address is the host's
+  const device::Gpu* gpu = nullptr;  // the job's, if it is open
+  // Before one is open: the GPU at an address that the host cannot read, opened now (Job::GpuAt).
+  // Empty: this process uses none.
+  std::function<Expected<device::Gpu*>(const void*)> gpu_at = nullptr;
 };
 // Broadcast's root and the segments of reduce-scatter and all-gather depend on the group.
 inline bool NeedsContext(ftarKind_t kind) {

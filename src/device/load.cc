@@ -42,20 +42,40 @@ Expected<void*> Load(const std::string& library) {
   return Status(Code::kDevice, LoaderWords());
 }
 
+template <typename Function>
+Expected<Function> Find(const std::string& library, const char* symbol) {
+  const Expected<void*> handle = Load(library);
+  if (!handle.ok()) return handle.status();
+  const auto found = reinterpret_cast<Function>(dlsym(*handle, symbol));
+  if (found != nullptr) return found;
+  return Status(Code::kDevice, library + " is no library of libftar's: " + LoaderWords());
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<Gpu>> OpenGpu(const std::string& library, int32_t device) {
-  const Expected<void*> handle = Load(library);
-  if (!handle.ok()) return handle.status();
-  const auto open = reinterpret_cast<OpenGpuFunction>(dlsym(*handle, kOpenGpuSymbol));
-  if (open == nullptr) {
-    return Status(Code::kDevice, library + " is no library of libftar's: " + LoaderWords());
-  }
+  const auto open = Find<OpenGpuFunction>(library, kOpenGpuSymbol);
+  if (!open.ok()) return open.status();
   std::array<char, 512> why = {};
-  std::unique_ptr<Gpu> gpu(open(kGpuInterface, device, why.data(), why.size()));
+  std::unique_ptr<Gpu> gpu((*open)(kGpuInterface, device, why.data(), why.size()));
   why.back() = '\0';
   if (gpu == nullptr) return Status(Code::kDevice, why.data());
   return gpu;
+}
+
+Expected<PointerFacts> IdentifyPointer(const std::string& library, const void* address) {
+  const auto identify = Find<IdentifyPointerFunction>(library, kIdentifyPointerSymbol);
+  if (!identify.ok()) return identify.status();
+  std::array<char, 512> why = {};
+  PointerFacts facts;
+  if ((*identify)(address, &facts, why.data(), why.size())) return facts;
+  why.back() = '\0';
+  return Status(Code::kDevice, why.data());
+}
+
+int32_t DeviceOfStream(const std::string& library, StreamHandle stream) {
+  const auto device_of = Find<DeviceOfStreamFunction>(library, kDeviceOfStreamSymbol);
+  return device_of.ok() ? (*device_of)(stream) : -1;
 }
 
 bool DriverIsLoaded() {

@@ -151,6 +151,17 @@ Expected<device::Gpu*> Job::Gpu(int32_t device) {
 }
 
 bool Job::MayUseGpu() const { return impl_->MayUseGpu(); }
-device::Gpu* Job::GpuIfAny() { return impl_->forked() ? nullptr : impl_->GpuIfAny(); }
+device::Gpu* Job::GpuIfOpen() const { return impl_->forked() ? nullptr : impl_->GpuIfOpen(); }
+
+Expected<device::Gpu*> Job::GpuAt(const void* address) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->GpuAt(address);
+}
+
+Expected<device::Gpu*> Job::GpuOfCall(device::StreamHandle stream,
+                                      std::span<const void* const> buffers) {
+  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  return impl_->GpuOfCall(stream, buffers);
+}
 
 }  // namespace ftar::runtime

@@ -188,8 +188,14 @@ class Job : public std::enable_shared_from_this<Job> {
   // another one, kDevice if none works. -1: the job's, or this thread's current one. Valid as long
   // as the job.
   Expected<device::Gpu*> Gpu(int32_t device);
-  // For a call that may or may not be about a GPU: null if this process uses none.
-  device::Gpu* GpuIfAny();
+  // The one that is open; null: none is yet.
+  device::Gpu* GpuIfOpen() const;
+  // The GPU whose memory is at an address that the host cannot read, opened if none is open. Null:
+  // no GPU's. An error: nobody can say, or it does not open now.
+  Expected<device::Gpu*> GpuAt(const void* address);
+  // For a call on a stream that names no GPU: where its buffers lie says which, else the stream.
+  Expected<device::Gpu*> GpuOfCall(device::StreamHandle stream,
+                                   std::span<const void* const> buffers);
   // Whether an address may be a GPU's; opens nothing.
   bool MayUseGpu() const;
 

@@ -94,7 +94,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   EventQueue& events() { return events_; }
   // job_streams.cc
   Expected<device::Gpu*> Gpu(int32_t device);
-  device::Gpu* GpuIfAny();
+  device::Gpu* GpuIfOpen() const { return gpu_.load(std::memory_order_acquire); }
+  Expected<device::Gpu*> GpuAt(const void* address);
+  Expected<device::Gpu*> GpuOfCall(device::StreamHandle stream,
+                                   std::span<const void* const> buffers);
   bool MayUseGpu() const {
     return gpu_.load(std::memory_order_relaxed) != nullptr ||
            process_uses_gpu_.load(std::memory_order_relaxed);
@@ -192,6 +195,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_streams.cc
   void LookForGpu();
+  std::string GpuLibrary() const;
   Status Heed(Status said);
   Status TakeGates(Lock& lock, std::span<const OpPtr> ops);
   Status EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op);

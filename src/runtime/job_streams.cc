@@ -68,10 +68,10 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
   const std::lock_guard<std::mutex> alone(gpu_mutex_);
   device::Gpu* gpu = gpu_.load(std::memory_order_acquire);
   if (gpu == nullptr) {
-    const std::string& library = config_.text(KnobId::kGpu);
-    if (library == "off") return Status(Code::kUnsupported, "gpu", "the knob gpu is off");
+    if (config_.text(KnobId::kGpu) == "off")
+      return Status(Code::kUnsupported, "gpu", "the knob gpu is off");
     Accelerator::Options options;
-    if (library != "auto") options.library = library;
+    options.library = GpuLibrary();
     options.device = device;
     const bool resident = config_.text(KnobId::kGpuExecutor) == "resident";
     options.executor.kind =
@@ -104,15 +104,33 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
   return gpu;
 }
 
-// Asked by every operation, so that it must cost nothing where there is no GPU.
-device::Gpu* Job::Impl::GpuIfAny() {
-  device::Gpu* const open = gpu_.load(std::memory_order_acquire);
-  if (open != nullptr || !process_uses_gpu_.load(std::memory_order_relaxed)) return open;
-  const Expected<device::Gpu*> gpu = Gpu(-1);
-  if (gpu.ok()) return *gpu;
-  process_uses_gpu_ = false;
-  log_.Warn("runtime", "no GPU: " + gpu.status().text());
-  return nullptr;
+std::string Job::Impl::GpuLibrary() const {
+  const std::string& library = config_.text(KnobId::kGpu);
+  return library == "auto" ? "" : library;
+}
+
+// A GPU that does not open now may open for the next call: it may have been short of memory.
+Expected<device::Gpu*> Job::Impl::GpuAt(const void* address) {
+  const Expected<device::PointerFacts> facts = device::IdentifyPointer(GpuLibrary(), address);
+  if (!facts.ok()) return facts.status();
+  if (facts->kind == device::PointerKind::kUnknown) {
+    return Status(Code::kDevice, "CUDA's context in this process is broken");
+  }
+  if (facts->kind != device::PointerKind::kDevice) return static_cast<device::Gpu*>(nullptr);
+  return Gpu(facts->device);
+}
+
+// The calling thread's current GPU may be another one than the stream's.
+Expected<device::Gpu*> Job::Impl::GpuOfCall(device::StreamHandle stream,
+                                            std::span<const void* const> buffers) {
+  if (GpuIfOpen() != nullptr || config_.text(KnobId::kGpu) == "off") return Gpu(-1);
+  const std::string library = GpuLibrary();
+  for (const void* const buffer : buffers) {
+    if (buffer == nullptr) continue;
+    const Expected<device::PointerFacts> facts = device::IdentifyPointer(library, buffer);
+    if (facts.ok() && facts->kind == device::PointerKind::kDevice) return Gpu(facts->device);
+  }
+  return Gpu(device::DeviceOfStream(library, stream));
 }
 
 void Job::Impl::LookForGpu() {

@@ -166,7 +166,11 @@ Expected<void*> Job::MemAllocDevice(size_t, int32_t) {
   return Status(Code::kDevice, "gpu", "no GPU here");
 }
 Expected<device::Gpu*> Job::Gpu(int32_t) { return Status(Code::kDevice, "gpu", "no GPU here"); }
-device::Gpu* Job::GpuIfAny() { return nullptr; }
+device::Gpu* Job::GpuIfOpen() const { return nullptr; }
+Expected<device::Gpu*> Job::GpuAt(const void*) { return Status(Code::kDevice, "no GPU here"); }
+Expected<device::Gpu*> Job::GpuOfCall(device::StreamHandle, std::span<const void* const>) {
+  return Status(Code::kDevice, "gpu", "no GPU here");
+}
 Status Job::MemFree(void* memory) {
   std::free(memory);
   return Status::Ok();

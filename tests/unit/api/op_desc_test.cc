@@ -237,6 +237,42 @@ TEST(OpDesc, UnmappedBuffersAreRefusedAtTheCall) {
 }
 
 // A small buffer that was there a moment ago is not looked for at every call, but soon again.
+// A GPU's memory looks like this from the host.
+TEST(OpDesc, OnlyWhatTheHostCannotReadIsLookedForOnAGpu) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_FALSE(IsReadable(memory));
+  EXPECT_FALSE(IsReadable(reinterpret_cast<void*>(1)));
+  int asked = 0;
+  Expected<device::Gpu*> answer = Status(Code::kMemory, "no context");
+  OpContext context{4, 1};
+  context.gpu_at = [&](const void* address) {
+    EXPECT_EQ(address, memory);
+    ++asked;
+    return answer;
+  };
+  EXPECT_TRUE(Translate(Good(), context).ok());
+  EXPECT_EQ(asked, 0);
+  ftarOpDesc desc = Good();
+  desc.recv = memory;
+  const Status refused = Translate(desc, context);
+  EXPECT_EQ(refused.code(), Code::kMemory);
+  EXPECT_EQ(refused.argument(), "desc.recv");
+  EXPECT_NE(refused.text().find("no context"), std::string::npos);
+  answer = static_cast<device::Gpu*>(nullptr);
+  EXPECT_EQ(Translate(desc, context).code(), Code::kArg);
+  EXPECT_EQ(asked, 2);
+  desc.count = 0;
+  EXPECT_TRUE(Translate(desc, context).ok());
+  desc = Good();
+  desc.kind = FTAR_BROADCAST;  // another's input
+  desc.send = memory;
+  EXPECT_TRUE(Translate(desc, context).ok());
+  EXPECT_EQ(asked, 2);
+  ASSERT_EQ(munmap(memory, page), 0);
+}
+
 TEST(OpDesc, WhatIsUnmappedBetweenTwoCallsIsNoticedSoon) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const auto map = [page] {

@@ -1,0 +1,147 @@
+// Goal: which GPU a job uses is said by the first call that is about one, and what no GPU could be
+// opened for is refused, not followed.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <string>
+#include <vector>
+
+#include "ftar/ftar.h"
+#include "tests/fakegpu/fake_runtime.h"
+#include "tests/process/api/device_jobs.h"
+
+namespace process {
+namespace {
+
+constexpr size_t kCount = 1000;
+
+// A job of one member.
+class FirstUse : public testing::Test {
+ protected:
+  void SetUp() override { Open(FTAR_FAKE_GPU); }
+  void TearDown() override {
+    Close();
+    fakeGpuFailToOpen(0);
+    EXPECT_EQ(cudaSetDevice(0), 0);
+  }
+  void Open(const char* library) {
+    ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+    ASSERT_EQ(Join(config, {{"gpu", library}}, &job_), FTAR_OK) << LastError().text;
+    ASSERT_EQ(ftarGroupOpen(job_, nullptr, &group_), FTAR_OK) << LastError().text;
+  }
+  void Close() {
+    ftarGroupClose(group_);
+    ftarJobDestroy(job_);
+  }
+  ftarResult_t Run(const ftarOpDesc& desc) {
+    ftarOp_t op = nullptr;
+    const ftarResult_t started = ftarOpStart(group_, &desc, &op);
+    if (started != FTAR_OK) return started;
+    const ftarResult_t ended = ftarOpWait(op, kLongNs, nullptr);
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+    return ended;
+  }
+  static ftarOpDesc AllReduce(void* data) {
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.send = desc.recv = data;
+    desc.count = kCount;
+    return desc;
+  }
+  static ftarOpDesc Barrier() {
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.kind = FTAR_BARRIER;
+    return desc;
+  }
+  static ftarOpDesc On(const Stream& stream, ftarOpDesc desc) {
+    desc.stream_kind = FTAR_STREAM_CUDA;
+    desc.stream = stream.get();
+    return desc;
+  }
+
+  ftarJob_t job_ = nullptr;
+  ftarGroup_t group_ = nullptr;
+  std::vector<float> host_ = Values(kCount, 0);
+};
+
+TEST_F(FirstUse, CallsOnTheHostsMemoryOpenNoGpu) {
+  const size_t before = fakeGpuAllocations();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Run(Barrier()), FTAR_OK);
+    EXPECT_EQ(Run(AllReduce(host_.data())), FTAR_OK);
+  }
+  EXPECT_LE(fakeGpuAllocations(), before);  // an earlier test's may go meanwhile
+}
+
+TEST_F(FirstUse, ATensorsGpuIsTheJobs) {
+  EXPECT_EQ(Run(Barrier()), FTAR_OK);
+  EXPECT_EQ(Run(AllReduce(host_.data())), FTAR_OK);
+  ASSERT_EQ(cudaSetDevice(1), 0);
+  OnGpu data(Values(kCount, 0));
+  ASSERT_EQ(cudaSetDevice(0), 0);
+  OnGpu elsewhere(Values(kCount, 0));
+  EXPECT_EQ(Run(AllReduce(data.get())), FTAR_OK) << LastError().text;
+  EXPECT_EQ(data.Read(), Values(kCount, 0));
+  EXPECT_EQ(Run(AllReduce(elsewhere.get())), FTAR_ERR_ARG);
+  EXPECT_NE(std::string(LastError().text).find("is on GPU 0"), std::string::npos);
+}
+
+TEST_F(FirstUse, AStreamsGpuIsTheJobs) {
+  ASSERT_EQ(cudaSetDevice(1), 0);
+  const Stream stream;
+  OnGpu data(Values(kCount, 0));
+  ASSERT_EQ(cudaSetDevice(0), 0);
+  EXPECT_EQ(Run(On(stream, Barrier())), FTAR_OK) << LastError().text;
+  EXPECT_EQ(Run(AllReduce(data.get())), FTAR_OK) << LastError().text;
+}
+
+// The default stream is every GPU's.
+TEST_F(FirstUse, ATensorsGpuIsThatOfTheDefaultStream) {
+  ASSERT_EQ(cudaSetDevice(1), 0);
+  OnGpu data(Values(kCount, 0));
+  ASSERT_EQ(cudaSetDevice(0), 0);
+  ftarOpDesc desc = AllReduce(data.get());
+  desc.stream_kind = FTAR_STREAM_CUDA;
+  EXPECT_EQ(Run(desc), FTAR_OK) << LastError().text;
+}
+
+TEST_F(FirstUse, AGpuThatDoesNotOpenIsTriedAgain) {
+  OnGpu data(Values(kCount, 0));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(AllReduce(host_.data())), FTAR_OK);
+  fakeGpuFailToOpen(2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Run(AllReduce(data.get())), FTAR_ERR_DEVICE);
+    EXPECT_NE(std::string(LastError().text).find("no memory left for a context"),
+              std::string::npos);
+    EXPECT_EQ(std::string(LastError().argument), "desc.send");
+    EXPECT_EQ(Run(AllReduce(host_.data())), FTAR_OK);
+  }
+  EXPECT_EQ(Run(AllReduce(data.get())), FTAR_OK) << LastError().text;
+}
+
+TEST_F(FirstUse, WithoutItsLibraryAGpusMemoryIsRefused) {
+  Close();
+  Open("/nowhere/libnothing.so");
+  OnGpu data(Values(kCount, 0));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Run(AllReduce(host_.data())), FTAR_OK);
+    EXPECT_EQ(Run(AllReduce(data.get())), FTAR_ERR_DEVICE);
+    EXPECT_NE(std::string(LastError().text).find("libnothing"), std::string::npos);
+  }
+  ftarOpDesc desc = AllReduce(host_.data());
+  desc.recv = data.get();
+  EXPECT_EQ(Run(desc), FTAR_ERR_DEVICE);
+  EXPECT_EQ(std::string(LastError().argument), "desc.recv");
+}
+
+// No GPU's either: a mistake of the caller's, like memory that is not mapped.
+TEST_F(FirstUse, WhatNobodyCanReadIsRefused) {
+  constexpr size_t kBytes = kCount * sizeof(float);
+  void* const closed = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(closed, MAP_FAILED);
+  EXPECT_EQ(Run(AllReduce(closed)), FTAR_ERR_ARG);
+  EXPECT_EQ(std::string(LastError().argument), "desc.send");
+  ASSERT_EQ(munmap(closed, kBytes), 0);
+}
+
+}  // namespace
+}  // namespace process
