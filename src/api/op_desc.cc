@@ -84,6 +84,16 @@ Status CheckReserved(const ftarOpDesc& desc, std::string_view prefix) {
   return Status::Ok();
 }
 
+// Another GPU's memory is out of reach of this one's kernels.
+Status CheckGpu(const device::PointerFacts& facts, const device::Gpu& gpu, std::string_view prefix,
+                const char* field) {
+  const int32_t ours = gpu.facts().device;
+  if (facts.kind != device::PointerKind::kDevice || facts.device == ours) return Status::Ok();
+  return Arg(prefix, field,
+             "is on GPU " + std::to_string(facts.device) + ", and this job uses GPU " +
+                 std::to_string(ours));
+}
+
 Status CheckStream(const ftarOpDesc& desc, std::string_view prefix, const device::Gpu* gpu) {
   const bool on_stream = desc.stream_kind == FTAR_STREAM_CUDA;
   if (gpu == nullptr && (on_stream || desc.device != -1)) {
@@ -92,9 +102,10 @@ Status CheckStream(const ftarOpDesc& desc, std::string_view prefix, const device
   }
   if (on_stream) {
     if (desc.device_outcome == nullptr) return Status::Ok();
-    const device::PointerKind kind = gpu->Identify(desc.device_outcome).kind;
-    if (kind == device::PointerKind::kUnknown) return Unknown(prefix, "device_outcome");
-    const bool reachable = kind != device::PointerKind::kHost &&
+    const device::PointerFacts facts = gpu->Identify(desc.device_outcome);
+    if (facts.kind == device::PointerKind::kUnknown) return Unknown(prefix, "device_outcome");
+    FTAR_RETURN_IF_ERROR(CheckGpu(facts, *gpu, prefix, "device_outcome"));
+    const bool reachable = facts.kind != device::PointerKind::kHost &&
                            gpu->Holds(desc.device_outcome, sizeof(ftarDeviceOutcome));
     if (reachable) return Status::Ok();
     return Arg(prefix, "device_outcome", "is neither pinned memory nor the GPU's");
@@ -181,11 +192,7 @@ Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes, std:
   if (facts.kind == device::PointerKind::kUnknown) return Unknown(prefix, field);
   *on_device = facts.kind == device::PointerKind::kDevice;
   if (!*on_device) return Status::Ok();
-  if (facts.device != gpu->facts().device) {
-    return Arg(prefix, field,
-               "is on GPU " + std::to_string(facts.device) + ", and this job uses GPU " +
-                   std::to_string(gpu->facts().device));
-  }
+  FTAR_RETURN_IF_ERROR(CheckGpu(facts, *gpu, prefix, field));
   if (gpu->Holds(data, bytes)) return Status::Ok();
   return Arg(prefix, field, "is not allocated as far as count says");
 }

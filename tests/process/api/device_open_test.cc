@@ -104,6 +104,22 @@ TEST_F(FirstUse, ATensorsGpuIsThatOfTheDefaultStream) {
   EXPECT_EQ(Run(desc), FTAR_OK) << LastError().text;
 }
 
+// Written there by a kernel of the job's GPU, it would break the context.
+TEST_F(FirstUse, AnOutcomeOnAnotherGpuIsRefused) {
+  const Stream stream;
+  OnGpu data(Values(kCount, 0));
+  ASSERT_EQ(cudaSetDevice(1), 0);
+  OnGpu elsewhere(kCount);
+  ASSERT_EQ(cudaSetDevice(0), 0);
+  ftarOpDesc desc = On(stream, AllReduce(data.get()));
+  desc.device_outcome = elsewhere.get();
+  EXPECT_EQ(Run(desc), FTAR_ERR_ARG);
+  EXPECT_EQ(std::string(LastError().argument), "desc.device_outcome");
+  EXPECT_NE(std::string(LastError().text).find("is on GPU 1"), std::string::npos);
+  desc.device_outcome = data.get();
+  EXPECT_EQ(Run(desc), FTAR_OK) << LastError().text;
+}
+
 TEST_F(FirstUse, AGpuThatDoesNotOpenIsTriedAgain) {
   OnGpu data(Values(kCount, 0));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(AllReduce(host_.data())), FTAR_OK);
