@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 namespace ftar::transport::shm {
 namespace {
@@ -222,19 +223,35 @@ Borrower::Socket Borrower::TakeOne(int socket, bool* any) {
   if (got != static_cast<ssize_t>(sizeof notice) || notice.magic != BlockNotice::kMagic)
     return Socket::kCorrupt;
   if (notice.kind == BlockNotice::Kind::kGone) {
-    blocks_.erase(notice.block);
+    Forget(notice.block);
     return Socket::kOpen;
   }
   const bool on_device = notice.kind == BlockNotice::Kind::kShowDevice;
   if (blocks_.size() + waiting_.size() >= kBlocksMax) return Socket::kCorrupt;
   if (on_device) {
-    waiting_.push_back({notice.block, notice.bytes, std::move(fd)});
+    waiting_.push_back({notice.block, notice.bytes, std::move(fd), 0});
     MapWaiting();
     return Socket::kOpen;
   }
   if (notice.kind != BlockNotice::Kind::kShow) return Socket::kCorrupt;
   Map(notice.block, notice.bytes, fd);
   return Socket::kOpen;
+}
+
+// The peer numbers what it shows, so that a block that was never mapped is counted all the same,
+// behind those that were shown before it.
+void Borrower::Forget(uint64_t block) {
+  blocks_.erase(block);
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [block](const Waiting& each) { return each.block == block; });
+  if (found == waiting_.end()) return;
+  const uint64_t gone = 1 + found->gone_behind;
+  if (found == waiting_.begin()) {
+    own_->device_blocks_mapped.fetch_add(gone, std::memory_order_release);
+  } else {
+    std::prev(found)->gone_behind += gone;
+  }
+  waiting_.erase(found);
 }
 
 void Borrower::MapWaiting() {
@@ -246,7 +263,7 @@ void Borrower::MapWaiting() {
     device_full_ = !memory.ok();
     if (device_full_) continue;
     blocks_[next.block] = {memory->get(), next.bytes, *memory, true};
-    own_->device_blocks_mapped.fetch_add(1, std::memory_order_release);
+    own_->device_blocks_mapped.fetch_add(1 + next.gone_behind, std::memory_order_release);
   }
 }
 

@@ -146,8 +146,10 @@ class Borrower {
   struct Waiting {
     uint64_t block = 0, bytes = 0;
     UniqueFd fd;
+    uint64_t gone_behind = 0;  // so many that were shown next are no more
   };
   Socket TakeOne(int socket, bool* any);
+  void Forget(uint64_t block);
   void Map(uint64_t block, uint64_t bytes, const UniqueFd& fd);
 
   SegmentHeader* const own_;

@@ -2,6 +2,7 @@
 // taken back is known for it.
 #include "transport/shm/loans.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -92,6 +93,47 @@ TEST_F(Loans, AGpusMemoryIsLentOnceThePeerHasAGpuToMapItWith) {
   EXPECT_EQ(there.use_count(), 2);
   exports->Free(device);
   EXPECT_EQ(there.use_count(), 1);
+}
+
+int OpenDescriptors() {
+  int open = 0;
+  for (int fd = 0; fd < 1024; ++fd) open += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return open;
+}
+
+// A peer without a GPU keeps nothing of it, and the link goes on, however many there were.
+TEST_F(Loans, AGpusBlockThatIsGoneBeforeItCouldBeMappedIsCountedAndForgotten) {
+  static std::byte mapped[4][4096];
+  const auto memory = [this](int i) { return block + i * 4096; };
+  exports->Free(block);
+  const auto show = [&](int i) {
+    exports->Add(memory(i), 4096, UniqueFd(::dup(lender_socket.get())), nullptr);
+    EXPECT_FALSE(lender.LendsDevice({memory(i), 4096}, lender_socket.get()));
+    EXPECT_EQ(borrower.Listen(borrower_socket.get()), Borrower::Socket::kOpen);
+  };
+  const auto forget = [&](int i) {
+    ASSERT_TRUE(exports->Free(memory(i)));
+    lender.ForgetFreed(lender_socket.get());
+    EXPECT_EQ(borrower.Listen(borrower_socket.get()), Borrower::Socket::kOpen);
+  };
+  const int before = OpenDescriptors();
+  for (int round = 0; round < 5000; ++round) {  // more than a peer may show at once
+    show(0);
+    forget(0);
+  }
+  EXPECT_EQ(OpenDescriptors(), before);
+  for (int i : {0, 1, 2, 3}) show(i);
+  forget(2);  // behind one that stays
+  forget(1);
+  forget(0);
+  for (int i : {0, 3}) EXPECT_FALSE(lender.LendsDevice({memory(i), 4096}, lender_socket.get()));
+  exports->SetImporter([](int, size_t) -> Expected<std::shared_ptr<std::byte>> {
+    return std::shared_ptr<std::byte>(mapped[0], [](std::byte*) {});
+  });
+  borrower.MapWaiting();
+  EXPECT_TRUE(lender.LendsDevice({memory(3), 4096}, lender_socket.get()));
+  show(1);
+  EXPECT_TRUE(lender.LendsDevice({memory(1), 4096}, lender_socket.get()));
 }
 
 TEST_F(Loans, APeerWhoseGpuCannotMapItGetsCopiesThatItsSenderMakes) {
