@@ -29,7 +29,7 @@ constexpr TimeNs kPatience = kSecond;
 // Both kinds: the bounded one is a schedule without blocks, so that every plan is launched.
 class GpuExecutor final : public Executor {
  public:
-  GpuExecutor(Gpu* gpu, Shared* shared, const ExecutorOptions& options)
+  GpuExecutor(const std::shared_ptr<Gpu>& gpu, Shared* shared, const ExecutorOptions& options)
       : gpu_(gpu),
         options_(options),
         shared_(shared),
@@ -83,7 +83,7 @@ class GpuExecutor final : public Executor {
   // True if the GPU will say nothing more.
   bool Hopeless() const { return !launcher_.status().ok() || conductor_.broken(); }
 
-  Gpu* const gpu_;
+  const std::shared_ptr<Gpu> gpu_;
   const ExecutorOptions options_;
   Shared* const shared_;
   Boxes boxes_;
@@ -141,7 +141,8 @@ GpuExecutor::~GpuExecutor() {
 
 }  // namespace
 
-Expected<std::unique_ptr<Executor>> OpenExecutor(Gpu* gpu, const ExecutorOptions& options) {
+Expected<std::unique_ptr<Executor>> OpenExecutor(const std::shared_ptr<Gpu>& gpu,
+                                                 const ExecutorOptions& options) {
   if (gpu == nullptr) return Status(Code::kArg, "an executor needs a GPU");
   if (options.kind == ExecutorKind::kResident &&
       (options.blocks < 1 || options.blocks > kernels::kResidentBlocksMax)) {

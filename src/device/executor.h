@@ -70,10 +70,11 @@ struct ExecutorOptions {
   TimeNs silence_ns = 2 * kMillisecond;
 };
 
-// Set-up: loads kernels, allocates mailboxes, starts the resident kernel. `gpu` outlives it. The
-// destructor aborts, waits up to stuck_ns for the GPU to let go, and leaks pinned memory that it
-// still might write.
-Expected<std::unique_ptr<Executor>> OpenExecutor(Gpu* gpu, const ExecutorOptions& options);
+// Set-up: loads kernels, allocates mailboxes, starts the resident kernel. The destructor aborts,
+// waits up to stuck_ns for the GPU to let go, and leaks pinned memory that it still might write. A
+// thread that is inside the driver even then is left behind, and `gpu` lives as long as it does.
+Expected<std::unique_ptr<Executor>> OpenExecutor(const std::shared_ptr<Gpu>& gpu,
+                                                 const ExecutorOptions& options);
 
 }  // namespace ftar::device
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "base/signals_os.h"
 
@@ -55,7 +56,7 @@ class Launcher::Ring {
 
 // What the thread uses. It lives as long as the thread does, though its owner be gone.
 struct Launcher::Core {
-  Gpu* gpu = nullptr;
+  std::shared_ptr<Gpu> gpu;
   LaunchWords* words = nullptr;
   void* control = nullptr;
   Ring ring;
@@ -149,8 +150,9 @@ TimeNs Launcher::Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-Launcher::Launcher(Gpu* gpu, LaunchWords* words, void* control) : core_(std::make_shared<Core>()) {
-  core_->gpu = gpu;
+Launcher::Launcher(std::shared_ptr<Gpu> gpu, LaunchWords* words, void* control)
+    : core_(std::make_shared<Core>()) {
+  core_->gpu = std::move(gpu);
   core_->words = words;
   core_->control = control;
   const SignalsBlocked quiet;

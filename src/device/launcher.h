@@ -32,8 +32,8 @@ class Launcher {
   static TimeNs Now();  // CLOCK_MONOTONIC
 
   // `words` outlive what was launched; `control` is the resident kernel's, or null.
-  Launcher(Gpu* gpu, LaunchWords* words, void* control);
-  // Leaves a thread that is inside the driver behind if End has not been true.
+  Launcher(std::shared_ptr<Gpu> gpu, LaunchWords* words, void* control);
+  // Leaves a thread that is inside the driver behind if End has not been true, and the Gpu with it.
   ~Launcher();
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;

@@ -65,7 +65,7 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
   // Before others take this member for a silent one.
   const TimeNs patience = options.executor.stuck_ns > 0 ? options.executor.stuck_ns / 2 : kPatience;
   const std::shared_ptr<device::Gpu> gpu = device::CallAside(std::move(*opened), patience);
-  auto executor = device::OpenExecutor(gpu.get(), options.executor);
+  auto executor = device::OpenExecutor(gpu, options.executor);
   if (!executor.ok()) return executor.status();
   const Expected<void*> zeros = gpu->AllocatePinned(kZeroBytes);
   if (!zeros.ok()) return zeros.status();

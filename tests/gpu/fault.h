@@ -29,6 +29,8 @@ void Bar(const std::string& name, double value, const std::string& unit, double 
 
 // The library beside this program, as libftar.so would find it.
 Expected<std::unique_ptr<Gpu>> OpenThisGpu();
+// For an executor that a test's own Gpu outlives.
+inline std::shared_ptr<Gpu> Unowned(Gpu* gpu) { return {std::shared_ptr<Gpu>(), gpu}; }
 
 // Device memory for as long as the object lives; copies wait for the device.
 class Memory {

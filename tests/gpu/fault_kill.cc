@@ -157,7 +157,7 @@ uint64_t FreeMemory() {
 }
 
 int PlaySurvivor(Gpu* gpu, ExecutorKind kind) {
-  auto executor = OpenExecutor(gpu, {.kind = kind});
+  auto executor = OpenExecutor(Unowned(gpu), {.kind = kind});
   if (!executor.ok()) {
     Send(kSocket, Failed(executor.status().ToString()));
     return 1;

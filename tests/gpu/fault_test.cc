@@ -129,7 +129,7 @@ kernels::Plan DrawPlan(std::mt19937_64* random, unsigned char* base) {
 }
 
 std::unique_ptr<Executor> Open(Gpu* gpu, const NamedOptions& kind) {
-  auto executor = OpenExecutor(gpu, kind.options);
+  auto executor = OpenExecutor(Unowned(gpu), kind.options);
   ExpectOk(executor.status(), kind.name);
   return executor.ok() ? std::move(*executor) : nullptr;
 }

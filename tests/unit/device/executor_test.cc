@@ -69,7 +69,7 @@ class ExecutorTest : public testing::TestWithParam<ExecutorKind> {
   std::unique_ptr<Executor> Open(int blocks = 2) {
     options_.kind = GetParam();
     options_.blocks = blocks;
-    auto executor = OpenExecutor(&gpu_, options_);
+    auto executor = OpenExecutor(Unowned(&gpu_), options_);
     EXPECT_TRUE(executor.ok()) << executor.status().ToString();
     return executor.ok() ? std::move(*executor) : nullptr;
   }
@@ -211,19 +211,23 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ExecutorTest,
 TEST(OpenExecutorTest, RefusesWhatCannotBe) {
   HostGpu gpu;
   EXPECT_EQ(OpenExecutor(nullptr, {}).status().code(), Code::kArg);
-  EXPECT_EQ(OpenExecutor(&gpu, {.kind = ExecutorKind::kResident, .blocks = 5}).status().code(),
-            Code::kArg);
-  EXPECT_EQ(OpenExecutor(&gpu, {.kind = ExecutorKind::kResident, .silence_ns = 1}).status().code(),
+  EXPECT_EQ(
+      OpenExecutor(Unowned(&gpu), {.kind = ExecutorKind::kResident, .blocks = 5}).status().code(),
+      Code::kArg);
+  EXPECT_EQ(OpenExecutor(Unowned(&gpu), {.kind = ExecutorKind::kResident, .silence_ns = 1})
+                .status()
+                .code(),
             Code::kArg);
   gpu.FailLaunches(true);
-  const auto executor = OpenExecutor(&gpu, {.kind = ExecutorKind::kResident});
+  const auto executor = OpenExecutor(Unowned(&gpu), {.kind = ExecutorKind::kResident});
   EXPECT_THAT(executor.status().text(), HasSubstr("the launch fails"));
 }
 
 TEST(ResidentExecutorTest, LeavesWhenThereIsNothingToDoAndComesAgain) {
   HostGpu gpu;
   auto opened = OpenExecutor(
-      &gpu, {.kind = ExecutorKind::kResident, .blocks = 2, .silence_ns = 100 * kMillisecond});
+      Unowned(&gpu),
+      {.kind = ExecutorKind::kResident, .blocks = 2, .silence_ns = 100 * kMillisecond});
   ASSERT_TRUE(opened.ok());
   Executor* const executor = opened->get();
   Arena arena(3);
@@ -244,8 +248,9 @@ TEST(ResidentExecutorTest, LeavesWhenThereIsNothingToDoAndComesAgain) {
 // A user's synchronisation waits for it: for some silence, not for a first part that never comes.
 TEST(ResidentExecutorTest, WhoWasHeldForNothingLeavesSoon) {
   HostGpu gpu;
-  auto opened = OpenExecutor(
-      &gpu, {.kind = ExecutorKind::kResident, .blocks = 2, .silence_ns = 20 * kMillisecond});
+  auto opened =
+      OpenExecutor(Unowned(&gpu),
+                   {.kind = ExecutorKind::kResident, .blocks = 2, .silence_ns = 20 * kMillisecond});
   ASSERT_TRUE(opened.ok());
   Executor* const executor = opened->get();
   const auto poll_for = [executor](TimeNs time) {
@@ -272,10 +277,10 @@ TEST(ResidentExecutorTest, WorksWithTheBlocksThatCome) {
   HostGpu gpu;
   gpu.MissBlocks(2);
   // With silence the one that is there would leave, so that a device had room for the others.
-  auto opened = OpenExecutor(&gpu, {.kind = ExecutorKind::kResident,
-                                    .blocks = 3,
-                                    .stuck_ns = 500 * kMillisecond,
-                                    .silence_ns = 0});
+  auto opened = OpenExecutor(Unowned(&gpu), {.kind = ExecutorKind::kResident,
+                                             .blocks = 3,
+                                             .stuck_ns = 500 * kMillisecond,
+                                             .silence_ns = 0});
   ASSERT_TRUE(opened.ok());
   Arena ours(5), model(5);
   std::mt19937_64 random(5), same(5);

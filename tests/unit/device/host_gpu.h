@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -85,6 +86,9 @@ class HostGpu final : public Gpu {
   std::thread stream_;
   std::vector<std::thread> resident_;
 };
+
+// For an executor that a test's own Gpu outlives.
+inline std::shared_ptr<Gpu> Unowned(Gpu* gpu) { return {std::shared_ptr<Gpu>(), gpu}; }
 
 }  // namespace ftar::device
 

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "host_gpu.h"
 
@@ -69,7 +72,7 @@ class LauncherTest : public testing::Test {
   LaunchWords words_;
   HostGpu gpu_;
   uint64_t number_ = 0;
-  Launcher launcher_{&gpu_, &words_, nullptr};
+  Launcher launcher_{Unowned(&gpu_), &words_, nullptr};
 };
 
 TEST_F(LauncherTest, WhatWaitsGoesOutAsOneLaunch) {
@@ -113,6 +116,30 @@ TEST_F(LauncherTest, BlocksAreCountedAsTheyWentOut) {
   launcher_.Measure(before + 1000 * kSecond);
   // Plan 1 with 2 blocks, the other three with 4 each, and all have ended between two looks.
   EXPECT_NEAR(static_cast<double>(launcher_.meter().block_ns()), 3.5e12, 0.1e12);
+}
+
+// The driver keeps it, maybe for as long as somebody's stream waits.
+TEST(LauncherEndTest, AThreadThatIsLeftBehindKeepsItsGpu) {
+  std::atomic<bool> gone{false};
+  std::shared_ptr<HostGpu> gpu(new HostGpu, [&gone](HostGpu* last) {
+    delete last;
+    gone = true;
+  });
+  HostGpu* const kept = gpu.get();
+  kept->BlockLaunches(true);
+  std::vector<unsigned char> from(100, 7), to(100);
+  void* const place = to.data();
+  const kernels::Plan plan = kernels::PlanCopy(from.data(), {&place, 1}, to.size()).value();
+  LaunchWords words;
+  {
+    Launcher launcher(gpu, &words, nullptr);
+    launcher.Launch({.number = 1, .run = 1, .epoch = 0, .plan = &plan});
+    while (kept->calls().empty()) std::this_thread::yield();
+    gpu = nullptr;
+  }
+  EXPECT_FALSE(gone);
+  kept->BlockLaunches(false);
+  while (!gone) std::this_thread::yield();
 }
 
 }  // namespace
