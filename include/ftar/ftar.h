@@ -645,8 +645,9 @@ FTAR_API ftarResult_t ftarOpTest(ftarOp_t op, ftarOutcome* outcome);
  * final. Not final, so the operation lives on, its buffers stay the library's and waiting again is
  * legal: FTAR_IN_PROGRESS (timeout 0), FTAR_TIMEOUT, FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR. Agreed
  * by all: FTAR_OK, FTAR_ERR_MISMATCH, FTAR_ERR_ABSENT. This member is out: FTAR_ERR_EVICTED,
- * FTAR_ERR_LEFT, FTAR_ERR_ABORTED. On an error the input is intact; an out-of-place output is
- * untouched after MISMATCH and ABSENT, else unspecified. */
+ * FTAR_ERR_LEFT, FTAR_ERR_ABORTED. On an error the input is intact, but for one in place on a GPU
+ * that has stopped; an out-of-place output is untouched after MISMATCH and ABSENT, else
+ * unspecified. */
 FTAR_API ftarResult_t ftarOpWait(ftarOp_t op, int64_t timeout_ns, ftarOutcome* outcome);
 
 /* All members of the delivered attempt, in member order, with their weight in this op. Writes at

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -307,6 +308,10 @@ void EngineDriver::QuietAccelerator() {
   std::deque<DeviceWork> works = std::exchange(device_works_, {});
   if (accelerator_->Drain(kQuietNs)) return;
   accelerator_->Abort();
+  // What puts inputs in place back is a copy like others.
+  log_->Error("runtime", "the GPU did not do in " + std::to_string(kQuietNs / kMillisecond) +
+                             " ms what it was given, and it was dropped: an operation in place in "
+                             "its memory that now fails may leave part of a sum in its buffer");
   if (accelerator_->Drain(kQuietNs)) return;
   for (const DeviceWork& work : works) {
     for (const auto& lent : work.lent) KeepForGood(lent);

@@ -587,6 +587,30 @@ TEST_P(DeviceTest, AHungGpuEndsTheMemberInTime) {
   fakeGpuHeal();
 }
 
+void NoteParts(int32_t /*level*/, const char* line, void* seen) {
+  if (std::strstr(line, "may leave part of a sum") != nullptr)
+    static_cast<std::atomic<bool>*>(seen)->store(true);
+}
+
+// What would put an input in place back stands behind what hangs.
+TEST_P(DeviceTest, ThatAHungGpuMayLeaveAPartOfASumIsSaid) {
+  constexpr size_t kCount = 1000;
+  OnGpu data0(Values(kCount, 0)), data1(Values(kCount, 1));
+  std::atomic<bool> seen{false};
+  ASSERT_EQ(ftarSetLogHandler(NoteParts, &seen), FTAR_OK);
+  fakeGpuHang();
+  ftarOp_t a = Start(0, AllReduce(data0.get(), data0.get(), kCount));
+  ftarOp_t b = Start(1, AllReduce(data1.get(), data1.get(), kCount));
+  EXPECT_NE(Finish(a), FTAR_OK);
+  EXPECT_NE(Finish(b), FTAR_OK);
+  for (int64_t ms = 0; !seen && ms < kLongNs / 1'000'000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(seen);
+  ASSERT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
+  fakeGpuHeal();
+}
+
 TEST(NoGpu, IsSaidWhereOneIsWanted) {
   ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
   ftarJob_t job = nullptr;
