@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -37,10 +38,12 @@ CUstreamBatchMemOpParams StreamAwaits(uint32_t* word, uint32_t value) {
   return out;
 }
 
-// Streams that share a queue of the GPU's wait for each other, and this makes it the only one.
-bool StreamsShareAQueue() {
+// As the driver reads it when the context is made.
+size_t Queues() {
+  constexpr long kUsual = 8, kMost = 32;
   const char* value = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  return value != nullptr && std::strcmp(value, "1") == 0;
+  const long wished = value == nullptr ? kUsual : std::strtol(value, nullptr, 10);
+  return static_cast<size_t>(wished < 1 ? kUsual : std::min(wished, kMost));
 }
 
 // With it every launch waits until the kernel has ended.
@@ -208,7 +211,8 @@ Status CudaGpu::Start() {
     return Status(Code::kDevice,
                   facts_.name + " has no stream memory operations or no unified addresses");
   }
-  if (StreamsShareAQueue()) {
+  facts_.queues = Queues();
+  if (facts_.queues == 1) {
     facts_.warning =
         "CUDA_DEVICE_MAX_CONNECTIONS=1 gives all streams one queue of the GPU's: a kernel that is "
         "launched may stand behind a stream that waits for its operation. Unset it, or use "

@@ -9,7 +9,9 @@ launches waiting, the library's among them. So kernels are loaded before, and th
 import hashlib
 import os
 
-os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")  # read when CUDA starts
+# Read when CUDA starts. Streams that wait need queues of the GPU's of their own.
+os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 import torch
 

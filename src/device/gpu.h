@@ -82,6 +82,7 @@ struct Facts {
   int multiprocessors = 0;
   uint64_t memory_bytes = 0;
   bool shares_memory = false;  // AllocateShared and Import work here
+  size_t queues = 8;           // which streams share; a stream that waits keeps its queue's others
   std::string warning;         // what a person should know of this process's settings
 };
 

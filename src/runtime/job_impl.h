@@ -209,6 +209,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   bool StreamsArrived() const;
   void CloseGate(const OpPtr& op);
   void LetKernelGo(const OpPtr& op);
+  void CheckQueues();
   void Replay(TimeNs now, const Captured& captured);
   bool PumpStreams(TimeNs now);
   void OpenGate(const OpPtr& op);
@@ -348,6 +349,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::map<device::StreamHandle, size_t> closed_gates_;  // none: 0
   bool kernel_comes_ = true;  // the resident one, as far as the last call has seen
   bool disordered_ = false;   // said
+  bool crowded_ = false;      // said
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_

@@ -276,7 +276,21 @@ void Job::Impl::CloseGate(const OpPtr& op) {
   const bool first = closed_gates_.empty();
   ++closed_gates_[op->request.stream];
   op->holds = true;
+  CheckQueues();
   if (first) driver_->accelerator()->Hold(true);
+}
+
+// One queue for all is warned of when the GPU is opened.
+void Job::Impl::CheckQueues() {
+  const size_t queues = GpuIfOpen()->facts().queues;
+  const size_t ours = config_.text(KnobId::kGpuExecutor) == "resident" ? 2 : 1;
+  if (crowded_ || queues == 1 || closed_gates_.size() + ours <= queues) return;
+  crowded_ = true;
+  log_.Warn("runtime",
+            std::to_string(closed_gates_.size()) + " streams wait at once, and the GPU has " +
+                std::to_string(queues) +
+                " queues: one that waits may hold up another one, or the kernels that it "
+                "waits for; set CUDA_DEVICE_MAX_CONNECTIONS=32 before CUDA starts");
 }
 
 void Job::Impl::LetKernelGo(const OpPtr& op) {

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -198,6 +199,30 @@ TEST_P(StreamQueue, ManyCallsWaitOnceForAKernelThatDoesNotCome) {
   EXPECT_LT(NowSeconds() - begun, 3);  // 4 s and more, if each of them waited
   fakeGpuFill(0);
   for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
+}
+
+void NoteQueues(int32_t /*level*/, const char* line, void* seen) {
+  if (std::strstr(line, "CUDA_DEVICE_MAX_CONNECTIONS") != nullptr)
+    ++*static_cast<std::atomic<int>*>(seen);
+}
+
+// A GPU has 8 queues, and some stream is the library's own.
+TEST_P(StreamQueue, MoreStreamsThanAGpuHasQueuesAreNotedOnce) {
+  constexpr size_t kFew = 6, kMany = 12;
+  std::array<Stream, kMany> streams;
+  ftarOpDesc barrier = AllReduce(nullptr, nullptr, 0);
+  barrier.kind = FTAR_BARRIER;
+  std::atomic<int> seen{0};
+  ASSERT_EQ(ftarSetLogHandler(NoteQueues, &seen), FTAR_OK);
+  for (const size_t at_once : {kFew, kMany}) {
+    std::vector<ftarOp_t> ops;
+    for (size_t s = 0; s < at_once; ++s) ops.push_back(Start(0, On(streams[s], barrier)));
+    for (size_t s = 0; s < at_once; ++s) ops.push_back(Start(1, barrier));
+    for (ftarOp_t op : ops) EXPECT_EQ(Finish(op), FTAR_OK) << LastError().text;
+    for (const Stream& stream : streams) stream.Wait();
+    EXPECT_EQ(seen, at_once == kFew ? 0 : 1);
+  }
+  ASSERT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
 }
 
 }  // namespace
