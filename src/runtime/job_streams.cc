@@ -53,6 +53,13 @@ Expected<std::shared_ptr<std::byte>> ImportBlock(const std::shared_ptr<device::G
   });
 }
 
+// Said once for each peer: its link asks for no more once it was refused.
+std::string CopiesText(const Status& why) {
+  return "a peer's GPU memory cannot be mapped here, so that all of that peer's comes by way of "
+         "the host's memory: " +
+         why.text();
+}
+
 Expected<transport::ExportedMemory::DmaBuf> OpenDmaBuf(device::Gpu* gpu, const std::byte* data,
                                                        size_t bytes) {
   const Expected<device::DmaBuf> pages = gpu->OpenDmaBuf(data, bytes);
@@ -87,8 +94,10 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
     log_.Info("runtime", "GPU " + std::to_string(gpu->facts().device) + ": " + gpu->facts().name);
     if (!gpu->facts().warning.empty()) log_.Warn("runtime", "GPU: " + gpu->facts().warning);
     gates_ = std::make_unique<GatePool>(gpu);
-    exports_->SetImporter([gpu = (*opened)->shared_gpu()](int fd, size_t bytes) {
-      return ImportBlock(gpu, fd, bytes);
+    exports_->SetImporter([gpu = (*opened)->shared_gpu(), log = &log_](int fd, size_t bytes) {
+      auto block = ImportBlock(gpu, fd, bytes);
+      if (!block.ok()) log->Warn("runtime", CopiesText(block.status()));
+      return block;
     });
     exports_->SetDmaBufOpener([gpu = (*opened)->shared_gpu()](const std::byte* data, size_t bytes) {
       return OpenDmaBuf(gpu.get(), data, bytes);

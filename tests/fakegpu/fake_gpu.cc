@@ -83,6 +83,7 @@ class FakeGpu : public device::Gpu {
   }
   Expected<void*> Import(int descriptor, size_t bytes) override {
     const Locked lock(DriverLock());
+    if (FailsToImport()) return Status(Code::kDevice, "that card is out of reach");
     return FakeMemory::Get().Import(descriptor, bytes, facts_.device);
   }
   Status Unmap(void* address) override {

@@ -167,6 +167,7 @@ EXPORT void fakeGpuHealIfHung() {
 }
 EXPORT void fakeGpuLetLaunchesBlock(int block) { LetLaunchesBlock(block != 0); }
 EXPORT void fakeGpuFailToOpen(int times) { ftar::fakegpu::FailToOpen(times); }
+EXPORT void fakeGpuFailToImport(int times) { ftar::fakegpu::FailToImport(times); }
 EXPORT void fakeGpuFill(int full) { Fill(full != 0); }
 EXPORT size_t fakeGpuImports() { return FakeMemory::Get().imports(); }
 EXPORT size_t fakeGpuAllocations() { return FakeMemory::Get().allocations(); }

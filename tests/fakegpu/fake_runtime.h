@@ -42,6 +42,8 @@ void fakeGpuHealIfHung(void);
 void fakeGpuLetLaunchesBlock(int block);
 /* As if the card had no memory left for a context, the next so many times that one is asked for. */
 void fakeGpuFailToOpen(int times);
+/* As if the next so many blocks of other processes were on a card that this one does not reach. */
+void fakeGpuFailToImport(int times);
 /* As if somebody's kernels filled the card: the resident kernel does not come. */
 void fakeGpuFill(int full);
 /* The first launch of a lazily loaded kernel: it holds the driver's lock until the GPU is idle, and

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kQueueMax = 1024;
 
 std::atomic<Mood> mood{Mood::kWell};
-std::atomic<int> kernels{0}, fails_to_open{0};
+std::atomic<int> kernels{0}, fails_to_open{0}, fails_to_import{0};
 std::atomic<bool> launches_block{false}, full{false};
 
 // Of all streams that there are. Never destroyed: streams may outlive main.
@@ -37,6 +37,14 @@ bool GpuIsIdle() {
   return std::all_of(streams.all.begin(), streams.all.end(), [](Stream* s) { return s->idle(); });
 }
 
+// False if none is left.
+bool TakeOne(std::atomic<int>* of) {
+  int left = of->load();
+  while (left > 0 && !of->compare_exchange_weak(left, left - 1)) {
+  }
+  return left > 0;
+}
+
 void Doze() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 }  // namespace
@@ -51,12 +59,9 @@ void Fill(bool fills) { full.store(fills); }
 bool IsFull() { return full.load(); }
 
 void FailToOpen(int times) { fails_to_open.store(times); }
-bool FailsToOpen() {
-  int left = fails_to_open.load();
-  while (left > 0 && !fails_to_open.compare_exchange_weak(left, left - 1)) {
-  }
-  return left > 0;
-}
+bool FailsToOpen() { return TakeOne(&fails_to_open); }
+void FailToImport(int times) { fails_to_import.store(times); }
+bool FailsToImport() { return TakeOne(&fails_to_import); }
 
 std::mutex& DriverLock() {
   static auto* const lock = new std::mutex;

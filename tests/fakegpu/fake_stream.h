@@ -39,6 +39,9 @@ bool IsFull();
 // As if the card were full at so many of the next tries to open it.
 void FailToOpen(int times);
 bool FailsToOpen();
+// As if it could not reach the next so many of other processes' blocks.
+void FailToImport(int times);
+bool FailsToImport();
 
 // What the driver holds while it launches, allocates or frees. A call that frees memory, or loads a
 // module, holds it until everything that was put onto any stream is done, as the real one may.

@@ -331,6 +331,40 @@ TEST_P(DeviceTest, MemoryOfTheJobs) {
   EXPECT_EQ(ftarMemFree(jobs_[0], memory[1]), FTAR_ERR_ARG);  // the other's, freed with its job
 }
 
+void NoteCopies(int32_t /*level*/, const char* line, void* seen) {
+  if (std::strstr(line, "comes by way of the host's memory: that card is out of reach") != nullptr)
+    ++*static_cast<std::atomic<int>*>(seen);
+}
+
+// Slower, and so people are told: once for each peer.
+TEST_P(DeviceTest, APeersMemoryThatCannotBeMappedIsNotedAndCopied) {
+  ftarMemDesc desc = FTAR_MEM_DESC_INIT;
+  desc.kind = FTAR_MEM_CUDA;
+  constexpr size_t kCount = 70'000;
+  std::array<void*, kMembers> memory{};
+  std::atomic<int> seen{0};
+  ASSERT_EQ(ftarSetLogHandler(NoteCopies, &seen), FTAR_OK);
+  const int expected = std::string(GetParam().transport) == "shm" ? kMembers : 0;
+  fakeGpuFailToImport(1000);
+  for (int i = 0; i < kMembers; ++i)
+    ASSERT_EQ(ftarMemAlloc(jobs_[i], kCount * sizeof(float), &desc, &memory[i]), FTAR_OK);
+  for (int round = 0; round < 5 || (seen < expected && round < 200); ++round) {
+    std::array<ftarOp_t, kMembers> ops{};
+    for (int i = 0; i < kMembers; ++i) {
+      const std::vector<float> values = Values(kCount, i, round);
+      ASSERT_EQ(cudaMemcpy(memory[i], values.data(), kCount * sizeof(float), kAnyWay), 0);
+    }
+    for (int i = 0; i < kMembers; ++i) ops[i] = Start(i, AllReduce(memory[i], memory[i], kCount));
+    for (ftarOp_t op : ops) ASSERT_EQ(Finish(op), FTAR_OK) << LastError().text;
+    std::vector<float> result(kCount);
+    ASSERT_EQ(cudaMemcpy(result.data(), memory[0], kCount * sizeof(float), kAnyWay), 0);
+    EXPECT_EQ(result, Sum(kCount, round));
+  }
+  EXPECT_EQ(seen, expected);
+  ASSERT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
+  fakeGpuFailToImport(0);
+}
+
 // One member's buffers are the host's, the other's the GPU's.
 TEST_P(DeviceTest, BuffersOfDifferentKinds) {
   ftarMemDesc desc = FTAR_MEM_DESC_INIT;
