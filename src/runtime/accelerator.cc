@@ -62,7 +62,6 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
   Expected<std::unique_ptr<device::Gpu>> opened = device::OpenGpu(options.library, options.device);
   if (!opened.ok()) return opened.status();
   FTAR_RETURN_IF_ERROR((*opened)->LoadKernels());
-  // Before others take this member for a silent one.
   const TimeNs patience = options.executor.stuck_ns > 0 ? options.executor.stuck_ns / 2 : kPatience;
   const std::shared_ptr<device::Gpu> gpu = device::CallAside(std::move(*opened), patience);
   auto executor = device::OpenExecutor(gpu, options.executor);
@@ -70,7 +69,7 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
   const Expected<void*> zeros = gpu->AllocatePinned(kZeroBytes);
   if (!zeros.ok()) return zeros.status();
   std::unique_ptr<Accelerator> out(
-      new Accelerator(gpu, std::move(executor.value()), *zeros, options.shape));
+      new Accelerator(gpu, std::move(executor.value()), *zeros, options.shape, patience));
   std::vector<StagingBlock> warm;
   for (int i = 0; i < kWarmBlocks; ++i) {
     warm.push_back(out->pinned_.Take(kWarmBlockBytes));
@@ -87,11 +86,12 @@ Expected<std::unique_ptr<Accelerator>> Accelerator::Open(const Options& options)
 
 Accelerator::Accelerator(std::shared_ptr<device::Gpu> gpu,
                          std::unique_ptr<device::Executor> executor, void* zeros,
-                         const kernels::Shape& shape)
+                         const kernels::Shape& shape, TimeNs patience_ns)
     : gpu_(std::move(gpu)),
       executor_(std::move(executor)),
       zeros_(zeros),
       shape_(shape),
+      patience_ns_(patience_ns),
       pinned_blocks_(gpu_.get(), Home::kPinned),
       device_blocks_(gpu_.get(), Home::kDevice),
       pinned_(kKeptMax, pinned_blocks_.source()),

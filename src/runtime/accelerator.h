@@ -80,6 +80,9 @@ class Accelerator {
   // Until all that was submitted is done, or `limit_ns` are over, or nothing moves any more. False:
   // something may still be running.
   bool Drain(TimeNs limit_ns);
+  // So long somebody may wait for the driver under the job's lock: others do not take this member
+  // for a silent one yet.
+  TimeNs patience_ns() const { return patience_ns_; }
 
   // A null block: no memory.
   StagingBlock Take(Home home, size_t bytes);
@@ -89,7 +92,7 @@ class Accelerator {
 
  private:
   Accelerator(std::shared_ptr<device::Gpu> gpu, std::unique_ptr<device::Executor> executor,
-              void* zeros, const kernels::Shape& shape);
+              void* zeros, const kernels::Shape& shape, TimeNs patience_ns);
   StagingPool& PoolOf(Home home) { return home == Home::kPinned ? pinned_ : device_; }
   Expected<uint64_t> Submit(const Expected<kernels::Plan>& plan);
   kernels::Shape ShapeFor(size_t bytes) const;
@@ -104,6 +107,7 @@ class Accelerator {
   std::unique_ptr<device::Executor> executor_;
   void* const zeros_;  // pinned
   const kernels::Shape shape_;
+  const TimeNs patience_ns_;
   GpuBlocks pinned_blocks_, device_blocks_;
   StagingPool pinned_, device_;
   std::deque<Returned> returned_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reduce/reduce.h"
+#include "runtime/clock.h"
 #include "runtime/engine_driver.h"
 
 namespace ftar::runtime {
@@ -33,6 +34,13 @@ void KeepForGood(std::shared_ptr<const void> memory) {
   static auto* const kept = new std::vector<std::shared_ptr<const void>>;
   const std::lock_guard<std::mutex> lock(*kept_mutex);
   kept->push_back(std::move(memory));
+}
+
+std::string UnreadText(const Status& submitted, const Status& executor) {
+  std::string why = submitted.ok() ? executor.text() : submitted.text();
+  if (why.empty())
+    why = "the GPU did not get to it in time; somebody's cudaFree may hold the driver";
+  return "a peer's GPU memory could not be copied to the host: " + why;
 }
 
 bool Same(const BufferRef& a, const BufferRef& b) {
@@ -194,8 +202,10 @@ bool EngineDriver::PinInbound(TimeNs now, uint64_t id) {
 }
 
 // An operation in the host's memory gets what lies in a peer's GPU: its caller and the peer's have
-// different kinds of buffers. Rare, so that it waits for the GPU.
+// different kinds of buffers. Rare, so that it waits for the GPU, whose launches somebody's
+// cudaFree may keep for a while.
 bool EngineDriver::FetchInbound(TimeNs now, const Work& work) {
+  const TimeNs deadline = Now() + accelerator_->patience_ns();
   for (const collective::SourceRef& source : work.sources) {
     Inbound* const inbound =
         source.buffer.kind == BufferRef::Kind::kInbound ? inbound_.Find(source.buffer.id) : nullptr;
@@ -207,13 +217,13 @@ bool EngineDriver::FetchInbound(TimeNs now, const Work& work) {
     }
     const Expected<uint64_t> number =
         accelerator_->Copy(block.data, inbound->payload.data(), inbound->payload.size());
-    const bool fetched = number.ok() && accelerator_->Drain(kQuietNs);
+    const bool fetched = number.ok() && accelerator_->Drain(deadline - Now());
     inbound->own = block;
     inbound->own_home = Home::kPinned;
     inbound->payload = {block.data, inbound->payload.size()};
     inbound->on_device = false;
     if (fetched) continue;
-    Fail(now, Code::kDevice, "a peer's memory cannot be read: " + accelerator_->status().text());
+    Fail(now, Code::kDevice, UnreadText(number.status(), accelerator_->status()));
     return false;
   }
   return true;

@@ -517,6 +517,49 @@ TEST_P(DeviceTest, FreeingLoadingAndSynchronisingWhileStreamsWait) {
   }
 }
 
+// One member's buffer is the host's, and what it reads lies in the other's GPU: a launch that is
+// kept for a while costs nobody its place.
+TEST_P(DeviceTest, AHostsOperationWaitsForADriverThatIsKeptForAWhile) {
+  ftarMemDesc desc = FTAR_MEM_DESC_INIT;
+  desc.kind = FTAR_MEM_CUDA;
+  constexpr size_t kCount = 70'000;
+  void *memory = nullptr, *sum = nullptr;
+  ASSERT_EQ(ftarMemAlloc(jobs_[0], kCount * sizeof(float), &desc, &memory), FTAR_OK);
+  ASSERT_EQ(ftarMemAlloc(jobs_[0], kCount * sizeof(float), &desc, &sum), FTAR_OK);
+  const std::vector<float> values = Values(kCount, 0);
+  ASSERT_EQ(cudaMemcpy(memory, values.data(), kCount * sizeof(float), kAnyWay), 0);
+  std::vector<float> host = Values(kCount, 1), result(kCount);
+  OnGpu few0(Values(10, 0)), few1(Values(10, 1));
+  const Stream stream;
+  std::atomic<bool> go{true};
+  const size_t imports = fakeGpuImports();
+  const auto run = [&](const auto& meanwhile) {
+    ftarOp_t a = Start(0, AllReduce(memory, sum, kCount));
+    ftarOp_t b = Start(1, AllReduce(host.data(), result.data(), kCount));
+    meanwhile();
+    EXPECT_EQ(Finish(a), FTAR_OK) << LastError().text;
+    EXPECT_EQ(Finish(b), FTAR_OK) << LastError().text;
+    EXPECT_EQ(result, Sum(kCount));
+  };
+  for (int round = 0; round < 4; ++round) {
+    run([] {});
+    ftarOp_t c = Start(0, AllReduce(few0.get(), few0.get(), 10));
+    ftarOp_t d = Start(1, AllReduce(few1.get(), few1.get(), 10));
+    EXPECT_EQ(Finish(c), FTAR_OK);
+    EXPECT_EQ(Finish(d), FTAR_OK);
+  }
+  EXPECT_EQ(fakeGpuImports() > imports, std::string(GetParam().transport) == "shm");
+  go = false;
+  cudaLaunchHostFunc(stream.get(), HoldUntil, &go);
+  std::thread user(&FreeSomething);
+  SleepMs(50);
+  run([&go] {
+    SleepMs(500);
+    go = true;
+  });
+  user.join();
+}
+
 // Nobody waits for ever: not the operation, nor whoever called cudaFree, nor the job's own calls.
 TEST_P(DeviceTest, AMemberWhoseDriverIsKeptIsOutInTime) {
   if (std::string(GetParam().executor) == "resident") return;  // it needs none
