@@ -95,8 +95,11 @@ TEST_F(Again, AnythingElseInTheCallMakesItANewOne) {
       [this] { desc_.count = 8; },       [this] { desc_.dtype = FTAR_I32; },
       [this] { desc_.redop = FTAR_MAX; }, [this] { desc_.weight = 2; },
       [this] { desc_.scale = 2; },       [this] { desc_.timeout_ns = 5; },
-      [this] { desc_.plan = "ring"; },   [this] { desc_.kind = FTAR_BROADCAST; },
-      [this] { desc_.user = &user; },
+      [this] { desc_.plan = "ring"; },   [this] { desc_.user = &user; },
+      [this] {
+        desc_.kind = FTAR_BROADCAST;
+        desc_.scale = 1;  // of what is only copied there is none
+      },
   };
   for (const auto& change : changes) {
     Run();
