@@ -533,16 +533,15 @@ TEST_P(DeviceTest, AHostsOperationWaitsForADriverThatIsKeptForAWhile) {
   const Stream stream;
   std::atomic<bool> go{true};
   const size_t imports = fakeGpuImports();
-  const auto run = [&](const auto& meanwhile) {
+  const auto run = [&] {
     ftarOp_t a = Start(0, AllReduce(memory, sum, kCount));
     ftarOp_t b = Start(1, AllReduce(host.data(), result.data(), kCount));
-    meanwhile();
     EXPECT_EQ(Finish(a), FTAR_OK) << LastError().text;
     EXPECT_EQ(Finish(b), FTAR_OK) << LastError().text;
     EXPECT_EQ(result, Sum(kCount));
   };
   for (int round = 0; round < 4; ++round) {
-    run([] {});
+    run();
     ftarOp_t c = Start(0, AllReduce(few0.get(), few0.get(), 10));
     ftarOp_t d = Start(1, AllReduce(few1.get(), few1.get(), 10));
     EXPECT_EQ(Finish(c), FTAR_OK);
@@ -553,10 +552,12 @@ TEST_P(DeviceTest, AHostsOperationWaitsForADriverThatIsKeptForAWhile) {
   cudaLaunchHostFunc(stream.get(), HoldUntil, &go);
   std::thread user(&FreeSomething);
   SleepMs(50);
-  run([&go] {
+  std::thread later([&go] {  // the start itself may have to wait for it
     SleepMs(500);
     go = true;
   });
+  run();
+  later.join();
   user.join();
 }
 
