@@ -125,35 +125,17 @@ void RelayMachine::Tell(const wire::Roster& message) {
     Hear(children_[index], evidence);
 }
 
-template <typename Gone>
-void RelayMachine::ForgetUnitsIf(Gone gone) {
-  std::erase_if(units_, [&](const auto& entry) {
-    const auto& [id, unit] = entry;
-    if (id == unit_ || !gone(id, unit)) return false;
-    links_told_.erase(id);
-    return true;
-  });
-}
-
-// A newcomer has a place when whoever had it before, and never was in, has given it up. But one
-// that was named before the line broke may have got in meanwhile, and nobody has said so here.
 void RelayMachine::Name(const wire::Roster& message, wire::Behind behind) {
-  const int32_t replica = behind.cards[0].replica;
   const auto [at, fresh] = units_.try_emplace(message.unit);
   Unit& unit = at->second;
-  unit.named_last = lines_up_;
+  unit.named = ++namings_;
   if (!fresh) return;
-  unit.named_first = lines_up_;
-  unit.replica = replica;
+  unit.replica = behind.cards[0].replica;
   unit.behind = std::move(behind);
-  ForgetUnitsIf([&](MemberId id, const Unit& other) {
-    return id != message.unit && other.replica == replica && !other.seen &&
-           other.named_first == lines_up_;
-  });
 }
 
-// Units that were in and are not any longer; and those that had not been in when the line broke,
-// unless they have been named again. Who has not been in yet may be on its way.
+// Units that were in and are not any longer, and those that never were and will not be any more.
+// Who has not been in yet may be on its way.
 void RelayMachine::ForgetUnits() {
   std::set<MemberId> in;
   for (const wire::ViewEntry& entry : pending_->view.entries) {
@@ -162,10 +144,22 @@ void RelayMachine::ForgetUnits() {
     unit->second.seen = true;
     in.insert(entry.card.id);
   }
-  ForgetUnitsIf([&](MemberId id, const Unit& unit) {
-    return !in.contains(id) && (unit.seen || unit.named_last != lines_up_);
+  std::erase_if(units_, [&](const auto& entry) {
+    const auto& [id, unit] = entry;
+    if (id == unit_ || in.contains(id) || (!unit.seen && !IsOfThePast(unit))) return false;
+    links_told_.erase(id);
+    return true;
   });
   early_evidence_.clear();  // whoever is in is known by now
+}
+
+// A newcomer has a place when whoever had it before has given it up or is lost. A change that is
+// under way may still name that one, and one or two before it.
+bool RelayMachine::IsOfThePast(const Unit& unit) const {
+  constexpr int kLaterMax = 8;
+  return std::ranges::count_if(units_, [&unit](const auto& entry) {
+           return entry.second.replica == unit.replica && entry.second.named > unit.named;
+         }) >= kLaterMax;
 }
 
 void RelayMachine::Tell(const wire::Welcome& message) {

@@ -302,7 +302,6 @@ void RelayMachine::SendAll(wire::Message message) {
 
 void RelayMachine::On(const AboveUp&) {
   above_ = true;
-  ++lines_up_;
   away_ = false;
   if (complete_) Introduce();
 }

@@ -101,7 +101,7 @@ class RelayMachine {
     std::set<size_t> linked, broken;  // columns whose link to it is up, or was and is lost
     bool seen = false;                // in a view
     bool exited = false;
-    uint64_t named_first = 0, named_last = 0;  // the lines up, counted, on which its roster came
+    uint64_t named = 0;               // when its roster came last, among all that came
   };
 
   // relay_machine.cc
@@ -194,8 +194,7 @@ class RelayMachine {
   bool KnowsAll(const std::vector<wire::ViewEntry>& units) const;
   void Name(const wire::Roster& message, wire::Behind behind);
   void ForgetUnits();
-  template <typename Gone>
-  void ForgetUnitsIf(Gone gone);
+  bool IsOfThePast(const Unit& unit) const;
 
   const RelayConfig config_;
   TimeNs now_ = 0;
@@ -210,7 +209,7 @@ class RelayMachine {
 
   bool complete_ = false, over_ = false, above_ = false;
   bool away_ = false;  // the one above is a relay, and has no coordinator
-  uint64_t lines_up_ = 0;  // so many there have been
+  uint64_t namings_ = 0;
   MemberId unit_;
   std::map<MemberId, Unit> units_;
   std::set<MemberId> links_told_;
