@@ -31,8 +31,8 @@ constexpr Knob kKnobs[] = {
     {K::kHeartbeat, "heartbeat", D, "auto", "auto", kMillisecond, kDay, kOwn, kShown,
      "Time between two heartbeats; auto is a tenth of timeout, and a quarter is the most."},
     {K::kJob, "job", S, "", "", 0, 0, kOwn, kShown,
-     "Name of the job; members of other jobs are refused. Empty: the launcher's job id, else "
-     "default."},
+     "Name of the job; members of others are refused while anybody of it is there. Empty: the "
+     "launcher's job id, else default."},
     {K::kReplica, "replica", I, "auto", "auto", 0, kPlaceMax, kOwn, kShown,
      "Which copy of the model this process belongs to; auto takes it from the launcher's rank."},
     {K::kShard, "shard", I, "auto", "auto", 0, kPlaceMax, kOwn, kShown,

@@ -73,16 +73,18 @@ void CoordinatorMachine::Refuse(ConnId conn, const wire::Hello& hello,
 // ---- who disagrees ----
 
 // The job that it disagrees with may be over: nobody of it is here. Then it waits as long as one
-// who agrees would for one of their places, and is refused only if somebody comes back.
+// who agrees would for one of their places, and is refused only if somebody comes back. A member of
+// another job waits as well, for as long as they have: what it is does not say that they are gone.
 void CoordinatorMachine::OnDisagreement(const Connected& event, const wire::Rejected& refusal) {
   const wire::MemberCard& card = event.hello.card;
   const bool may_begin_one = CheckHello(event.hello, config_.job, {}).code == Code::kOk;
   if (!may_begin_one || AnybodyHere()) return Refuse(event.conn, event.hello, refusal);
   Tell(LogLevel::kWarn, Describe(card) + " waits whether the job before goes on: " + refusal.text);
   at_door_[event.conn] = event.hello;
+  if (!reference_ || event.hello.job != reference_->job) return;
   if (const MemberId holder = HolderOf(card.replica, card.shard, card.id); holder.valid())
     ReplaceSuspect(holder);
-  if (!WholeJobAtDoor()) return;
+  if (!WholeJobAtDoor(event.hello)) return;
   for (const auto& [id, suspicion] : suspects_) ReplaceSuspect(id);
 }
 
@@ -94,16 +96,16 @@ bool CoordinatorMachine::AnybodyHere() const {
   });
 }
 
-// Places that nobody of them would take, since they have fewer replicas, are given up as well.
-bool CoordinatorMachine::WholeJobAtDoor() const {
-  const wire::Hello& first = at_door_.begin()->second;
-  const size_t all = static_cast<size_t>(first.replicas) * static_cast<size_t>(first.shards);
+// All who agree with `one`. Places that nobody of them would take, since they have fewer replicas,
+// are given up as well.
+bool CoordinatorMachine::WholeJobAtDoor(const wire::Hello& one) const {
+  const size_t all = static_cast<size_t>(one.replicas) * static_cast<size_t>(one.shards);
   if (at_door_.size() < all) return false;
-  const Reference agreed = ReferenceOf(first);
+  const Reference agreed = ReferenceOf(one);
   std::set<std::pair<int32_t, int32_t>> places;
   for (const auto& [conn, hello] : at_door_) {
     const bool agrees = CheckHello(hello, config_.job, agreed).code == Code::kOk;
-    if (agrees && hello.card.replica < first.replicas)
+    if (agrees && hello.card.replica < one.replicas)
       places.insert({hello.card.replica, hello.card.shard});
   }
   return places.size() == all;
@@ -379,22 +381,26 @@ void CoordinatorMachine::TellMissing() {
   if (FirstViewWaits()) Tell(LogLevel::kWarn, WhoIsMissing());
 }
 
-std::string CoordinatorMachine::WhoIsMissing() const {
+// Members of a launch give up at the same time: whoever did so right before is not to be looked for.
+std::string CoordinatorMachine::WhoIsMissing() {
   std::map<int32_t, int32_t> shards;
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kNewcomer) ++shards[peer.card.replica];
   }
-  std::vector<int32_t> all, here, missing, beyond;
+  std::erase_if(gave_up_, [&](const auto& one) { return now_ - one.second > timeout_ns_; });
+  std::vector<int32_t> all, here, gone, missing, beyond;
   for (int32_t replica = 0; replica < reference_->replicas; ++replica) {
     const auto found = shards.find(replica);
     const bool whole = found != shards.end() && found->second >= reference_->shards;
     all.push_back(replica);
-    (whole ? here : missing).push_back(replica);
+    (whole ? here : gave_up_.contains(replica) ? gone : missing).push_back(replica);
   }
   for (auto at = shards.lower_bound(reference_->replicas); at != shards.end(); ++at)
     beyond.push_back(at->first);
   std::string text = "the first view waits for replicas " + Ranges(all) +
-                     "; here: " + Ranges(here) + "; missing: " + Ranges(missing);
+                     "; here: " + Ranges(here);
+  if (!gone.empty()) text += "; gave up: " + Ranges(gone);
+  if (!missing.empty()) text += "; missing: " + Ranges(missing);
   if (reference_->shards > 1) text += ", or some of their shards";
   if (!beyond.empty()) text += "; not waited for, as replicas count from 0: " + Ranges(beyond);
   return text;

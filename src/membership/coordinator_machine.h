@@ -220,7 +220,7 @@ class CoordinatorMachine {
   void Refuse(ConnId conn, const wire::Hello& hello, const wire::Rejected& refusal);
   void OnDisagreement(const Connected& event, const wire::Rejected& refusal);
   bool AnybodyHere() const;
-  bool WholeJobAtDoor() const;
+  bool WholeJobAtDoor(const wire::Hello& one) const;
   void AnswerDoor();
   MemberId HolderOf(int32_t replica, int32_t shard, MemberId except) const;
   void GivePlaces();
@@ -237,7 +237,7 @@ class CoordinatorMachine {
   void RejectHung();
   void TellMissing();
   bool FirstViewWaits() const;
-  std::string WhoIsMissing() const;
+  std::string WhoIsMissing();
   bool TellLateHolder(const Peer& newcomer);
   bool TellMissedLinks(const Peer& newcomer);
   void TellMissingReplicas(const Peer& newcomer);
@@ -384,6 +384,7 @@ class CoordinatorMachine {
   TimeNs timeout_ns_ = 10 * kSecond, late_timeout_ns_ = 0;
   bool fault_tolerant_ = true;
   std::optional<Reference> reference_;
+  std::map<int32_t, TimeNs> gave_up_;  // replicas whose newcomer did, when; of one timeout
   TimeNs tell_missing_at_ = kNever;  // people, of whom the first view waits for
   uint64_t counter_ = 0;             // of the highest epoch made or heard (rule Q1)
   uint64_t serial_ = 0;

@@ -123,6 +123,34 @@ TEST_F(MachineTest, ARecoveryThatNobodyIsLeftOfEnds) {
   EXPECT_NE(Said<wire::Welcome>(3), nullptr);
 }
 
+// Q7: a job that is started anew ends the wait for the one before, whose members' connections have all
+// closed. One of another name says nothing of these, and waits as long as they have.
+class NextJobTest : public MachineTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, NextJobTest, testing::Values("job", "another"));
+
+TEST_P(NextJobTest, WaitsForThoseWhoAreAway) {
+  const std::string name = GetParam();
+  Feed(Timer{});
+  const auto hello = [&](uint64_t life, int32_t replica) {
+    wire::Hello out = HelloOf(life, replica, life == 1 ? "timeout=1s" : "timeout=2s");
+    if (life == 2) out.job = name;
+    return out;
+  };
+  for (const int32_t replica : {0, 1}) Join(ConnId(replica) + 1, hello(1, replica));
+  ASSERT_EQ(machine_.view()->entries.size(), 2u);
+  for (const ConnId conn : {1, 2}) Feed(Disconnected{conn, "reset"});
+  for (const int32_t replica : {0, 1}) Join(ConnId(replica) + 3, hello(2, replica));
+  const auto lives_on = [this] {
+    return machine_.view() && machine_.view()->entries[0].card.id.hi == 1;
+  };
+  Pass(2 * kSecond);
+  EXPECT_EQ(lives_on(), name != "job");
+  Pass(12 * kSecond);
+  ASSERT_NE(machine_.view(), nullptr);
+  EXPECT_EQ(machine_.view()->entries.size(), 2u);
+  EXPECT_FALSE(lives_on());
+}
+
 // What its own host has set counts for nobody who has agreed on something else.
 class SlowMachineTest : public MachineTest {
  protected:
