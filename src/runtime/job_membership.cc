@@ -99,6 +99,24 @@ void Job::Impl::SayWhatIsOdd() {
   }
 }
 
+// Only the coordinator knows what this member has been waiting for. It says so, if it knows, and
+// closes the connection.
+void Job::Impl::GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why) {
+  const auto over = [this] {
+    return destroyed_ || !ended_.ok() || driver_->engine().view() != nullptr;
+  };
+  if (control_ && control_->up()) {
+    driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, why.text()});
+    Settle(Now());
+    const Predicate heard = [&] { return over() || !control_->up(); };
+    DriveUntil(lock, heard, std::min(deadline, Now() + std::min(timeout_ns_, kSecond)));
+  }
+  if (over() || forked()) return;
+  driver_->Feed(Now(), engine::FromCoordinator{
+                           wire::Rejected{why.code(), why.argument(), why.text()}});
+  Settle(Now());
+}
+
 Status Job::Impl::WaitReady(int64_t timeout_ns) {
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   const TimeNs deadline = DeadlineOf(timeout_ns);
@@ -115,15 +133,11 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
     const Status failure = JoinFailure(Now(), deadline);
     if (failure.ok()) continue;
     // Only the coordinator knows what this member has been waiting for: ask before giving up.
-    if (failure.argument() != "join_timeout" || !control_ || !control_->up()) return failure;
-    driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, failure.text()});
-    Settle(Now());
-    // It says what it knows, if anything, and closes the connection.
-    const Predicate heard = [&] { return done() || !control_->up(); };
-    DriveUntil(lock, heard, std::min(deadline, Now() + std::min(timeout_ns_, kSecond)));
-    if (!done()) return failure;
+    if (failure.argument() != "join_timeout") return failure;
+    GiveUpJoining(lock, deadline, failure);
     break;
   }
+  if (!join_failed_.ok()) return join_failed_;
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (control_ && control_->hopeless()) {
     return Status(
@@ -138,7 +152,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs deadline = DeadlineOf(timeout_ns);
   Lock lock = TakeLock();
-  if (ended_.code() == Code::kLeft) return Status::Ok();
+  if (ended_.code() == Code::kLeft || !join_failed_.ok()) return Status::Ok();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (driver_->engine().phase() == engine::Phase::kJoining || place_.solo()) {
     // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered
@@ -230,6 +244,11 @@ void Job::Impl::OnPhaseEnded() {
     driver_->Abandon(Now(), why);
   } else if (phase == engine::Phase::kLeft || why.ok()) {
     why = Status(Code::kLeft, "this member has left");
+  }
+  // For whoever waits for the join; other calls are not to be made again.
+  if (why.code() == Code::kTimeout) {
+    join_failed_ = std::move(why);
+    why = Status(Code::kState, "job", "this member has given up joining: " + join_failed_.text());
   }
   // Of the holder of its place it knows that place; the text has the rest.
   if (why.code() == Code::kPeer && why.argument() == "replica") {

@@ -202,8 +202,8 @@ Status FillPlace(const Config& config, const Launcher& launcher, Place* out) {
   if (out->min_replicas > out->replicas) {
     return Bad("min_replicas", "min_replicas is " + std::to_string(out->min_replicas) +
                                    ", more than the " + std::to_string(out->replicas) +
-                                   " that the first view waits for (replicas): it would decide "
-                                   "nothing");
+                                   " that the first view waits for (replicas): until more have "
+                                   "joined nobody's loss could be decided");
   }
   return Status::Ok();
 }

@@ -62,6 +62,28 @@ TEST(Join, ThatLacksReplicasEndsInTimeAndNamesThem) {
   EXPECT_STREQ(LastError().argument, "join_timeout");
 }
 
+// What can be done with it afterwards is to destroy it.
+TEST(Join, ThatHasEndedIsNotToBeCalledAgain) {
+  const Coordinator coordinator;
+  std::array<ftarJob_t, 2> jobs{};
+  for (int i = 0; i < 2; ++i) {
+    const ftarJobConfig config = Place(coordinator.address(), i, 3);
+    const char* const limit = i == 0 ? "1s" : "1200ms";
+    ASSERT_EQ(Join(config, {{"join_timeout", limit}}, &jobs[i]), FTAR_IN_PROGRESS);
+  }
+  EXPECT_EQ(ftarJobWaitReady(jobs[0], kLongNs), FTAR_TIMEOUT);
+  EXPECT_STREQ(LastError().text,
+               "the first view waits for replicas 0 to 2; here: 0 to 1; missing: 2");
+  EXPECT_EQ(ftarJobWaitReady(jobs[0], 0), FTAR_TIMEOUT) << "as before";
+  ftarGroup_t group = nullptr;
+  EXPECT_EQ(ftarGroupOpen(jobs[0], nullptr, &group), FTAR_ERR_STATE);
+  EXPECT_EQ(ftarJobLeave(jobs[0], kLongNs), FTAR_OK) << "it is not in";
+  EXPECT_EQ(ftarJobWaitReady(jobs[1], kLongNs), FTAR_TIMEOUT);
+  EXPECT_STREQ(LastError().text,
+               "the first view waits for replicas 0 to 2; here: 1; gave up: 0; missing: 2");
+  for (ftarJob_t job : jobs) EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+}
+
 class Pair : public testing::Test {
  protected:
   void SetUp() override {
