@@ -139,11 +139,14 @@ void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
                            std::to_string(late.seq) + ": " + event->who.text);
 }
 
-// That nobody begins a step before a root that is late has begun the last one. False: not yet.
-bool Job::Impl::TellOfLateRoot() {
-  const TimeNs since = Now() - *step_asked_ns_;
+// Once, that nobody begins a step before a root that is late has begun the last one.
+void Job::Impl::TellOfLateRoot() {
+  const TimeNs now = Now();
   const MemberId root = driver_->engine().awaited_for_step();
-  if (since < timeout_ns_ || !root.valid()) return false;
+  if (root != late_root_.member) late_root_ = {root, now, false};
+  const TimeNs since = now - late_root_.since_ns;
+  if (!root.valid() || late_root_.told || since < timeout_ns_) return;
+  late_root_.told = true;
   JobEvent event;
   NameLate(root, &event);
   const std::string which =
@@ -153,7 +156,6 @@ bool Job::Impl::TellOfLateRoot() {
   log_.Warn("runtime", Shown(event.who) + " has not begun " + which + ": " + event.who.text);
   if (driver_->engine().view()) event.epoch = driver_->engine().view()->epoch;
   Emit(std::move(event));
-  return true;
 }
 
 void Job::Impl::OnNotice(const engine::Notice& notice) {

@@ -259,6 +259,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void OnPhaseEnded();
   void AwaitHandOver(Lock* lock);
   TimeNs JoinLimit() const;
+  void GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why);
   Status JoinFailure(TimeNs now, TimeNs deadline);
   TimeNs SpeakAfter() const;
   void SayWhatItWaitsFor(TimeNs now);
@@ -269,7 +270,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Emit(JobEvent event);
   void NameLate(MemberId member, JobEvent* event) const;
   void LateEvent(const wire::LateNotice& late, JobEvent* event);
-  bool TellOfLateRoot();
+  void TellOfLateRoot();
   Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
   const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
 
@@ -338,6 +339,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Culprit last_culprit_;
   std::map<GroupKey, Late> late_;  // of the group's last operation that people were told of
   Status ended_;                   // why this member is out
+  Status join_failed_;             // or never came in, though it waited
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some
   std::optional<TimeNs> leave_asked_ns_;  // since when this member is to leave
 
@@ -359,6 +361,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // Steps.
   bool step_pending_ = false;
   std::optional<TimeNs> step_asked_ns_;  // since when its user asks for the next one
+  struct LateRoot {
+    MemberId member;
+    TimeNs since_ns = 0;
+    bool told = false;
+  };
+  LateRoot late_root_;  // for whose step that waits
   std::optional<engine::StepBegun> step_answer_;
   uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops
   double step_weight_ = 1;

@@ -35,9 +35,8 @@ Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
   const TimeNs begun = Now();
   if (!step_asked_ns_) step_asked_ns_ = begun;
   step_answer_.reset();
-  bool told = false;
   const auto undecided = [&] {
-    told = told || TellOfLateRoot();
+    TellOfLateRoot();
     return Undecided("the step", *step_asked_ns_, timeout_ns_, begun);
   };
   // Calls on streams are the last step's, and have no numbers before their streams get to them.
@@ -68,6 +67,7 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
   step_asked_ns_.reset();
+  late_root_ = {};
   FTAR_RETURN_IF_ERROR(waited);
   if (!step_answer_) return CheckUsable();
   const engine::StepBegun answer = *step_answer_;
@@ -132,7 +132,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
     if (op->status.ok()) AddTo(result, *op);
   }
   // Of others' weights nothing is known but by operations.
-  if (result->weight_sum == kNothingSummed) result->weight_sum = current_step_.weight_sum;
+  if (result->weight_sum == kNothingSummed) result->weight_sum = result->participants;
   step_ops_.clear();
   return worst;
 }
