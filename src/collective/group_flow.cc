@@ -138,7 +138,10 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   ChunkState& chunk = op.chunks[header.chunk];
   const int position =
       found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
-  if (header.kind == wire::FrameKind::kRaw && position >= 0)
+  const bool gathers = op.spec.kind == plan::Kind::kAllGather && op.plan != plan::PlanKind::kRing;
+  const bool own = gathers ? header.kind == wire::FrameKind::kFinal
+                           : header.kind == wire::FrameKind::kRaw;
+  if (own && position >= 0)
     op.arrivals.Note(static_cast<size_t>(position), frame.arrived_ns);
   switch (header.kind) {
     case wire::FrameKind::kRaw: return AcceptRaw(now, op, chunk, position, frame);

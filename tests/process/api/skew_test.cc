@@ -144,21 +144,36 @@ TEST_F(Skew, WhoIsAheadWithASmallRingStopsNobody) {
 TEST_F(Skew, OutcomesNameWhoCameLast) {
   Open({{"transport", "tcp"}});
   const std::array<ftarGroup_t, 2> groups = {Group(0, nullptr, 0), Group(1, nullptr, 0)};
-  for (const uint64_t count : {100'000u, 2u}) {  // direct, one-shot
-    for (const int late : {0, 1}) {
-      std::vector<float> data(count, 1);
-      std::array<std::vector<float>, 2> sums = {data, data};
-      std::array<ftarOp_t, 2> ops{};
-      ops[1 - late] = Start(groups[1 - late], data.data(), sums[1 - late].data(), count);
-      usleep(30'000);
-      ops[late] = Start(groups[late], data.data(), sums[late].data(), count);
-      for (ftarOp_t op : ops) {
-        ftarOutcome outcome = FTAR_OUTCOME_INIT;
-        ASSERT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_OK);
-        EXPECT_EQ(outcome.slowest_rank, late) << count;
-        EXPECT_GE(outcome.arrival_skew_ns, 20'000'000) << count;
-        ftarOpRelease(op);
-      }
+  struct Case {
+    ftarKind_t kind;
+    uint64_t count;
+    int late;
+  };
+  std::vector<Case> cases;
+  for (const int late : {0, 1}) {  // direct, one-shot, and what is only copied
+    for (const uint64_t count : {100'000u, 2u}) cases.push_back({FTAR_ALLREDUCE, count, late});
+    cases.push_back({FTAR_ALLGATHER, 50'000, late});
+  }
+  for (const Case& one : cases) {
+    const std::vector<float> data(one.count, 1);
+    std::array<std::vector<float>, 2> results;
+    results.fill(std::vector<float>(2 * one.count));
+    std::array<ftarOp_t, 2> ops{};
+    for (const int member : {1 - one.late, one.late}) {
+      ftarOpDesc desc = FTAR_OP_DESC_INIT;
+      desc.kind = one.kind;
+      desc.count = one.count;
+      desc.send = data.data();
+      desc.recv = results[member].data();
+      if (member == one.late) usleep(30'000);
+      ASSERT_EQ(ftarOpStart(groups[member], &desc, &ops[member]), FTAR_OK) << LastError().text;
+    }
+    for (ftarOp_t op : ops) {
+      ftarOutcome outcome = FTAR_OUTCOME_INIT;
+      ASSERT_EQ(ftarOpWait(op, kLongNs, &outcome), FTAR_OK);
+      EXPECT_EQ(outcome.slowest_rank, one.late) << one.kind << " of " << one.count;
+      EXPECT_GE(outcome.arrival_skew_ns, 20'000'000) << one.kind << " of " << one.count;
+      ftarOpRelease(op);
     }
   }
 }
