@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/call.h"
+#include "api/mapped.h"
 #include "api/op_desc.h"
 #include "api/structs.h"
 #include "api/translate.h"
@@ -30,6 +31,14 @@ bool IsLike(const ftarOpDesc& a, const ftarOpDesc& b) {
          a.epoch == b.epoch;
 }
 
+// Before a GPU is open a look for each buffer says that it is none's (OpContext::gpu_at).
+bool OnHostAlone(const runtime::Job& job, const ftarOpDesc& desc) {
+  if (!job.MayUseGpu()) return true;
+  if (job.GpuIfOpen() != nullptr) return false;
+  return (desc.send == nullptr || IsReadable(desc.send)) &&
+         (desc.recv == nullptr || desc.recv == desc.send || IsReadable(desc.recv));
+}
+
 // Of an operation that nobody else has.
 bool Start(const OpObject& claimed, const ftarOpDesc& desc) {
   const collective::Outcome* const last = runtime::OutcomeOf(claimed.op);
@@ -38,7 +47,7 @@ bool Start(const OpObject& claimed, const ftarOpDesc& desc) {
   runtime::Job& job = *owner.job;
   const bool barrier = desc.kind == FTAR_BARRIER;
   try {
-    if (owner.destroyed.load() || job.MayUseGpu() || !HostBuffersFit(desc)) return false;
+    if (owner.destroyed.load() || !HostBuffersFit(desc) || !OnHostAlone(job, desc)) return false;
     return job.StartAgain(*claimed.group, claimed.op,
                           {barrier ? nullptr : desc.send, barrier ? nullptr : desc.recv, desc.tag});
   } catch (...) {  // no memory: the long way says so

@@ -236,7 +236,6 @@ TEST(OpDesc, UnmappedBuffersAreRefusedAtTheCall) {
   ASSERT_EQ(munmap(static_cast<char*>(memory) + page, page), 0);
 }
 
-// A small buffer that was there a moment ago is not looked for at every call, but soon again.
 // A GPU's memory looks like this from the host.
 TEST(OpDesc, OnlyWhatTheHostCannotReadIsLookedForOnAGpu) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -273,6 +272,7 @@ TEST(OpDesc, OnlyWhatTheHostCannotReadIsLookedForOnAGpu) {
   ASSERT_EQ(munmap(memory, page), 0);
 }
 
+// A small buffer that was there a moment ago is not looked for at every call, but soon again.
 TEST(OpDesc, WhatIsUnmappedBetweenTwoCallsIsNoticedSoon) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const auto map = [page] {
