@@ -310,7 +310,7 @@ typedef struct {
 FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job);
 
 /* Until this member is in a view; errors as ftarJobJoin. FTAR_TIMEOUT ends this wait only, also
- * where it polls (0), unless it is that of `join_timeout`, which `argument` says then. */
+ * where it polls (0), unless `argument` is "join_timeout": then the join has ended as well. */
 FTAR_API ftarResult_t ftarJobWaitReady(ftarJob_t job, int64_t timeout_ns);
 
 /* Leaves as planned: what this member has started ends as usual and may be waited for afterwards,
@@ -587,10 +587,10 @@ typedef struct {
                          all the same; NaN: the step's, else 1 */
   double scale;       /* multiplies the result; finite, not 0; the same on all. Of what only copies,
                          broadcast and all-gather, it must be 1 */
-  int64_t timeout_ns; /* no time limit of a wait; ftarOpWait has one. When it passes, whoever the
-                         operation still lacks is evicted, on this member's word alone, and be it
-                         that it only computes; the operation goes on without. 0 and -1: the job's
-                         rules alone */
+  int64_t timeout_ns; /* no time limit of a wait; ftarOpWait has one. When it passes on any one
+                         member, whoever the operation still lacks there and who holds it up itself
+                         is evicted, and be it that it only computes; the operation goes on without.
+                         0 and -1: the job's rules alone */
   uint64_t tag;       /* the caller's own, for logs */
   ftarMem_t send_mem, recv_mem; /* NULL, or registered memory that holds the buffer */
   /* FTAR_STREAM_CUDA: the call does not wait for it; the operation begins when `stream` (a
