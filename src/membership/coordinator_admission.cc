@@ -381,7 +381,7 @@ void CoordinatorMachine::TellMissing() {
   if (FirstViewWaits()) Tell(LogLevel::kWarn, WhoIsMissing());
 }
 
-// Members of a launch give up at the same time: whoever did so right before is not to be looked for.
+// Members of a launch give up at the same time: who did so right before is not to be looked for.
 std::string CoordinatorMachine::WhoIsMissing() {
   std::map<int32_t, int32_t> shards;
   for (const auto& [id, peer] : peers_) {

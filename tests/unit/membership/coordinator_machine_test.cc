@@ -123,8 +123,8 @@ TEST_F(MachineTest, ARecoveryThatNobodyIsLeftOfEnds) {
   EXPECT_NE(Said<wire::Welcome>(3), nullptr);
 }
 
-// Q7: a job that is started anew ends the wait for the one before, whose members' connections have all
-// closed. One of another name says nothing of these, and waits as long as they have.
+// Q7: a job that is started anew ends the wait for the one before, whose members' connections have
+// all closed. One of another name says nothing of these, and waits as long as they have.
 class NextJobTest : public MachineTest, public testing::WithParamInterface<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, NextJobTest, testing::Values("job", "another"));
 
