@@ -379,28 +379,25 @@ wire::GroupProgress GroupMachine::Progress() const {
 }
 
 std::optional<TimeNs> GroupMachine::NextOpDeadline() const {
-  std::optional<TimeNs> next;
-  for (const Op& op : ops_) {
-    if (op.spec.timeout_ns <= 0 || op.overdue_reported) continue;
-    const TimeNs deadline = After(op.start_ns, op.spec.timeout_ns);
-    next = next ? std::min(*next, deadline) : deadline;
-  }
-  return next;
+  if (ops_.empty()) return {};
+  const Op& op = ops_.front();
+  if (op.spec.timeout_ns <= 0 || op.overdue_reported) return {};
+  return After(op.start_ns, op.spec.timeout_ns);
 }
 
 GroupMachine::Overdue GroupMachine::TakeOverdue(TimeNs now) {
-  Overdue overdue;
-  for (Op& op : ops_) {
-    if (op.spec.timeout_ns <= 0 || op.overdue_reported ||
-        now < After(op.start_ns, op.spec.timeout_ns))
-      continue;
-    op.overdue_reported = true;
-    // A failure waits for nobody's contribution.
-    const bool waits = &op == &ops_.front() && op.fail_code == Code::kOk;
-    if (waits || FTAR_MUTANT(kFailureIsOverdue))
-      overdue = {op.seq, op.spec.timeout_ns, Progress().waits_for};
-  }
-  return overdue;
+  const std::optional<TimeNs> deadline = NextOpDeadline();
+  if (!deadline || now < *deadline) return {};
+  // The oldest alone: what comes behind it is late with it, and has its turn when it is the oldest.
+  Op& op = ops_.front();
+  op.overdue_reported = true;
+  // A failure waits for nobody's contribution.
+  if (op.fail_code != Code::kOk && !FTAR_MUTANT(kFailureIsOverdue)) return {};
+  return {op.seq, op.spec.timeout_ns, Progress().waits_for};
+}
+
+void GroupMachine::ReportOverdueAgain() {
+  for (Op& op : ops_) op.overdue_reported = false;
 }
 
 }  // namespace ftar::collective

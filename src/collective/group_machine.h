@@ -147,6 +147,7 @@ class GroupMachine {
     std::vector<MemberId> lacks;
   };
   Overdue TakeOverdue(TimeNs now);
+  void ReportOverdueAgain();  // to a coordinator that has not heard of it
 
  private:
   struct Piece {  // an inbound frame that waits for its reduction

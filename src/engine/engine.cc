@@ -280,6 +280,7 @@ void Engine::Impl::Introduce() {
     welcomed_ = false;
   }
   for (const auto& [peer, evidence] : evidence_) SendCoordinator(evidence);
+  for (auto& [key, group] : groups_) group->ReportOverdueAgain();
   // What came up while nobody could be told; a newcomer may wait for it.
   if (phase_ != Phase::kJoining && !FTAR_MUTANT(kLinkBackUntold)) SendCoordinator(WantedLinks());
   for (const wire::AskPrepare& asked : asked_) {
@@ -662,10 +663,13 @@ void Engine::Impl::Beat() {
 void Engine::Impl::CheckDeadlines() {
   for (auto& [key, group] : groups_) {
     const collective::GroupMachine::Overdue overdue = group->TakeOverdue(now_);
+    // It speaks of this operation alone, so it is not kept: it would stand in the way of the next
+    // one's, and accuse whoever has come long since before a coordinator that is new.
+    const std::string text = "operation " + std::to_string(overdue.seq) +
+                             " was called with timeout_ns " + FormatDuration(overdue.timeout_ns);
     for (MemberId late : overdue.lacks) {
-      Accuse({wire::EvidenceKind::kDeadline, late, Code::kPeer, 0,
-              "operation " + std::to_string(overdue.seq) + " was called with timeout_ns " +
-                  FormatDuration(overdue.timeout_ns)});
+      if (Known(late))
+        SendCoordinator(wire::Evidence{wire::EvidenceKind::kDeadline, late, Code::kPeer, 0, text});
     }
   }
   if (frozen_ && prepare_ &&

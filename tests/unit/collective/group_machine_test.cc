@@ -83,5 +83,40 @@ TEST(Failure, IsDeliveredWhenAllHaveGrantedCredit) {
   EXPECT_EQ(group.delivered_end(), 1);
 }
 
+// Q7: what has waited behind another has its turn to be overdue when it is the oldest.
+TEST(Deadline, OfWhatComesBehindIsNotUsedUpByTheOldest) {
+  GroupMachine group(Config());
+  group.InstallEra(1, ViewWith(1, false, 0), nullptr, {});
+  group.OnCredit(1, kOther, {});
+  OpSpec spec;
+  spec.kind = plan::Kind::kBarrier;
+  spec.timeout_ns = 10;
+  ASSERT_EQ(group.Call(2, spec, 0), 0);
+  ASSERT_EQ(group.Call(2, spec, 0), 1);
+  EXPECT_EQ(group.TakeOverdue(12).lacks, std::vector<MemberId>{kOther});
+  EXPECT_FALSE(group.NextOpDeadline());
+  std::vector<GroupTodo> todo;
+  group.TakeTodo(13, &todo);
+  InboundFrame frame;
+  frame.from = kOther;
+  for (const GroupTodo& one : todo) {
+    const bool raw = one.todo.kind == Todo::Kind::kSend &&
+                     one.todo.frame.header.kind == wire::FrameKind::kRaw;
+    if (raw && one.todo.frame.header.seq == 0) frame.header = one.todo.frame.header;
+  }
+  frame.header.complete_end = 1;
+  group.OnFrame(14, frame);
+  todo.clear();
+  group.TakeTodo(15, &todo);
+  for (const GroupTodo& one : todo) {
+    if (one.todo.kind == Todo::Kind::kWork) group.OnWorkDone(16, one.todo.work.id);
+  }
+  ASSERT_EQ(group.delivered_end(), 1);
+  EXPECT_EQ(group.TakeOverdue(17).lacks, std::vector<MemberId>{kOther});
+  EXPECT_TRUE(group.TakeOverdue(18).lacks.empty());
+  group.ReportOverdueAgain();
+  EXPECT_EQ(group.TakeOverdue(19).lacks, std::vector<MemberId>{kOther});
+}
+
 }  // namespace
 }  // namespace ftar::collective
