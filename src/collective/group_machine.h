@@ -67,6 +67,11 @@ class GroupMachine {
   // kNoSeq lifts it.
   Seq ReserveBoundary() const;
   void HoldAcksFor(Seq boundary);
+  // Whether nobody can have begun what lies behind it, also where nothing is held back for it.
+  bool KeepsBoundary(const wire::Bound& boundary) const {
+    return boundary.kind != wire::Bound::Kind::kSeq || held_boundary_ != kNoSeq ||
+           boundary.SeqIn(config_.key) >= called_end_ + window_;
+  }
   void LiftHold(TimeNs now);
   // J5: nothing without one of these is begun before it is known to know of its end.
   void AwaitEnds(std::vector<MemberId> leavers) {

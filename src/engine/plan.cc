@@ -99,7 +99,12 @@ void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
           ? std::any_of(marks_.begin(), marks_.end(),
                         [next](const auto& mark) { return mark.step >= next->first.step; })
           : PassedBound(next->first);
-  if (!entered) return;
+  // Nor could one in whose groups others may have begun what lies behind the boundary: those that
+  // it has first heard of since it reserved one. Nothing was held back there.
+  const bool keeps = std::ranges::all_of(groups_, [&](const auto& entry) {
+    return entry.second->KeepsBoundary(message.view.boundary);
+  });
+  if (!entered || !keeps) return;
   proposed_.reset();
   reserved_step_ = 0;
   const wire::View& told = FTAR_MUTANT(kNewcomerNotTold) ? *view_ : message.view;

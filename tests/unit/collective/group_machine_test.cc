@@ -64,6 +64,20 @@ TEST(Beginning, ABoundaryLiesBehindWhatHasFailedAhead) {
   EXPECT_GT(group.ReserveBoundary(), 100);
 }
 
+// J3: a group that was opened when the boundary was reserved already holds nothing back for it.
+TEST(Beginning, ABoundaryThatOthersMayHavePassedIsNotKept) {
+  GroupConfig config = Config();
+  config.window = 4;
+  GroupMachine group(config);
+  group.InstallEra(1, ViewWith(1, false, 0), nullptr, {});
+  const wire::Bound boundary{wire::Bound::Kind::kSeq, 0, 4, {}};
+  EXPECT_TRUE(group.KeepsBoundary(boundary));
+  group.Call(2, OpSpec{}, 0);  // whoever hears of its end begins operation 4
+  EXPECT_FALSE(group.KeepsBoundary(boundary));
+  group.HoldAcksFor(group.ReserveBoundary());
+  EXPECT_TRUE(group.KeepsBoundary(boundary));
+}
+
 // V5: it is delivered when all who take part in it hold the verdict.
 TEST(Failure, IsDeliveredWhenAllHaveGrantedCredit) {
   GroupMachine group(Config());
