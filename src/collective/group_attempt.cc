@@ -27,11 +27,15 @@ std::vector<std::byte> BytesOf(const double* values, size_t count) {
 // The view that an operation belongs to: before a planned view's boundary its base, afterwards the
 // planned view (J1).
 ViewPtr GroupMachine::ViewFor(Seq seq, uint64_t step) const {
-  if (current_ && current_->planned && base_ &&
-      !current_->boundary.Reached(config_.key, seq, step)) {
-    return KnownView(base_->epoch);
+  ViewPtr view = current_;
+  // Also before the boundary of the one before, and so on: the root passes that in all groups that
+  // it has called in, but in one that only others have called in it may be behind all of them.
+  while (view && view->planned && !view->boundary.Reached(config_.key, seq, step)) {
+    ViewPtr before = view == current_ && base_ ? base_ : KnownView(view->base);
+    if (!before) break;
+    view = std::move(before);
   }
-  return current_;
+  return view;
 }
 
 ViewPtr GroupMachine::KnownView(Epoch epoch) const {

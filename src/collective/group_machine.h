@@ -56,6 +56,8 @@ class GroupMachine {
   // ---- views
   // A view without freeze: the first one of a newcomer, or a planned one. Idempotent.
   void SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base);
+  void LearnView(ViewPtr view) { old_views_[view->epoch] = std::move(view); }  // of this era
+  ViewPtr ViewFor(Seq seq, uint64_t step) const;
   wire::GroupStatus Freeze(TimeNs now);  // rule V2
   void InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdicts* verdicts,
                   std::span<const ViewPtr> attempt_views);
@@ -302,7 +304,6 @@ class GroupMachine {
   plan::Ground GroundIn(const ViewPtr& view, size_t members);
   plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
   MemberId HubFor(const Op& op);
-  ViewPtr ViewFor(Seq seq, uint64_t step) const;
   // `used`: memory that is used again.
   std::vector<MemberId> MembersOf(const wire::View& view, Seq seq, uint64_t step,
                                   std::vector<MemberId> used = {}) const;

@@ -574,6 +574,9 @@ collective::GroupMachine& Engine::Impl::Group(GroupKey key) {
   Rank(key, 0);
   if (!view_ || phase_ == Phase::kJoining) return *slot;
   slot->AwaitEnds({ends_unheard_.begin(), ends_unheard_.end()});
+  for (const collective::ViewPtr& past : past_views_) {
+    if (past->era == era_) slot->LearnView(past);
+  }
   slot->SetPlannedView(now_, view_, base_);
   for (const auto& [leaver, called] : leavers_called_)
     slot->HearEnd(now_, leaver, CalledBy(leaver, key));
@@ -698,6 +701,9 @@ TimeNs Engine::Impl::NextDeadline() const {
 
 std::shared_ptr<const wire::View> Engine::Impl::GroupView(GroupKey key) const {
   if (!view_ || phase_ == Phase::kJoining) return nullptr;
+  const auto group = groups_.find(key);
+  const auto view = group == groups_.end() ? nullptr : group->second->ViewFor(NextSeq(key), step_);
+  if (view != nullptr) return NextMembers(*view, key);
   return NextMembers(*ViewAt(key, NextSeq(key), step_), key);
 }
 

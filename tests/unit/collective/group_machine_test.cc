@@ -78,6 +78,25 @@ TEST(Beginning, ABoundaryThatOthersMayHavePassedIsNotKept) {
   EXPECT_TRUE(group.KeepsBoundary(boundary));
 }
 
+// J1: the root has passed the boundary in the groups that it calls in, and may be behind in one
+// that only others have called in. These have begun in the view before both plans.
+TEST(Beginning, WhatLiesBeforeTwoBoundariesBelongsToTheViewBeforeBoth) {
+  const auto planned = [](Epoch epoch, Seq boundary) {
+    wire::View view = *ViewWith(epoch, true, 0);
+    view.base = epoch - 1;
+    view.boundary = {wire::Bound::Kind::kSeq, 0, boundary, {}};
+    return std::make_shared<const wire::View>(std::move(view));
+  };
+  GroupMachine group(Config());
+  const ViewPtr first = ViewWith(1, false, 0), second = planned(2, 32), third = planned(3, 64);
+  group.InstallEra(1, first, nullptr, {});
+  group.SetPlannedView(2, second, first);
+  group.SetPlannedView(3, third, second);
+  EXPECT_EQ(group.ViewFor(0, 0), first);
+  EXPECT_EQ(group.ViewFor(32, 0), second);
+  EXPECT_EQ(group.ViewFor(64, 0), third);
+}
+
 // V5: it is delivered when all who take part in it hold the verdict.
 TEST(Failure, IsDeliveredWhenAllHaveGrantedCredit) {
   GroupMachine group(Config());
