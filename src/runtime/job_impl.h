@@ -301,7 +301,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::optional<HostLane> lane_;  // none: all goes by frames
   std::unique_ptr<EngineDriver> driver_;
   std::optional<ControlConnection> control_;
-  std::unique_ptr<Hosting> hosting_;          // where any member may coordinate
+  // Where any member may coordinate. Shared with who waits, without the lock, until it has handed
+  // over.
+  std::shared_ptr<Hosting> hosting_;
   ControlConnection::Result control_result_;  // scratch
   TimeNs look_at_control_ns_ = 0;
   coordinator::Resolver resolver_;

@@ -190,11 +190,14 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
 }
 
 // While this member coordinated, others wait for somebody else to. It is quick, or it is not to be:
-// they have to agree, and there may be too few of them.
+// they have to agree, and there may be too few of them. Of two threads, one that leaves and one that
+// destroys the job, the second ends what the first waits in.
 void Job::Impl::AwaitHandOver(Lock* lock) {
+  std::shared_ptr<Hosting> hosting = hosting_;
   lock->unlock();
-  if (!hosting_->WaitDormant(std::min(timeout_ns_, kHandOverMax)))
+  if (!hosting->WaitDormant(std::min(timeout_ns_, kHandOverMax)))
     log_.Warn("runtime", "the others could not take over from this member in time");
+  hosting.reset();  // the last one ends its thread
   lock->lock();
 }
 
