@@ -253,6 +253,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // step.cc
   Status AwaitStep(Lock& lock, const StepRequest& request);
+  void WithdrawStep();
   void SumUpStep();
 
   // job_membership.cc

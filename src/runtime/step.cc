@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/undo.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
@@ -47,10 +48,23 @@ Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
   Settle(Now());
   WakeIfNeeded();
   const Predicate done = [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; };
-  const Status decided = UntilDecided(lock, done, kNever, undecided);
-  // What is called before the user asks again belongs to the last step.
-  if (!decided.ok()) driver_->Feed(Now(), engine::WithdrawStep{});
-  return decided;
+  try {
+    Status decided = UntilDecided(lock, done, kNever, undecided);
+    if (!decided.ok()) WithdrawStep();
+    return decided;
+  } catch (...) {  // no memory to say why
+    WithdrawStep();
+    throw;
+  }
+}
+
+// What is called before the user asks again belongs to the last step.
+void Job::Impl::WithdrawStep() {
+  try {
+    driver_->Feed(Now(), engine::WithdrawStep{});
+  } catch (...) {
+    driver_->Break();
+  }
 }
 
 Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
@@ -62,8 +76,8 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (leave_asked_ns_) return Status(Code::kLeft, "this member is leaving");
   if (!driver_->engine().view()) return Status(Code::kState, "job", "the job is not ready yet");
   step_pending_ = true;
+  const Undo over([this] { step_pending_ = false; });  // the lock outlives it
   const Status waited = AwaitStep(lock, request);
-  step_pending_ = false;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
   step_asked_ns_.reset();
