@@ -224,6 +224,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void WaitFast(Lock& lock, const OpPtr& op, bool patient);
 
   // job_ops.cc
+  void Enlist(std::span<const OpPtr> ops);
   void Launch(TimeNs now, const OpPtr& op);
   void LaunchAll(TimeNs now, std::span<const OpPtr> ops);
   Status CheckStart(const GroupPtr& group) const;
@@ -324,7 +325,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Pace pace_ = PaceOf(1, 1);
   int user_wake_fd_ = -1, progress_wake_fd_ = -1;
   std::map<GroupKey, GroupState> groups_;
-  std::vector<OpPtr> starting_;  // between StartOp and Started
+  std::deque<OpPtr> starting_;  // between StartOp and Started
   // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an
   // operation that is held, never followed.
   const Op* fast_ = nullptr;

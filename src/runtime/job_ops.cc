@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/copy.h"
+#include "base/undo.h"
 #include "membership/bounds.h"
 #include "runtime/job_impl.h"
 #include "runtime/overlap.h"
@@ -244,21 +245,34 @@ Status Job::Impl::MayStart(const GroupPtr& group) {
   return CheckStart(group);
 }
 
-// The engine hears of the call.
+// Before the engine hears of the first: without memory for all of them none is called. Should this
+// member be out before it has heard of the last, those that are left end with the rest.
+void Job::Impl::Enlist(std::span<const OpPtr> ops) {
+  starting_.insert(starting_.end(), ops.begin(), ops.end());
+  if (step_number_ == 0) return;
+  Undo undo([&] { starting_.resize(starting_.size() - ops.size()); });
+  step_ops_.insert(step_ops_.end(), ops.begin(), ops.end());
+  undo.Keep();
+}
+
+// The engine hears of the call, which is enlisted.
 void Job::Impl::Launch(TimeNs now, const OpPtr& op) {
-  starting_.push_back(op);
   op->begun = true;
-  if (step_number_ > 0) step_ops_.push_back(op);
   if (driver_->hook().armed()) {
     const auto info = driver_->engine().group_info(op->group);
     driver_->StrikeBefore(info ? info->next_seq : 0);
   }
-  driver_->Feed(now, engine::StartOp{op->group, op->request.spec, op->handle});
+  try {
+    driver_->Feed(now, engine::StartOp{op->group, op->request.spec, op->handle});
+  } catch (...) {  // no memory to say it; those of the same call before it have begun
+    driver_->Break();
+  }
   Settle(now);
 }
 
 // What is small goes out together; of what is not, a system call each is the least.
 void Job::Impl::LaunchAll(TimeNs now, std::span<const OpPtr> ops) {
+  Enlist(ops);
   EngineDriver::Gathering gathering(driver_.get(), now);
   size_t waiting = 0;
   for (const OpPtr& op : ops) {

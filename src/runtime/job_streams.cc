@@ -358,6 +358,7 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
     Held& next = state.held.front();
     if (!next.ready) next.ready = GatePool::TakeReady(next.op->gate);
     if (!next.ready || !CheckOverlap({&next.op, 1}).ok()) break;
+    Enlist({&next.op, 1});  // without memory it stays held
     const OpPtr op = std::move(next.op);
     state.held.pop_front();
     --held_;

@@ -128,6 +128,39 @@ TEST(Memory, MayBeShortForAMoment) {
   EXPECT_GT(LiveUntilItSuffices(), 100);
 }
 
+// All or none: what is refused has taken no number, and nobody is told that it has ended.
+TEST(Memory, RefusesManyAsAWhole) {
+  constexpr size_t kMany = 40;
+  only_one = true;
+  for (int64_t allocations = 0, good = 0; good < 20; ++allocations) {
+    std::array<std::array<float, 4>, kMany> data{};
+    std::array<ftarOpDesc, kMany> descs;
+    int ended = 0;
+    for (size_t i = 0; i < kMany; ++i) {
+      descs[i] = FTAR_OP_DESC_INIT;
+      descs[i].send = descs[i].recv = data[i].data();
+      descs[i].count = data[i].size();
+      descs[i].user = &ended;
+      descs[i].on_done = [](const ftarOutcome*, void* user) { ++*static_cast<int*>(user); };
+    }
+    ftarJob_t job = nullptr;
+    ftarGroup_t group = nullptr;
+    ASSERT_EQ(ftarJobJoin(nullptr, &job), FTAR_OK) << LastError().text;
+    ASSERT_EQ(ftarGroupOpen(job, nullptr, &group), FTAR_OK) << LastError().text;
+    left = allocations;
+    const ftarResult_t result =
+        ftarOpStartMany(group, descs.data(), sizeof descs[0], kMany, nullptr);
+    left = kPlenty;
+    ftarGroupInfo info = FTAR_GROUP_INFO_INIT;
+    EXPECT_EQ(ftarGroupGetInfo(group, &info), FTAR_OK);
+    EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+    EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+    if (result != FTAR_OK) EXPECT_EQ(info.next_seq, info.first_seq) << allocations;
+    EXPECT_EQ(ended, result == FTAR_OK ? static_cast<int>(kMany) : 0) << allocations;
+    good = result == FTAR_OK ? good + 1 : 0;
+  }
+}
+
 struct Shape {
   const char* plan;
   size_t count;
