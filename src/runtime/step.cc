@@ -48,14 +48,10 @@ Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
   Settle(Now());
   WakeIfNeeded();
   const Predicate done = [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; };
-  try {
-    Status decided = UntilDecided(lock, done, kNever, undecided);
-    if (!decided.ok()) WithdrawStep();
-    return decided;
-  } catch (...) {  // no memory to say why
-    WithdrawStep();
-    throw;
-  }
+  Undo asked([this] { WithdrawStep(); });  // also without memory to say why
+  Status decided = UntilDecided(lock, done, kNever, undecided);
+  if (decided.ok()) asked.Keep();
+  return decided;
 }
 
 // What is called before the user asks again belongs to the last step.

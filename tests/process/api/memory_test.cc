@@ -155,7 +155,9 @@ TEST(Memory, RefusesManyAsAWhole) {
     EXPECT_EQ(ftarGroupGetInfo(group, &info), FTAR_OK);
     EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
     EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
-    if (result != FTAR_OK) EXPECT_EQ(info.next_seq, info.first_seq) << allocations;
+    if (result != FTAR_OK) {
+      EXPECT_EQ(info.next_seq, info.first_seq) << allocations;
+    }
     EXPECT_EQ(ended, result == FTAR_OK ? static_cast<int>(kMany) : 0) << allocations;
     good = result == FTAR_OK ? good + 1 : 0;
   }
