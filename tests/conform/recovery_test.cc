@@ -4,7 +4,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "tests/conform/harness.h"
 #include "transport/faulty/device.h"
@@ -91,6 +93,23 @@ TEST_P(PathTest, ASmallCreditOnlyBoundsWhatIsOnTheWay) {
   Node a(GetParam(), sender), b(GetParam(), receiver);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
   StreamThrough(&a, &b, 100, 50'000, [](uint64_t) {});
+}
+
+// Who waits longest gives way to those who come; it is no stranger for that.
+TEST_P(PathTest, ACrowdIsNotRefused) {
+  DeviceConfig config = BaseConfig(GetParam(), 1);
+  config.unauthenticated_max = 4;
+  Node b(GetParam(), config);
+  std::vector<std::unique_ptr<Node>> crowd;
+  for (uint64_t i = 2; i < 18; ++i) crowd.push_back(std::make_unique<Node>(GetParam(), i));
+  for (const auto& node : crowd) node->Connect(b);
+  const auto all = [&](const auto& is) { return std::all_of(crowd.begin(), crowd.end(), is); };
+  const TimeNs end = Now() + 4 * kSecond;
+  while (Now() < end && !all([](const auto& node) { return node->Up(); })) {
+    for (const auto& node : crowd) node->PollOnce();
+    for (int i = 0; i < 10; ++i) b.PollOnce();  // it is quicker than they are
+  }
+  EXPECT_TRUE(all([](const auto& node) { return node->Up() && !node->Down(); }));
 }
 
 TEST_P(PathTest, ManyResetsInARow) {

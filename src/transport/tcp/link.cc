@@ -17,6 +17,8 @@ constexpr TimeNs kBackoffMaxNs = 250 * kMillisecond;
 // A network that resets whatever goes to a host refuses like a host without the process. Of a
 // process that has ended others tell sooner: the process watch, and the coordinator.
 constexpr TimeNs kRefusedNs = 100 * kMillisecond;
+// Where many dial at once the peer hangs up on those that have waited longest, our proof unread.
+constexpr TimeNs kRejectedNs = 500 * kMillisecond;
 
 }  // namespace
 
@@ -48,7 +50,7 @@ void TcpLink::Open(bool dialler, uint64_t link_id, int streams, TimeNs now) {
   dialler_ = dialler;
   was_up_ = false;
   link_id_ = link_id;
-  auth_rejections_ = 0;
+  rejected_since_ = kNever;
   const DeviceConfig& config = device_->config();
   give_up_at_ = now + std::max(config.path_retry_ns, config.handshake_timeout_ns);
   slots_.clear();
@@ -103,8 +105,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   const bool all_were_lost = state_ != State::kUp;
   state_ = State::kUp;
   give_up_at_ = kNever;
-  auth_rejections_ = 0;
-  refused_since_ = kNever;
+  rejected_since_ = refused_since_ = kNever;
   if (!was_up_) {
     was_up_ = true;
     costs_ = config.wire;
@@ -189,8 +190,11 @@ void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool
     return Fail(
         {Code::kPeer, "nobody listens at " + peer_address_.Text() + ": the process is gone"});
   }
-  // One hang-up may be the peer's death; two are an opinion about our token.
-  if (why.code() == Code::kAuth && !was_up_ && ++auth_rejections_ >= 2) return Fail(why);
+  // A hang-up may be the peer's death, or a crowd's; all that come are an opinion about our token.
+  if (why.code() == Code::kAuth && !was_up_) {
+    rejected_since_ = std::min(rejected_since_, now);
+    if (now - rejected_since_ >= kRejectedNs) return Fail(why);
+  }
   ScheduleDial(slot_index, now);
 }
 

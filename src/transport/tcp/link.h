@@ -165,7 +165,7 @@ class TcpLink : public Link {
   bool was_up_ = false;
   bool wants_up_ = false;  // Connect was called here: say kUp, not kAccepted
   uint64_t link_id_ = 0;
-  int auth_rejections_ = 0;
+  TimeNs rejected_since_ = kNever;
   TimeNs give_up_at_ = kNever;  // while kOpening or kBroken
   TimeNs refused_since_ = kNever;
   std::vector<Slot> slots_;
