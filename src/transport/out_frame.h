@@ -42,6 +42,7 @@ struct OutFrame {
   bool finishing = false;     // FinishOp: its memory goes back when it is written
   bool unrepeatable = false;  // and has gone: it cannot travel again
   bool sent_before = false;
+  size_t charged = 0;  // tcp: of the credit, until the peer has acknowledged it
 
   size_t wire_bytes() const { return sizeof(wire::FrameHeader) + ext.size() + payload.size(); }
   bool is_data() const { return IsData(header); }

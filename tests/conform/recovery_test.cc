@@ -112,6 +112,30 @@ TEST_P(PathTest, ACrowdIsNotRefused) {
   EXPECT_TRUE(all([](const auto& node) { return node->Up() && !node->Down(); }));
 }
 
+// The peer may have it in memory of its own, behind what a slower path still brings.
+TEST_P(PathTest, WhatIsFinishedCountsUntilItIsAcknowledged) {
+  constexpr size_t kCredit = 400'000, kBytes = 100'000;
+  constexpr uint64_t kFrames = 60;
+  std::vector<TestFrame> frames;
+  for (uint64_t i = 0; i < kFrames; ++i) frames.push_back(MakeFrame(i, kBytes));
+  DeviceConfig config = BaseConfig(GetParam(), 1);
+  config.credit_bytes = kCredit;
+  Node a(GetParam(), config), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  Link* link = a.device->Find(b.card.id);
+  const auto send = [&](uint64_t i) {
+    link->Send(frames[i].header, {}, frames[i].payload, false, i + 1);
+  };
+  for (uint64_t i = 0; i + 1 < kFrames; ++i) send(i);
+  a.PollOnce();
+  for (const TestFrame& frame : frames) link->FinishOp(7, frame.header.seq);
+  send(kFrames - 1);  // so that the link looks at what waits
+  PumpFor({&a}, 20 * kMillisecond);
+  EXPECT_LE(a.device->counters().bytes_sent, kCredit + kBytes);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return b.Received().size() == kFrames; }));
+  EXPECT_FALSE(a.Down() || b.Down());
+}
+
 TEST_P(PathTest, ManyResetsInARow) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));

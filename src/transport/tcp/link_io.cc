@@ -110,12 +110,12 @@ void TcpLink::FinishOp(uint32_t group, uint64_t seq) {
   }
 }
 
-// Its memory is the caller's again; what has memory of its own can still travel anew.
+// Its memory is the caller's again; what has memory of its own can still travel anew. The peer may
+// hold it behind a frame of a slower path, so that it counts until it is acknowledged.
 void TcpLink::LetGo(OutFrame* frame) {
   if (frame->cookie != 0) TellSent(frame);
   frame->cookie = 0;
   if (!frame->copy.empty() || frame->payload.empty()) return;
-  window_bytes_ -= frame->payload.size();
   frame->payload = {};
   frame->unrepeatable = true;
 }
@@ -130,12 +130,9 @@ void TcpLink::TellSent(const OutFrame* frame) {
   device_->Emit(std::move(completion));
 }
 
-// The frame keeps its number, so that the peer's count stays whole.
-void TcpLink::Tombstone(OutFrame* frame) {
-  window_bytes_ -= frame->wire_bytes();
-  frame->BecomeTombstone();
-  window_bytes_ += frame->wire_bytes();
-}
+// The frame keeps its number, so that the peer's count stays whole, and what it was charged: the
+// peer may have all of it, behind a frame that it waits for.
+void TcpLink::Tombstone(OutFrame* frame) { frame->BecomeTombstone(); }
 
 void TcpLink::Release(uint64_t token) {
   const Held* held = held_.Find(token);
@@ -266,7 +263,8 @@ OutFrame* TcpLink::NextFrame() {
   queue_.pop_front();
   OutFrame* frame = window_.back().get();
   frame->header.link_seq = next_number_++;
-  window_bytes_ += frame->wire_bytes();
+  frame->charged = frame->wire_bytes();
+  window_bytes_ += frame->charged;
   return frame;
 }
 
@@ -342,7 +340,7 @@ void TcpLink::TrimWindow() {
     if (frame->state == OutFrame::State::kAssigned) break;
     if (frame->cookie != 0) TellSent(frame);
     resend_.erase(window_begin_);
-    window_bytes_ -= frame->wire_bytes();
+    window_bytes_ -= frame->charged;
     window_.pop_front();
     ++window_begin_;
     trimmed = true;
