@@ -136,6 +136,19 @@ TEST_P(PathTest, WhatIsFinishedCountsUntilItIsAcknowledged) {
   EXPECT_FALSE(a.Down() || b.Down());
 }
 
+TEST_P(PathTest, AnAcknowledgementThatCannotBeSentKeepsNobodyUp) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  const TestFrame frame = MakeFrame(0, 1000);
+  b.device->Find(a.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return a.Count(Kind::kReceived) == 1; }));
+  a.device->Disturb(b.card.id, Disturbance::kResetPaths);  // sooner than it would go by itself
+  PumpFor({&a}, 20 * kMillisecond);  // b does not answer
+  a.PollOnce();
+  EXPECT_GT(a.device->next_deadline(), Now());
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Count(Kind::kUp) + b.Count(Kind::kUp) > 1; }));
+}
+
 TEST_P(PathTest, ManyResetsInARow) {
   Node a(GetParam(), 1), b(GetParam(), 2);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));

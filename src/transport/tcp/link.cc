@@ -141,6 +141,7 @@ void TcpLink::LoseSlot(int slot_index, const Status& why, TimeNs now) {
   slot.give_up_at = now + device_->config().path_retry_ns;
   if (dialler_) ScheduleDial(slot_index, now);
   BreakIfNoStream(now);
+  ack_at_ = now;  // one may have gone with it, and the peer waits for it
   device_->MarkDirty(this);
 }
 
@@ -230,7 +231,8 @@ void TcpLink::OnTimer(TimeNs now) {
 
 TimeNs TcpLink::next_deadline() const {
   if (state_ == State::kDead || state_ == State::kIdle) return kNever;
-  TimeNs deadline = std::min(give_up_at_, ack_at_);
+  // Without a stream an acknowledgement waits for the next one, and is nothing to be up for.
+  TimeNs deadline = std::min(give_up_at_, state_ == State::kUp ? ack_at_ : kNever);
   for (const Slot& slot : slots_) deadline = std::min(deadline, slot.dial_at);
   return deadline;
 }
