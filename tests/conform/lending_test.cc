@@ -158,6 +158,7 @@ TEST_P(LendingTest, AReturnThatIsAwaitedWakesTheLender) {
   for (const bool asleep_first : {false, true}) {
     ASSERT_NE(Lend(&a, &b, 5, 1, 50), nullptr);
     a.node.device->Find(b.card.id)->FinishOp(kGroup, 1);
+    EXPECT_TRUE(a.node.device->Find(b.card.id)->busy()) << "a sleeper is told by that";
     PumpFor({&a.node, &b}, 2 * kMillisecond);
     if (!asleep_first) b.ReleaseAll();
     EXPECT_EQ(a.node.device->PrepareSleep(), asleep_first);

@@ -43,7 +43,8 @@ class ShmLink : public Link {
   bool shares_memory() const override { return true; }
   bool Intact(uint64_t token) override;
   size_t hold_bytes_max() const override;
-  bool busy() const override { return !queue_.empty(); }
+  // Nor is it idle while somebody waits for what is lent: who sleeps has to ask to be woken for it.
+  bool busy() const override { return !queue_.empty() || loans_awaited_; }
   bool down() const override { return state_ == State::kDead || state_ == State::kIdle; }
   std::string Describe() const override;
 
