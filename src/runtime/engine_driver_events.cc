@@ -100,7 +100,9 @@ void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
     completion.link->Release(completion.token);
     return LinkFault(now, completion.peer, Code::kCorrupt, "a frame's length is not its header's");
   }
-  constexpr uint64_t kFrameOverhead = 128;  // a ring's slots and the header, about
+  // The header in a ring's slot, and what pads ext and payload there to whole lines: behind a frame
+  // that rests small ones fill a ring that would be called half empty otherwise.
+  constexpr uint64_t kFrameOverhead = 128 + 2 * 64;
   Peer& sender = peer->second;
   const bool lent = completion.lent != nullptr;  // and takes no room in the link
   sender.received_bytes += kFrameOverhead + header.ext_bytes + (lent ? 0 : header.payload_bytes);
