@@ -112,24 +112,28 @@ Lender::Way Lender::Lend(std::span<const std::byte> payload, int socket, Referen
 }
 
 void Lender::Lent(const Reference& reference, const wire::FrameHeader& header, uint64_t cookie) {
-  loans_.push_back({reference, header, cookie, false});
+  loans_.push_back({reference, header, cookie});
 }
 
-void Lender::Recall(Loan& loan) {
-  if (std::exchange(loan.recalled, true)) return;
+void Lender::Recall(const Loan& loan) {
   // What the memory's next owner writes is seen after this: nothing passes such an operation.
   own_->loan_ages[loan.reference.slot].fetch_add(1, std::memory_order_seq_cst);
   free_.push_back(loan.reference.slot);
 }
 
 void Lender::Recall(uint32_t group, uint64_t seq) {
-  for (Loan& loan : loans_) {
-    if (loan.header.group == group && loan.header.seq == seq) Recall(loan);
-  }
+  // They do not wait for their turn: a loan of another group may be out for long, and all of this
+  // one's would stay behind it, to be looked through here each time.
+  std::erase_if(loans_, [&](const Loan& loan) {
+    if (loan.header.group != group || loan.header.seq != seq) return false;
+    Recall(loan);
+    return true;
+  });
 }
 
 void Lender::RecallAll() {
-  for (Loan& loan : loans_) Recall(loan);
+  for (const Loan& loan : loans_) Recall(loan);
+  loans_.clear();
 }
 
 // The peer's word holds the age of the last loan of that slot that came back, plus one.
@@ -139,20 +143,14 @@ bool Lender::IsBack(const Loan& loan) const {
 }
 
 bool Lender::TakeReturned(Returned* returned) {
-  while (!loans_.empty()) {
-    const Loan& loan = loans_.front();
-    const bool recalled = loan.recalled;
-    if (!recalled) {
-      if (!IsBack(loan)) return false;
-      const uint32_t slot = loan.reference.slot;
-      own_->loan_ages[slot].fetch_add(1, std::memory_order_relaxed);
-      free_.push_back(slot);
-      *returned = {loan.header, loan.cookie};
-    }
-    loans_.pop_front();
-    if (!recalled) return true;
-  }
-  return false;
+  if (!HasReturned()) return false;
+  const Loan& loan = loans_.front();
+  const uint32_t slot = loan.reference.slot;
+  own_->loan_ages[slot].fetch_add(1, std::memory_order_relaxed);
+  free_.push_back(slot);
+  *returned = {loan.header, loan.cookie};
+  loans_.pop_front();
+  return true;
 }
 
 void Lender::ForgetFreed(int socket) {

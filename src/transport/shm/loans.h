@@ -76,7 +76,7 @@ class Lender {
     wire::FrameHeader header;
     uint64_t cookie = 0;
   };
-  // The oldest loan, if the peer is done with it. Those that were recalled are passed over.
+  // The oldest loan, if the peer is done with it.
   bool TakeReturned(Returned* returned);
   bool idle() const { return loans_.empty(); }
   bool HasReturned() const { return !loans_.empty() && IsBack(loans_.front()); }
@@ -88,21 +88,20 @@ class Lender {
     Reference reference;
     wire::FrameHeader header;
     uint64_t cookie = 0;
-    bool recalled = false;
   };
   struct Shown {
     std::weak_ptr<const ExportedBlock> block;
     uint64_t number = 0;  // from 1, as the peer counts this kind
   };
   bool PeerHas(const std::shared_ptr<const ExportedBlock>& block, int socket);
-  void Recall(Loan& loan);
+  void Recall(const Loan& loan);
   bool IsBack(const Loan& loan) const;
 
   SegmentHeader* const own_;
   const SegmentHeader* const peer_;
   const std::shared_ptr<const ExportedMemory> exports_;
   std::vector<uint32_t> free_;
-  std::deque<Loan> loans_;  // in the order of the ring
+  std::deque<Loan> loans_;  // that are out, in the order of the ring
   std::unordered_map<uint64_t, Shown> shown_;
   uint64_t shown_count_ = 0, shown_device_count_ = 0;
   uint64_t frees_seen_ = 0;

@@ -183,6 +183,20 @@ TEST_F(Loans, ALateReturnIsNotThatOfTheNextLoan) {
   EXPECT_TRUE(lender.idle());
 }
 
+TEST_F(Loans, WhatWasTakenBackWaitsForNothing) {
+  wire::FrameHeader header;
+  header.kind = wire::FrameKind::kRaw;
+  Lend();  // that is out for long, of another group
+  header.group = 7;
+  Reference reference;
+  ASSERT_EQ(TryLend({block, 4096}, &reference), Lender::Way::kLent);
+  lender.Lent(reference, header, 8);
+  lender.Recall(7, 0);
+  EXPECT_FALSE(lender.idle());
+  lender.Recall(0, 0);
+  EXPECT_TRUE(lender.idle());
+}
+
 TEST_F(Loans, AFreedBlockIsUnmappedAtThePeer) {
   const Reference reference = Lend();
   const std::weak_ptr<const void> mapped = borrower.Take(reference)->memory;
