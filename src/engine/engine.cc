@@ -668,11 +668,12 @@ void Engine::Impl::CheckDeadlines() {
     const collective::GroupMachine::Overdue overdue = group->TakeOverdue(now_);
     // It speaks of this operation alone, so it is not kept: it would stand in the way of the next
     // one's, and accuse whoever has come long since before a coordinator that is new.
-    const std::string text = "operation " + std::to_string(overdue.seq) +
-                             " was called with timeout_ns " + FormatDuration(overdue.timeout_ns);
     for (MemberId late : overdue.lacks) {
-      if (Known(late))
-        SendCoordinator(wire::Evidence{wire::EvidenceKind::kDeadline, late, Code::kPeer, 0, text});
+      if (!Known(late)) continue;
+      SendCoordinator(
+          wire::Evidence{wire::EvidenceKind::kDeadline, late, Code::kPeer, 0,
+                         "operation " + std::to_string(overdue.seq) +
+                             " was called with timeout_ns " + FormatDuration(overdue.timeout_ns)});
     }
   }
   if (frozen_ && prepare_ &&
