@@ -473,8 +473,9 @@ void Engine::Impl::On(const wire::NoQuorum& message) {
 void Engine::Impl::On(const AbortSelf& event) {
   SendCoordinator(wire::Goodbye{event.code, event.text});  // Q8
   // A newcomer that is tired of waiting wants to hear what it has waited for: the coordinator
-  // answers with Rejected, which names the holder of its place.
-  if (event.code == Code::kTimeout && phase_ == Phase::kJoining) return;
+  // answers with Rejected, which names the holder of its place. The second time it waits no longer.
+  const bool asks = event.code == Code::kTimeout && phase_ == Phase::kJoining;
+  if (asks && !std::exchange(asked_why_, true)) return;
   if (FTAR_MUTANT(kAbortedGoesOn)) return;
   Become(Phase::kAborted, Status(event.code, event.text));
 }

@@ -97,6 +97,7 @@ class Engine::Impl {
   collective::ViewPtr view_, base_;
   collective::ViewPtr leavers_of_;  // whose leavers those are
   std::vector<MemberId> leavers_;
+  bool asked_why_ = false;         // it has not come in
   bool coordinator_up_ = false;    // the connection to it, or to a relay
   bool coordinator_away_ = false;  // says that relay
   bool quorum_lost_ = false;

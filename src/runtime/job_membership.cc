@@ -100,21 +100,17 @@ void Job::Impl::SayWhatIsOdd() {
 }
 
 // Only the coordinator knows what this member has been waiting for. It says so, if it knows, and
-// closes the connection.
+// closes the connection; if it does not, this member ends without.
 void Job::Impl::GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why) {
   const auto over = [this] {
     return destroyed_ || !ended_.ok() || driver_->engine().view() != nullptr;
   };
-  if (control_ && control_->up()) {
+  const Predicate heard = [&] { return over() || !control_ || !control_->up(); };
+  for (int times = 0; times < 2 && !over() && !forked(); ++times) {
     driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, why.text()});
     Settle(Now());
-    const Predicate heard = [&] { return over() || !control_->up(); };
     DriveUntil(lock, heard, std::min(deadline, Now() + std::min(timeout_ns_, kSecond)));
   }
-  if (over() || forked()) return;
-  driver_->Feed(Now(), engine::FromCoordinator{
-                           wire::Rejected{why.code(), why.argument(), why.text()}});
-  Settle(Now());
 }
 
 Status Job::Impl::WaitReady(int64_t timeout_ns) {
@@ -132,7 +128,6 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
     if (ready) break;
     const Status failure = JoinFailure(Now(), deadline);
     if (failure.ok()) continue;
-    // Only the coordinator knows what this member has been waiting for: ask before giving up.
     if (failure.argument() != "join_timeout") return failure;
     GiveUpJoining(lock, deadline, failure);
     break;
@@ -250,7 +245,7 @@ void Job::Impl::OnPhaseEnded() {
   }
   // For whoever waits for the join; other calls are not to be made again.
   if (why.code() == Code::kTimeout) {
-    join_failed_ = std::move(why);
+    join_failed_ = Status(Code::kTimeout, "join_timeout", why.text());
     why = Status(Code::kState, "job", "this member has given up joining: " + join_failed_.text());
   }
   // Of the holder of its place it knows that place; the text has the rest.
