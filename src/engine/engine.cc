@@ -70,7 +70,6 @@ std::vector<wire::MemberCard> Engine::successors() const {
 }
 bool Engine::coordinator_up() const { return impl_->HasCoordinator(); }
 bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
-MemberId Engine::awaited_for_step() const { return impl_->AwaitedForStep(); }
 bool Engine::led() const { return impl_->led_; }
 bool Engine::changing() const { return impl_->frozen_; }
 wire::Heartbeat Engine::progress() const { return impl_->Progress(); }
@@ -215,6 +214,7 @@ Ready Engine::Impl::TakeReady(Ready used) {
   StopFast();
   if (phase_ == Phase::kMember || phase_ == Phase::kLeaving) {
     TryBeginStep();
+    TellOfLateRoot();
     CollectGroups();
     TendLeaving();
     if (early_proposal_ && MayPropose()) On(*std::exchange(early_proposal_, {}));
@@ -693,6 +693,7 @@ TimeNs Engine::Impl::NextDeadline() const {
   if (phase_ != Phase::kMember && phase_ != Phase::kLeaving) return next;
   next = std::min(next, go_by_);
   if (frozen_) next = std::min(next, ask_verdicts_at_);
+  if (pending_step_) next = std::min(next, late_root_.tell_at);
   for (const auto& [key, group] : groups_) {
     if (const auto deadline = group->NextOpDeadline()) next = std::min(next, *deadline);
     if (const auto deadline = group->NextLaneDeadline(); deadline && !frozen_)

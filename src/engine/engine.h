@@ -153,7 +153,7 @@ struct Notice {
   Kind kind = Kind::kView;
   Epoch epoch = 0;
   wire::Loss loss;  // kLost, kEvicted, kLinkDown; member and text elsewhere
-  wire::LateNotice late;
+  wire::LateNotice late;  // seq kNoSeq: has not begun the step that this member is in
 };
 enum class Phase { kJoining, kMember, kLeaving, kLeft, kEvicted, kAborted, kRejected };
 
@@ -230,8 +230,6 @@ class Engine {
   std::vector<wire::MemberCard> successors() const;
   bool coordinator_up() const;  // false also where a relay is up that has none
   bool quorum_lost() const;  // the coordinator sees losses and may not act
-  // Who has to begin a step before this member's can begin; none: nobody, or that is not why.
-  MemberId awaited_for_step() const;
   // Q4: the coordinator that it has, or had last, has shown that it has a quorum, and not said
   // since that it has none.
   bool led() const;

@@ -29,7 +29,6 @@ class Engine::Impl {
   Seq next_seq(GroupKey group) const;
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool WouldShare(GroupKey group, const collective::OpSpec& spec);
-  MemberId AwaitedForStep() const;
   bool HasCoordinator() const { return coordinator_up_ && !coordinator_away_; }
   bool in_fast() const { return fast_ != nullptr; }
   std::span<const int> fast_lanes() const { return last_fast_->fast_lanes(); }
@@ -206,6 +205,7 @@ class Engine::Impl {
 
   // steps.cc
   void TryBeginStep();
+  void TellOfLateRoot();
   void FinishBeginStep(uint64_t step);
   void AnnounceStep(uint64_t step, const Boundary& boundary);
   void KeepMark(const wire::StepMark& mark);
@@ -273,6 +273,11 @@ class Engine::Impl {
   uint64_t step_ = 0, root_step_ = 0, era_step_ = 0;
   bool steps_marked_ = false, strict_ = false;
   std::optional<BeginStep> pending_step_;
+  struct LateRoot {
+    MemberId member;
+    TimeNs since = 0, tell_at = kNever;
+  };
+  LateRoot late_root_;  // for which that waits
   std::map<MemberId, std::deque<wire::StepMark>>
       other_marks_;                   // of members that are not the root here yet
   std::deque<wire::StepMark> marks_;  // the newest few: a newcomer may need one that is past

@@ -113,14 +113,26 @@ void Engine::Impl::TryBeginStep() {
   FinishBeginStep(target);
 }
 
-MemberId Engine::Impl::AwaitedForStep() const {
-  return pending_step_ && view_ && !frozen_ && !IsRoot() ? RootOf(*view_) : MemberId{};
+// Whoever waits for a root to begin the last step hears who that is, once. A change is nobody's
+// lateness, and a wait that is taken up again is the same one.
+void Engine::Impl::TellOfLateRoot() {
+  if (frozen_ || IsRoot()) late_root_ = {};
+  if (frozen_ || !pending_step_ || !view_ || IsRoot()) return;
+  const MemberId root = RootOf(*view_);
+  if (late_root_.member != root) late_root_ = {root, now_, now_ + config_.timeout_ns};
+  if (now_ < late_root_.tell_at) return;
+  late_root_.tell_at = kNever;
+  ready_.notices.push_back({Notice::Kind::kLate,
+                            view_->epoch,
+                            {},
+                            {root, 0, kNoSeq, now_ - late_root_.since}});
 }
 
 void Engine::Impl::FinishBeginStep(uint64_t step) {
   const uint64_t previous = step_ == 0 ? step - 1 : step_;
   strict_ = pending_step_->strict;
   pending_step_.reset();
+  late_root_ = {};
   step_ = step;
   steps_marked_ = true;
   const auto told = boundaries_.find(step);

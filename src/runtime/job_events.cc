@@ -113,49 +113,30 @@ void Job::Impl::Emit(JobEvent event) {
   }
 }
 
-void Job::Impl::NameLate(MemberId member, JobEvent* event) const {
-  event->type = EventType::kLate;
-  event->who.member = member;
-  event->who.stage = "late";
-  if (const wire::ViewEntry* entry = EntryOf(member, &event->who.rank)) {
-    event->who.replica = entry->card.replica;
-    event->who.shard = entry->card.shard;
-    event->who.host = entry->card.host;
-  }
-}
-
 // The coordinator tells of it again and again; people hear it once an operation.
 void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
+  wire::Loss whom;
+  whom.member = late.member;
+  whom.stage = "late";
+  event->type = EventType::kLate;
+  event->who = CulpritOf(whom, event->epoch);
+  const std::string span = std::to_string(late.since_ns / kMillisecond) + " ms";
+  if (late.seq == kNoSeq) {
+    event->who.text = "the next step has waited for it for " + span;
+    const std::string which =
+        step_number_ > 0 ? "step " + std::to_string(current_step_.step) : "a step to enter at";
+    log_.Warn("runtime", Shown(event->who) + " has not begun " + which + ": " + event->who.text);
+    return;
+  }
   const auto group = groups_.find(late.group);
   const std::string where = group == groups_.end() ? "" : " in group '" + group->second.name + "'";
-  NameLate(late.member, event);
   event->seq = event->who.seq = late.seq;
-  event->who.text = "others have waited for it for " +
-                    std::to_string(late.since_ns / kMillisecond) + " ms" + where;
+  event->who.text = "others have waited for it for " + span + where;
   const auto [said, first] = late_.insert({late.group, {late.seq, {}, {}}});
   if (!first && late.seq <= said->second.seq) return;
   said->second = {late.seq, event->who, Shown(event->who)};
   log_.Warn("runtime", said->second.shown + " has not entered operation " +
                            std::to_string(late.seq) + ": " + event->who.text);
-}
-
-// Once, that nobody begins a step before a root that is late has begun the last one.
-void Job::Impl::TellOfLateRoot() {
-  const TimeNs now = Now();
-  const MemberId root = driver_->engine().awaited_for_step();
-  if (root != late_root_.member) late_root_ = {root, now, false};
-  const TimeNs since = now - late_root_.since_ns;
-  if (!root.valid() || late_root_.told || since < timeout_ns_) return;
-  late_root_.told = true;
-  JobEvent event;
-  NameLate(root, &event);
-  const std::string which =
-      step_number_ > 0 ? "step " + std::to_string(current_step_.step) : "a step to enter at";
-  event.who.text =
-      "the next step has waited for it for " + std::to_string(since / kMillisecond) + " ms";
-  log_.Warn("runtime", Shown(event.who) + " has not begun " + which + ": " + event.who.text);
-  if (driver_->engine().view()) event.epoch = driver_->engine().view()->epoch;
-  Emit(std::move(event));
 }
 
 void Job::Impl::OnNotice(const engine::Notice& notice) {

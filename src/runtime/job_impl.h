@@ -270,9 +270,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_events.cc
   void Emit(JobEvent event);
-  void NameLate(MemberId member, JobEvent* event) const;
   void LateEvent(const wire::LateNotice& late, JobEvent* event);
-  void TellOfLateRoot();
   Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
   const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
 
@@ -365,12 +363,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // Steps.
   bool step_pending_ = false;
   std::optional<TimeNs> step_asked_ns_;  // since when its user asks for the next one
-  struct LateRoot {
-    MemberId member;
-    TimeNs since_ns = 0;
-    bool told = false;
-  };
-  LateRoot late_root_;  // for whose step that waits
   std::optional<engine::StepBegun> step_answer_;
   uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops
   double step_weight_ = 1;

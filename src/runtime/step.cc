@@ -37,7 +37,6 @@ Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
   if (!step_asked_ns_) step_asked_ns_ = begun;
   step_answer_.reset();
   const auto undecided = [&] {
-    TellOfLateRoot();
     return Undecided("the step", *step_asked_ns_, timeout_ns_, begun);
   };
   // Calls on streams are the last step's, and have no numbers before their streams get to them.
@@ -77,7 +76,6 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
   if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
   step_asked_ns_.reset();
-  late_root_ = {};
   FTAR_RETURN_IF_ERROR(waited);
   if (!step_answer_) return CheckUsable();
   const engine::StepBegun answer = *step_answer_;

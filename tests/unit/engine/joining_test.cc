@@ -100,5 +100,17 @@ TEST_F(Joining, WhoWaitsWithoutAViewIsASuccessorOfTheChangeItHasPromised) {
   EXPECT_TRUE(!is_successor(1) && is_successor(2));
 }
 
+// Whoever is tired of waiting asks what it has waited for, and waits for that no longer than it likes.
+TEST_F(Joining, GivesUpWithAnAnswerOrWithout) {
+  Arrive();
+  Step(AbortSelf{Code::kTimeout, "tired"});
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_EQ(std::get<wire::Goodbye>(said_[0]).code, Code::kTimeout);
+  EXPECT_EQ(engine_.phase(), Phase::kJoining);
+  Step(AbortSelf{Code::kTimeout, "tired"});
+  EXPECT_EQ(engine_.phase(), Phase::kAborted);
+  EXPECT_EQ(engine_.phase_status().code(), Code::kTimeout);
+}
+
 }  // namespace
 }  // namespace ftar::engine

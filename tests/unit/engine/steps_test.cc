@@ -1,6 +1,8 @@
 // What a member that is far behind in its steps makes of what the root has told of them.
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "engine/engine.h"
 
 namespace ftar::engine {
@@ -57,6 +59,37 @@ TEST_F(Steps, OneThatIsFarBehindBeginsEachAsTheRootHasToldIt) {
     ASSERT_TRUE(ready.step.has_value());
     EXPECT_EQ(ready.step->joined, static_cast<int32_t>(step));
   }
+}
+
+// Nobody is more than one step ahead of the root: whoever waits for it says so, and when, once.
+TEST_F(Steps, WhoWaitsForTheRootTellsOfItOnce) {
+  const TimeNs timeout = MakeConfig().timeout_ns;
+  Step(BeginStep{});
+  ASSERT_TRUE(engine_.TakeReady().step.has_value());
+  Step(BeginStep{});
+  engine_.TakeReady();
+  const TimeNs begun = now_;
+  const auto told = [this](TimeNs when) {
+    now_ = when - 1;
+    Step(Tick{});
+    Ready ready = engine_.TakeReady();
+    EXPECT_FALSE(ready.step.has_value());
+    std::erase_if(ready.notices, [](const Notice& one) { return one.kind != Notice::Kind::kLate; });
+    return ready.notices;
+  };
+  EXPECT_TRUE(told(begun + timeout / 2).empty());
+  Step(WithdrawStep{});  // taken up again it is the same wait
+  engine_.TakeReady();
+  Step(BeginStep{});
+  EXPECT_TRUE(told(begun + timeout - 1).empty());
+  const std::vector<Notice> late = told(begun + timeout);
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].late.member, root_);
+  EXPECT_EQ(late[0].late.seq, kNoSeq);
+  EXPECT_EQ(late[0].late.since_ns, timeout);
+  EXPECT_TRUE(told(begun + 3 * timeout).empty());
+  Step(FromPeer{root_, wire::StepMark{kEpoch, 1, {}, 0, {}, kEpoch}});
+  EXPECT_TRUE(engine_.TakeReady().step.has_value());
 }
 
 }  // namespace
