@@ -100,7 +100,7 @@ TEST_F(Joining, WhoWaitsWithoutAViewIsASuccessorOfTheChangeItHasPromised) {
   EXPECT_TRUE(!is_successor(1) && is_successor(2));
 }
 
-// Whoever is tired of waiting asks what it has waited for, and waits for that no longer than it likes.
+// Whoever is tired of waiting asks what it has waited for, and need not wait for that.
 TEST_F(Joining, GivesUpWithAnAnswerOrWithout) {
   Arrive();
   Step(AbortSelf{Code::kTimeout, "tired"});
