@@ -96,13 +96,15 @@ class Aside : public testing::Test {
     }
     return members_[0].Look() == FTAR_OK && members_[1].Look() == FTAR_OK;
   }
-  // One call of each, from its start to its end. The first failure.
-  ftarResult_t CallAll(size_t count) {
-    ftarResult_t first = FTAR_OK;
+  void StartAll(size_t count) {
     for (Member& member : members_) {
       std::fill_n(member.data, count, member.own);
       member.Start(count);
     }
+  }
+  // The first failure.
+  ftarResult_t WaitAll() {
+    ftarResult_t first = FTAR_OK;
     for (Member& member : members_) {
       ftarResult_t result = member.started;
       if (result == FTAR_OK) result = ftarOpWait(member.op, kLongNs, nullptr);
@@ -110,6 +112,19 @@ class Aside : public testing::Test {
       ftarOpRelease(std::exchange(member.op, nullptr));
     }
     return first;
+  }
+  ftarResult_t CallAll(size_t count) {
+    StartAll(count);
+    return WaitAll();
+  }
+  // As everybody who lives has seen.
+  void AwaitLinkDown() const {
+    for (const Member& member : members_) {
+      ftarEvent event = FTAR_EVENT_INIT;
+      do {
+        ASSERT_EQ(ftarJobNextEvent(member.job, &event, kLongNs), FTAR_OK);
+      } while (event.type != FTAR_EVENT_LINK_DOWN);
+    }
   }
   // Until all have mapped what is theirs. False: no memory.
   bool WarmUp() {
@@ -233,13 +248,13 @@ TEST_F(Aside, NothingIsSavedOfWhatWasNotBegun) {
     ftarGroupClose(dead.group);
     ftarJobDestroy(dead.job);
     members_.pop_back();
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until its links are down
-    std::thread coordinator([this] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      coordinator_.process().Signal(SIGCONT);
-    });
-    EXPECT_EQ(CallAll(kShort), FTAR_OK) << LastError().text;
-    coordinator.join();
+    ASSERT_NO_FATAL_FAILURE(AwaitLinkDown());
+    StartAll(kShort);
+    for (int looks = 0; looks < 100; ++looks) {
+      for (const Member& member : members_) member.Look();
+    }
+    coordinator_.process().Signal(SIGCONT);
+    EXPECT_EQ(WaitAll(), FTAR_OK) << LastError().text;
     for (int i = 0; i < 20; ++i) EXPECT_EQ(CallAll(2 * kShort), FTAR_OK) << LastError().text;
     Close();
   }
