@@ -81,6 +81,12 @@ class Stream {
   void* stream_ = nullptr;
 };
 
+inline ftarOpDesc On(const Stream& stream, ftarOpDesc desc) {
+  desc.stream_kind = FTAR_STREAM_CUDA;
+  desc.stream = stream.get();
+  return desc;
+}
+
 inline std::vector<float> Values(size_t count, int member, int round = 0) {
   std::vector<float> out(count);
   for (size_t i = 0; i < count; ++i) {
@@ -129,11 +135,6 @@ class DeviceTest : public testing::TestWithParam<Case> {
     desc.send = send;
     desc.recv = recv;
     desc.count = count;
-    return desc;
-  }
-  static ftarOpDesc On(const Stream& stream, ftarOpDesc desc) {
-    desc.stream_kind = FTAR_STREAM_CUDA;
-    desc.stream = stream.get();
     return desc;
   }
   ftarOp_t Start(int member, const ftarOpDesc& desc) {

@@ -52,11 +52,6 @@ class FirstUse : public testing::Test {
     desc.kind = FTAR_BARRIER;
     return desc;
   }
-  static ftarOpDesc On(const Stream& stream, ftarOpDesc desc) {
-    desc.stream_kind = FTAR_STREAM_CUDA;
-    desc.stream = stream.get();
-    return desc;
-  }
 
   ftarJob_t job_ = nullptr;
   ftarGroup_t group_ = nullptr;
