@@ -24,18 +24,9 @@ std::vector<std::byte> BytesOf(const double* values, size_t count) {
 
 }  // namespace
 
-// The view that an operation belongs to: before a planned view's boundary its base, afterwards the
-// planned view (J1).
 ViewPtr GroupMachine::ViewFor(Seq seq, uint64_t step) const {
-  ViewPtr view = current_;
-  // Also before the boundary of the one before, and so on: the root passes that in all groups that
-  // it has called in, but in one that only others have called in it may be behind all of them.
-  while (view && view->planned && !view->boundary.Reached(config_.key, seq, step)) {
-    ViewPtr before = view == current_ && base_ ? base_ : KnownView(view->base);
-    if (!before) break;
-    view = std::move(before);
-  }
-  return view;
+  return ViewOf(current_, config_.key, seq, step,
+                [this](Epoch epoch) { return KnownView(epoch); });
 }
 
 ViewPtr GroupMachine::KnownView(Epoch epoch) const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -222,6 +223,21 @@ struct InboundFrame {
 
 // The verdict-relevant side of a view, for one column.
 using ViewPtr = std::shared_ptr<const wire::View>;
+
+// The view that an operation belongs to: before a planned view's boundary its base, at or after it
+// the planned view (J1). Also before the boundary of the one before, and so on: the root passes
+// that in all groups that it has called in, but in one that only others have called in it may be
+// behind all of them. `known`: the view of an epoch, or null.
+template <typename Known>
+ViewPtr ViewOf(ViewPtr newest, GroupKey group, Seq seq, uint64_t step, const Known& known) {
+  ViewPtr view = std::move(newest);
+  while (view && view->planned && !view->boundary.Reached(group, seq, step)) {
+    ViewPtr before = known(view->base);
+    if (!before) break;
+    view = std::move(before);
+  }
+  return view;
+}
 
 struct GroupConfig {
   MemberId self;

@@ -715,10 +715,10 @@ Seq Engine::Impl::NextSeq(GroupKey key) const {
   return found == groups_.end() ? 0 : found->second->next_seq();
 }
 
-// Before a planned view's boundary its base, afterwards the planned view (J1).
+// For groups that nobody has opened here.
 collective::ViewPtr Engine::Impl::ViewAt(GroupKey key, Seq seq, uint64_t step) const {
-  const bool before = view_->planned && base_ && !view_->boundary.Reached(key, seq, step);
-  return before ? base_ : view_;
+  return collective::ViewOf(view_, key, seq, step,
+                            [this](Epoch epoch) { return NamedView(epoch); });
 }
 
 // Of this column, whoever takes part in this member's next call, in its step.
