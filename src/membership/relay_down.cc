@@ -163,11 +163,15 @@ bool RelayMachine::IsOfThePast(const Unit& unit) const {
 }
 
 void RelayMachine::Tell(const wire::Welcome& message) {
+  peers_ = message.peers;
+  welcomed_ = true;
   for (size_t i = 0; i < children_.size(); ++i)
     Send(children_[i], wire::Welcome{CardsFor(i, message.peers)});
 }
 
 void RelayMachine::Tell(const wire::Connect& message) {
+  std::erase_if(peers_, [this](const wire::MemberCard& card) { return !units_.contains(card.id); });
+  peers_.insert(peers_.end(), message.peers.begin(), message.peers.end());
   for (size_t i = 0; i < children_.size(); ++i)
     Send(children_[i], wire::Connect{CardsFor(i, message.peers)});
 }

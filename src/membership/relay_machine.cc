@@ -144,6 +144,8 @@ void RelayMachine::CatchUp(Child& child) {
     if (!child.roster.empty() && id != unit_)
       Send(child, wire::Roster{unit.behind.cards[index].id, unit.behind.rosters[index]});
   }
+  // Who is in knows its peers. Before that it tells of its links when it is welcomed, each time.
+  if (child.installed == 0 && welcomed_) Send(child, wire::Welcome{CardsFor(index, peers_)});
   if (prepare_ && prepare_->epoch >= child.report.promised &&
       prepare_->epoch > child.report.installed && KnowsAll(prepare_->members))
     Send(child, PrepareFor(index, Own(*prepare_)));
@@ -249,6 +251,8 @@ void RelayMachine::GatherAgain(size_t index) {
     if (child.here) AwaitMates(child);
   }
   units_.clear();
+  peers_.clear();
+  welcomed_ = false;
   links_told_.clear();
   early_evidence_.clear();
   decided_.clear();

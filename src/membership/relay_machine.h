@@ -213,6 +213,8 @@ class RelayMachine {
   MemberId unit_;
   std::map<MemberId, Unit> units_;
   std::set<MemberId> links_told_;
+  bool welcomed_ = false;                // by the one above, as a newcomer that is to link to these
+  std::vector<wire::MemberCard> peers_;
   std::optional<wire::Goodbye> lost_;  // somebody is, and the unit with it
   size_t lost_child_ = 0;
 

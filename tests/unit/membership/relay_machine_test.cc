@@ -303,6 +303,27 @@ TEST_F(RelayTest, LinkedByAllLostByOneBackByAll) {
   EXPECT_EQ(Up<wire::Evidence>()->kind, wire::EvidenceKind::kLinkRestored);
 }
 
+// What it has said of its links is void with its connection, and it says so again when welcomed.
+TEST_F(RelayTest, ANewcomerThatIsBackIsWelcomedAgain) {
+  constexpr MemberId kThird{0xc, 0xc};
+  Introduce();
+  Arrive(3);
+  EXPECT_EQ(Down<wire::Welcome>(3), nullptr);  // it has not been before
+  Feed(FromAbove{wire::Welcome{{UnitEntry(kOther, 1, 1).card}}});
+  Feed(FromAbove{wire::Roster{kThird, RosterOf(2, 2)}});
+  Feed(FromAbove{wire::Connect{{UnitEntry(kThird, 2, 1).card}}});
+  Say(3, wire::LinksUp{{IdOf(1, 3), IdOf(2, 3)}});
+  Feed(Disconnected{3, ""});
+  Arrive(3);
+  ASSERT_NE(Down<wire::Welcome>(3), nullptr);
+  EXPECT_EQ(Down<wire::Welcome>(3)->peers, (std::vector{CardOf(1, 3), CardOf(2, 3)}));
+  EXPECT_EQ(Down<wire::Welcome>(2), nullptr);
+  Say(2, wire::LinksUp{{IdOf(1, 2), IdOf(2, 2)}});
+  EXPECT_EQ(Up<wire::LinksUp>(), nullptr);
+  Say(3, wire::LinksUp{{IdOf(1, 3), IdOf(2, 3)}});
+  ASSERT_NE(Up<wire::LinksUp>(), nullptr);
+}
+
 // What wires cost is one word for a unit, and stands at each of its members in all views.
 TEST_F(RelayTest, WiresCostInTheMiddleWhatItsMembersSay) {
   Introduce();
