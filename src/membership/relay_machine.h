@@ -152,6 +152,7 @@ class RelayMachine {
   void Hear(Child& child, const wire::LeaveRequest& message);
   void Hear(Child& child, const wire::LeaveReady& message);
   void Hear(Child& child, const wire::Goodbye& message);
+  void KeepEarly(size_t index, const wire::Evidence& message);
   bool Linked(const Unit& unit) const;
   void TellDecided();
   bool MergeBounds(wire::Decided* decided, MemberId* clash) const;

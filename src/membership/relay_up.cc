@@ -332,10 +332,7 @@ void RelayMachine::Hear(Child& child, const wire::Evidence& message) {
     return;
   }
   auto* const found = UnitOf(index, message.subject);
-  if (!found) {
-    if (early_evidence_.size() < kEarlyEvidenceMax) early_evidence_.push_back({index, message});
-    return;
-  }
+  if (!found) return KeepEarly(index, message);
   auto& [id, unit] = *found;
   wire::Evidence up = message;
   up.subject = id;
@@ -352,6 +349,17 @@ void RelayMachine::Hear(Child& child, const wire::Evidence& message) {
     case wire::EvidenceKind::kDeadline: break;
   }
   if (above_) ready_.up.push_back(std::move(up));
+}
+
+// Of one whom no roster tells of yet. That a link is back is not said when it is lost again.
+void RelayMachine::KeepEarly(size_t index, const wire::Evidence& message) {
+  if (message.kind == wire::EvidenceKind::kLinkLost) {
+    std::erase_if(early_evidence_, [&](const auto& early) {
+      return early.first == index && early.second.subject == message.subject &&
+             early.second.kind == wire::EvidenceKind::kLinkRestored;
+    });
+  }
+  if (early_evidence_.size() < kEarlyEvidenceMax) early_evidence_.push_back({index, message});
 }
 
 // A link between units is lost with the first of its columns, and back with the last.
