@@ -152,10 +152,12 @@ class Table {
       const GroupStatus* group = GroupOf(status, key);
       for (const OpStatus& op : group ? group->ops : std::vector<OpStatus>{}) named.insert(op.seq);
     }
+    anew_ = std::nullopt;
     for (const Seq seq : named) {
       if (seq >= called_end) continue;
       const OpFacts facts = FactsOf(key, seq);
       out.verdicts.push_back(facts.reports.empty() ? failed.at(seq) : DecideOp(key, facts));
+      if (IsStrict(facts) && IsUndelivered(out.verdicts.back())) anew_ = facts.step;
     }
     return out;
   }
@@ -240,6 +242,24 @@ class Table {
     return complete == facts.members.size() ? attempt : std::nullopt;
   }
 
+  static bool IsStrict(const OpFacts& facts) {
+    return facts.sample && (facts.sample->signature.flags & wire::kSignatureStrict) != 0;
+  }
+
+  // Nobody has delivered it, nor what comes behind it. A failure that somebody knew may have been.
+  bool IsUndelivered(const Verdict& verdict) const {
+    return verdict.kind == VerdictKind::kRetry ||
+           (verdict.kind == VerdictKind::kFail && verdict.attempt == prepare_.epoch);
+  }
+
+  // V8: what is complete behind an operation of its strict step that is not is begun anew with it,
+  // by the same members; but for a broadcast whose root is gone, which could only fail.
+  bool BeginsAnew(const OpFacts& facts) const {
+    Verdict gone;
+    return IsStrict(facts) && anew_ == facts.step && facts.delivered.empty() &&
+           !RootGone(facts, facts.sample->signature, &gone);
+  }
+
   Verdict DecideOp(GroupKey key, const OpFacts& facts) {
     Verdict verdict;
     verdict.seq = facts.seq;
@@ -252,7 +272,7 @@ class Table {
     }
     // Of a broadcast each may have all it wants, from roots of their own.
     if (facts.delivered.empty() && Disagree(facts, &verdict)) return verdict;
-    if (const auto attempt = CompleteAttempt(facts)) {
+    if (const auto attempt = CompleteAttempt(facts); attempt && !BeginsAnew(facts)) {
       verdict.kind = VerdictKind::kCommit;
       verdict.attempt = *attempt;
       return verdict;
@@ -285,9 +305,8 @@ class Table {
   // a reduce-scatter are final only at their owner, who would then be complete: nothing to salvage.
   // V8: a strict step's operations are not salvaged.
   bool Salvage(const OpFacts& facts, Verdict* verdict) const {
-    const wire::Signature& signature = facts.sample->signature;
-    const bool strict = (signature.flags & wire::kSignatureStrict) && !FTAR_MUTANT(kStrictSalvaged);
-    if (signature.kind == kReduceScatter || strict) return false;
+    const bool strict = IsStrict(facts) && !FTAR_MUTANT(kStrictSalvaged);
+    if (facts.sample->signature.kind == kReduceScatter || strict) return false;
     std::set<Epoch, std::greater<>> attempts;
     for (const auto& [id, op] : facts.called) attempts.insert(op->attempt);
     for (Epoch attempt : attempts) {
@@ -386,6 +405,7 @@ class Table {
   std::map<MemberId, const BoundOf*> bounds_;
   std::map<MemberId, int32_t> ranks_;
   std::map<MemberId, int32_t> replicas_;
+  std::optional<uint64_t> anew_;  // the strict step of which an operation of the group begins anew
 };
 
 // J1: the bounds that survivors know. `fresh_first` where they know none.

@@ -113,6 +113,46 @@ TEST(Verdict, WhoDoesNotKnowWhereItBeginsIsToldOfFailuresThatAreDelivered) {
   }
 }
 
+// Each lacks a part of the first operation, and has all of the second one.
+std::vector<VerdictKind> KindsOfTwo(uint8_t flags, uint64_t second_step, uint8_t second_kind) {
+  const wire::Prepare prepare = PrepareBoth();
+  StatusMap statuses;
+  for (const MemberId id : {kFirst, kSecond}) {
+    wire::OpStatus op;
+    op.attempt = 1;
+    op.chunks = 1;
+    op.final_chunks = {0};
+    op.signature.flags = flags;
+    op.signature.step = 1;
+    std::vector<wire::OpStatus> ops = {op, op};
+    ops[1].seq = 1;
+    ops[1].complete = true;
+    ops[1].final_chunks = {1};
+    ops[1].signature.kind = second_kind;
+    ops[1].signature.root = kLost;
+    ops[1].signature.step = second_step;
+    statuses[id] = OfTheFirstView(prepare);
+    statuses[id].groups = {{1, 2, 0, 0, 2, ops, {}}};
+  }
+  const Decision decision = Decide(prepare, 0, statuses);
+  std::vector<VerdictKind> kinds;
+  for (const wire::Verdict& verdict : decision.verdicts.groups.at(0).verdicts)
+    kinds.push_back(verdict.kind);
+  return kinds;
+}
+
+// V8: nobody can have delivered what is complete behind an operation that is not. In a strict step
+// it would have the lost one among its participants, and that operation not.
+TEST(Verdict, WhatIsCompleteBehindARetryOfItsStrictStepIsBegunAnewWithIt) {
+  constexpr uint8_t kAllReduce = 0, kStrict = wire::kSignatureStrict;
+  using Kinds = std::vector<VerdictKind>;
+  const Kinds mixed{VerdictKind::kRetry, VerdictKind::kCommit};
+  EXPECT_EQ(KindsOfTwo(kStrict, 1, kAllReduce), (Kinds{VerdictKind::kRetry, VerdictKind::kRetry}));
+  EXPECT_EQ(KindsOfTwo(kStrict, 2, kAllReduce), mixed);
+  EXPECT_EQ(KindsOfTwo(0, 1, kAllReduce), mixed);
+  EXPECT_EQ(KindsOfTwo(kStrict, 1, kBroadcast), mixed);  // of a lost root: it could only fail
+}
+
 // Who was not there may hold the word of a root that is lost, and that of a step nobody had begun.
 TEST(Marks, TheLaterErasWordCountsAndTheOtherOneOfGroupsThatItDoesNotKnow) {
   const wire::StepMark earlier{1, 6, {{7, 10}, {9, 4}}, 0, kFirst};
