@@ -292,7 +292,7 @@ void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, wire::Origin o
     op.unheard[op.me] = false;
   }
   SendOwnInputs(op);
-  StartLocalWork(op);
+  StartLocalWork(now, op);
 }
 
 void GroupMachine::ShadowInput(Op& op) {
@@ -311,14 +311,14 @@ void GroupMachine::ShadowInput(Op& op) {
 
 // Whatever needs no peer: own segments, zeros for the gone, reductions whose pieces are here
 // already (or a group of one).
-void GroupMachine::StartLocalWork(Op& op) {
+void GroupMachine::StartLocalWork(TimeNs now, Op& op) {
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];
     if (chunk.is_final || chunk.working) continue;
     if (chunk.role.gathers) {
-      GatherOwn(op, c);
+      GatherOwn(now, op, c);
     } else if (chunk.role.reduces) {
-      TryReduce(op, c);
+      TryReduce(now, op, c);
     } else if (chunk.role.lands && chunk.role.final_from < 0) {
       Work work;
       work.kind = Work::Kind::kZero;

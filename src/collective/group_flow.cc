@@ -129,7 +129,7 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   // While all is made of what lies in the lanes nothing else may write: that would end behind it.
   const bool by_lane = IsByLane(op) && !FTAR_MUTANT(kFramesBesideLane);
   if (op.complete || by_lane) return Drop(frame);
-  GoByFrames(op);  // its sender does not use the lane, or has lost patience
+  GoByFrames(now, op);  // its sender does not use the lane, or has lost patience
   if (header.chunk >= op.chunks.size() || !FrameFits(op, op.chunks[header.chunk], header) ||
       !TakeWeights(op, frame)) {
     return Drop(frame);
@@ -147,7 +147,7 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
     case wire::FrameKind::kRaw: return AcceptRaw(now, op, chunk, position, frame);
     case wire::FrameKind::kPartial:
       if (chunk.role.partial_from != position || chunk.partial.present) return Drop(frame);
-      return AcceptPartial(op, chunk, frame);
+      return AcceptPartial(now, op, chunk, frame);
     case wire::FrameKind::kFinal: return AcceptFinal(now, op, chunk, position, frame);
     case wire::FrameKind::kControl:
     case wire::FrameKind::kAck: break;
@@ -171,14 +171,14 @@ void GroupMachine::AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position
   Hold(frame, &chunk.raws[position]);
   chunk.raws[position].empty = frame.header.flags & wire::kFrameWeightless;
   --chunk.raws_missing;
-  TryReduce(op, frame.header.chunk);
+  TryReduce(now, op, frame.header.chunk);
 }
 
-void GroupMachine::AcceptPartial(Op& op, ChunkState& chunk, const InboundFrame& frame) {
+void GroupMachine::AcceptPartial(TimeNs now, Op& op, ChunkState& chunk, const InboundFrame& frame) {
   if (op.salvage || chunk.working || chunk.is_final || chunk.partial_made) return Drop(frame);
   Hold(frame, &chunk.partial);
   chunk.partial.empty = frame.header.flags & wire::kFrameWeightless;
-  TryReduce(op, frame.header.chunk);
+  TryReduce(now, op, frame.header.chunk);
 }
 
 void GroupMachine::AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position,
@@ -265,7 +265,7 @@ uint64_t GroupMachine::StartWork(Op& op, Work work, WorkRef ref) {
   return id;
 }
 
-void GroupMachine::GatherOwn(Op& op, uint32_t index) {
+void GroupMachine::GatherOwn(TimeNs now, Op& op, uint32_t index) {
   ChunkState& chunk = op.chunks[index];
   chunk.working = true;
   Work work;
@@ -273,7 +273,7 @@ void GroupMachine::GatherOwn(Op& op, uint32_t index) {
   const WorkRef ref{op.seq, index, WorkRef::Purpose::kMakeFinal, {}, 0};
   if (op.spec.weight == 0 && op.spec.kind == plan::Kind::kBroadcast) {
     op.absent = chunk.empty = true;
-    return FinishWork(0, op, ref);
+    return FinishWork(now, op, ref);
   }
   if (op.spec.weight == 0) {
     work.kind = Work::Kind::kZero;
@@ -281,22 +281,22 @@ void GroupMachine::GatherOwn(Op& op, uint32_t index) {
   } else {
     work.kind = Work::Kind::kCopy;
     work.sources = {{InputOf(op, chunk.geometry), false, 1}};
-    if (op.spec.kind == plan::Kind::kBroadcast && op.spec.in_place) return FinishWork(0, op, ref);
+    if (op.spec.kind == plan::Kind::kBroadcast && op.spec.in_place) return FinishWork(now, op, ref);
   }
   SaveUndo(op, chunk, work.dst);
   StartWork(op, std::move(work), ref);
 }
 
-void GroupMachine::TryReduce(Op& op, uint32_t index) {
+void GroupMachine::TryReduce(TimeNs now, Op& op, uint32_t index) {
   ChunkState& chunk = op.chunks[index];
   if (frozen_ || op.salvage || op.lane.working > 0 || chunk.working || chunk.is_final ||
       chunk.partial_made || !chunk.role.reduces)
     return;
   if (chunk.raws_missing > 0 || (chunk.role.partial_from >= 0 && !chunk.partial.present)) return;
-  ReduceChunk(op, index);
+  ReduceChunk(now, op, index);
 }
 
-void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
+void GroupMachine::ReduceChunk(TimeNs now, Op& op, uint32_t index) {
   ChunkState& chunk = op.chunks[index];
   const bool weighted = op.spec.redop == kWavg;
   Work work;
@@ -328,7 +328,7 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
   if (!chunk.role.makes_final) {
     ref.purpose = WorkRef::Purpose::kMakePartial;
     chunk.partial_empty = work.sources.empty();
-    if (chunk.partial_empty) return FinishWork(0, op, ref);
+    if (chunk.partial_empty) return FinishWork(now, op, ref);
     work.kind = Work::Kind::kReducePartial;
     const uint64_t bytes = chunk.geometry.count * op.spec.accumulator_bytes;
     chunk.staging = Allocate(op, std::max<uint64_t>(bytes, 1));
@@ -338,7 +338,7 @@ void GroupMachine::ReduceChunk(Op& op, uint32_t index) {
   }
   if (!Divide(op, &work)) {  // V5: FTAR_ERR_ABSENT for all, output untouched
     op.absent = chunk.empty = true;
-    return FinishWork(0, op, ref);
+    return FinishWork(now, op, ref);
   }
   work.kind = Work::Kind::kReduceFinal;
   work.scale = op.spec.scale;

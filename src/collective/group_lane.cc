@@ -217,7 +217,7 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
   if (FlagIsUp(op)) {
     lane.blocked = true;
     if (!lane.by_frames) return;
-    for (uint32_t c = 0; c < op.chunks.size(); ++c) TryReduce(op, c);
+    for (uint32_t c = 0; c < op.chunks.size(); ++c) TryReduce(now, op, c);
     return;
   }
   lane.stable = true;
@@ -264,7 +264,7 @@ void GroupMachine::ScanLane(Op& op) {
 }
 
 // What the lane does not bring the frames may, and both bring the same bits.
-void GroupMachine::GoByFrames(Op& op) {
+void GroupMachine::GoByFrames(TimeNs now, Op& op) {
   if (!op.lane.published || std::exchange(op.lane.by_frames, true)) return;
   ShadowInput(op);
   SendOwnInputs(op);
@@ -272,7 +272,7 @@ void GroupMachine::GoByFrames(Op& op) {
     if (!op.chunks[c].is_final) continue;
     for (int to : op.chunks[c].role.final_to) SendFinal(op, c, op.members[to]);
   }
-  StartLocalWork(op);
+  StartLocalWork(now, op);
 }
 
 bool GroupMachine::IsByLane(Op& op) {
@@ -291,7 +291,7 @@ void GroupMachine::LosePatience(TimeNs now) {
     if (now < op.lane.patience_end) continue;
     op.lane.patience_end = kNever;
     const bool goes_on = SeesAll(op) && GoesShared(op);
-    if (!op.complete && !goes_on && op.fail_code == Code::kOk) GoByFrames(op);
+    if (!op.complete && !goes_on && op.fail_code == Code::kOk) GoByFrames(now, op);
   }
 }
 

@@ -320,7 +320,7 @@ class GroupMachine {
   std::vector<KeptRaw> DetachRaws(Op& op);
   void ReattachRaws(Op& op, std::vector<KeptRaw> kept);
   void ShadowInput(Op& op);
-  void StartLocalWork(Op& op);
+  void StartLocalWork(TimeNs now, Op& op);
   int OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const;
   void SendRawsTo(Op& op, int position, const wire::KeptOp* kept);
   void SendOwnInputs(Op& op);
@@ -338,15 +338,15 @@ class GroupMachine {
   // group_flow.cc
   void AcceptData(TimeNs now, Op& op, const InboundFrame& frame);
   void AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
-  void AcceptPartial(Op& op, ChunkState& chunk, const InboundFrame& frame);
+  void AcceptPartial(TimeNs now, Op& op, ChunkState& chunk, const InboundFrame& frame);
   void AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
   static bool FrameFits(const Op& op, const ChunkState& chunk, const wire::FrameHeader& header);
   bool TakeWeights(Op& op, const InboundFrame& frame);
   void Hold(const InboundFrame& frame, Piece* piece);
   void ReplayEarly(TimeNs now, Seq seq);
-  void TryReduce(Op& op, uint32_t chunk);
-  void ReduceChunk(Op& op, uint32_t chunk);
-  void GatherOwn(Op& op, uint32_t chunk);
+  void TryReduce(TimeNs now, Op& op, uint32_t chunk);
+  void ReduceChunk(TimeNs now, Op& op, uint32_t chunk);
+  void GatherOwn(TimeNs now, Op& op, uint32_t chunk);
   void MarkFinal(Op& op, uint32_t chunk);
   bool NeedsUndo(const Op& op) const;
   void SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output);
@@ -372,7 +372,7 @@ class GroupMachine {
   void Abandon(const Op& op);
   bool FlagIsUp(const Op& op) const;
   void ScanLane(Op& op);
-  void GoByFrames(Op& op);
+  void GoByFrames(TimeNs now, Op& op);
   bool LacksLine(const Op& op, size_t position) const;
   void LosePatience(TimeNs now);
   static bool GoesShared(const Op& op) {

@@ -116,6 +116,28 @@ TEST(Failure, IsDeliveredWhenAllHaveGrantedCredit) {
   EXPECT_EQ(group.delivered_end(), 1);
 }
 
+// Nothing is to be made: of a sum without weights, and of an input that lies where its result does.
+TEST(Outcome, SaysWhenWhatTakesNoWorkWasComplete) {
+  OpSpec weightless, in_place;
+  weightless.weight = 0;
+  in_place.kind = plan::Kind::kBroadcast;
+  in_place.root = kSelf;
+  in_place.in_place = true;
+  for (const OpSpec& spec : {weightless, in_place}) {
+    wire::View alone = *ViewWith(1, false, 0);
+    alone.entries.erase(alone.entries.begin());
+    GroupMachine group(Config());
+    group.InstallEra(1, std::make_shared<const wire::View>(alone), nullptr, {});
+    ASSERT_EQ(group.Call(20, spec, 0), 0);
+    std::vector<GroupTodo> todo;
+    group.TakeTodo(30, &todo);
+    ASSERT_EQ(group.delivered_end(), 1);
+    for (const GroupTodo& one : todo) {
+      if (one.todo.kind == Todo::Kind::kDeliver) EXPECT_EQ(one.todo.outcome.complete_ns, 20);
+    }
+  }
+}
+
 // Q7: what has waited behind another has its turn to be overdue when it is the oldest.
 TEST(Deadline, OfWhatComesBehindIsNotUsedUpByTheOldest) {
   GroupMachine group(Config());
