@@ -453,7 +453,9 @@ typedef struct {
 
 /* ftarStepConfig.flags: all operations of the step that a failure finds undelivered end with the
  * same participants. Without it operation k may lack a member that k + 1 has. What was delivered
- * before the failure keeps the member that died. */
+ * before the failure keeps the member that died, and so does what that one may have delivered: the
+ * first operations of a group, as far as all survivors hold their results; and a broadcast of its
+ * own that they all hold. */
 #define FTAR_STEP_STRICT 1u
 
 typedef struct {
