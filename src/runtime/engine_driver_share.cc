@@ -14,6 +14,7 @@
 #include "base/copy.h"
 #include "runtime/clock.h"
 #include "runtime/engine_driver.h"
+#include "runtime/no_cancel.h"
 
 namespace ftar::runtime {
 namespace {
@@ -48,6 +49,7 @@ std::optional<transport::Link::Place> EngineDriver::ShowToAll(std::span<const st
     if (holds && shown.frees == exports_->frees() && shown.links == links_changed_)
       return transport::Link::Place{shown.block, static_cast<uint64_t>(begin - shown.base)};
   }
+  const NoCancel whole;  // who has not seen it is told by a system call
   std::optional<transport::Link::Place> place;
   bool all = true;
   for (const auto& [id, peer] : peers_) {

@@ -1,7 +1,9 @@
 // Small operations in one pass through shared memory (docs/protocol.md 10): two members of one job
 // in this process, each with a thread that calls one after the other.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -196,6 +198,35 @@ TEST_F(Fast, TheSameCallByTwoThreads) {
     }
     for (std::thread& thread : threads) thread.join();
   });
+}
+
+// What is called again is called outside of what keeps other calls whole, and memory that others
+// have not seen yet is shown to them by a system call.
+TEST_F(Fast, AThreadThatIsCancelledFinishesWhatItCallsAgain) {
+  constexpr size_t kCount = 16 * 1024, kBlocks = 100, kWarm = 200;
+  BothRun([](Member& member) {
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.count = kCount;
+    std::vector<float*> blocks;
+    for (size_t i = 0; i < kBlocks; ++i) {
+      void* block = nullptr;
+      ASSERT_EQ(ftarMemAlloc(member.job, 2 * kCount * sizeof(float), nullptr, &block), FTAR_OK);
+      blocks.push_back(static_cast<float*>(block));
+    }
+    for (size_t i = 0; i < kWarm + kBlocks; ++i) {
+      if (i == kWarm && member.number == 1) pthread_cancel(pthread_self());
+      float* const block = blocks[i < kWarm ? 0 : i - kWarm];
+      std::fill_n(block, kCount, static_cast<float>(member.number + 1));
+      desc.send = block;
+      desc.recv = block + kCount;
+      ASSERT_EQ(member.Call(desc), FTAR_OK) << LastError().text;
+      ASSERT_EQ(block[2 * kCount - 1], 3);
+    }
+    int before = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    for (float* const block : blocks) ASSERT_EQ(ftarMemFree(member.job, block), FTAR_OK);
+  });
+  EXPECT_GT(members_[1].Counter("again"), 0u);
 }
 
 TEST_F(Fast, ADisagreementIsAMismatchForBothAndTheNextOneGoes) {
