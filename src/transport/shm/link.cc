@@ -152,7 +152,9 @@ bool ShmLink::CollectLoans() {
   channel_->lender().ForgetFreed(channel_->socket());
   channel_->borrower().MapWaiting();
   bool any = false;
-  for (Lender::Returned returned; channel_->lender().TakeReturned(&returned); any = true)
+  // Who waits for some may have others out for long: its peer has not called their operation.
+  for (Lender::Returned returned; channel_->lender().TakeReturned(&returned, loans_awaited_);
+       any = true)
     TellSent(returned.header, returned.cookie, 0);
   if (channel_->lender().idle()) loans_awaited_ = false;
   return any;

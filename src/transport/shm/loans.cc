@@ -142,14 +142,20 @@ bool Lender::IsBack(const Loan& loan) const {
   return peer_->loans_returned[reference.slot].load(std::memory_order_seq_cst) == reference.age + 1;
 }
 
-bool Lender::TakeReturned(Returned* returned) {
-  if (!HasReturned()) return false;
-  const Loan& loan = loans_.front();
-  const uint32_t slot = loan.reference.slot;
+bool Lender::HasReturned() const {
+  return std::ranges::any_of(loans_, [this](const Loan& loan) { return IsBack(loan); });
+}
+
+bool Lender::TakeReturned(Returned* returned, bool any) {
+  const auto end = any || loans_.empty() ? loans_.end() : std::next(loans_.begin());
+  const auto loan =
+      std::find_if(loans_.begin(), end, [this](const Loan& one) { return IsBack(one); });
+  if (loan == end) return false;
+  const uint32_t slot = loan->reference.slot;
   own_->loan_ages[slot].fetch_add(1, std::memory_order_relaxed);
   free_.push_back(slot);
-  *returned = {loan.header, loan.cookie};
-  loans_.pop_front();
+  *returned = {loan->header, loan->cookie};
+  loans_.erase(loan);
   return true;
 }
 

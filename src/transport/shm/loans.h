@@ -76,10 +76,10 @@ class Lender {
     wire::FrameHeader header;
     uint64_t cookie = 0;
   };
-  // The oldest loan, if the peer is done with it.
-  bool TakeReturned(Returned* returned);
+  // The oldest loan, if the peer is done with it; of `any`, the oldest one that it is done with.
+  bool TakeReturned(Returned* returned, bool any = false);
   bool idle() const { return loans_.empty(); }
-  bool HasReturned() const { return !loans_.empty() && IsBack(loans_.front()); }
+  bool HasReturned() const;  // any
   // Tells the peer of blocks that are no more; cheap if none has gone.
   void ForgetFreed(int socket);
 

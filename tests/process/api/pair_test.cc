@@ -589,5 +589,64 @@ TEST_F(Pair, WhereAllLeaveNobodyHearsOfLostLinks) {
   }
 }
 
+// Without fault tolerance an operation ends when the other has given back what it read of it: that
+// is not to wait for what was lent before it, of an operation that the other calls only afterwards.
+TEST(WithoutFaultTolerance, WhatTheOtherHasYetToCallHoldsNothingUp) {
+  const Coordinator coordinator;
+  constexpr size_t kCount = 1 << 20;
+  constexpr size_t kBoth = 0;
+  struct Member {
+    ftarJob_t job = nullptr;
+    std::array<ftarGroup_t, 3> groups{};
+    std::array<float*, 3> blocks{};
+
+    ftarOp_t Start(size_t i) {
+      ftarOp_t op = nullptr;
+      EXPECT_EQ(ftarAllReduce(blocks[i], blocks[i] + kCount, kCount, FTAR_F32, FTAR_SUM, groups[i],
+                              &op),
+                FTAR_OK)
+          << LastError().text;
+      return op;
+    }
+    void End(ftarOp_t op) {
+      EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+      EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+    }
+  };
+  std::array<Member, 2> members;
+  for (int32_t i = 0; i < 2; ++i) {
+    const ftarJobConfig config = Place(coordinator.address(), i);
+    ASSERT_EQ(Join(config, {{"ft", "off"}}, &members[i].job), FTAR_IN_PROGRESS);
+  }
+  for (Member& member : members) {
+    ASSERT_EQ(ftarJobWaitReady(member.job, kLongNs), FTAR_OK) << LastError().text;
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string name = std::to_string(i);
+      ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
+      config.name = name.c_str();
+      ASSERT_EQ(ftarGroupOpen(member.job, &config, &member.groups[i]), FTAR_OK);
+      void* block = nullptr;
+      ASSERT_EQ(ftarMemAlloc(member.job, 2 * kCount * sizeof(float), nullptr, &block), FTAR_OK);
+      member.blocks[i] = static_cast<float*>(block);
+    }
+  }
+  const auto run = [](Member& member, size_t first) {
+    for (size_t i = 0; i < 9; ++i) member.End(member.Start(i % 3));  // till all is mapped
+    const ftarOp_t early = member.Start(first);
+    usleep(50'000);  // the other has it by then
+    member.End(member.Start(kBoth));
+    const ftarOp_t late = member.Start(3 - first);
+    member.End(late);
+    member.End(early);
+  };
+  std::thread other([&] { run(members[1], 2); });
+  run(members[0], 1);
+  other.join();
+  for (Member& member : members) {
+    for (const ftarGroup_t group : member.groups) EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+    EXPECT_EQ(ftarJobDestroy(member.job), FTAR_OK);
+  }
+}
+
 }  // namespace
 }  // namespace process

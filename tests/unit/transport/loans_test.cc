@@ -197,6 +197,23 @@ TEST_F(Loans, WhatWasTakenBackWaitsForNothing) {
   EXPECT_TRUE(lender.idle());
 }
 
+TEST_F(Loans, WhatComesBackDoesNotWaitForWhatWasLentBefore) {
+  Lend();  // that is out for long, of another group
+  Reference reference;
+  ASSERT_EQ(TryLend({block, 4096}, &reference), Lender::Way::kLent);
+  lender.Lent(reference, {}, 8);
+  Lender::Returned returned;
+  EXPECT_FALSE(lender.HasReturned());
+  EXPECT_FALSE(lender.TakeReturned(&returned, /*any=*/true));
+  borrower.GiveBack(reference);
+  EXPECT_TRUE(lender.HasReturned());
+  EXPECT_FALSE(lender.TakeReturned(&returned)) << "the oldest is not back";
+  ASSERT_TRUE(lender.TakeReturned(&returned, /*any=*/true));
+  EXPECT_EQ(returned.cookie, 8u);
+  EXPECT_FALSE(lender.HasReturned());
+  EXPECT_FALSE(lender.idle());
+}
+
 TEST_F(Loans, AFreedBlockIsUnmappedAtThePeer) {
   const Reference reference = Lend();
   const std::weak_ptr<const void> mapped = borrower.Take(reference)->memory;
