@@ -421,6 +421,13 @@ void Job::Impl::FinishAll(const Status& status) {
   std::sort(open.begin(), open.end(),
             [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });
   for (const OpPtr& op : open) EndWith(op, status);
+  // For whoever asks by seq: nobody may have a handle.
+  for (auto& [key, state] : groups_) {
+    for (const OpPtr& op : state.ops) {
+      const Seq next = state.history.end();
+      if (next == 0 || op->seq == next) state.history.Add(op->outcome);
+    }
+  }
   // Only now: without memory for all of it, it is done again.
   for (auto& [key, state] : groups_) {
     state.ops.clear();

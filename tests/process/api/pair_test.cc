@@ -217,6 +217,24 @@ TEST_F(Pair, AWaitThatEndsEarlyLeavesTheOperationAlive) {
   }
 }
 
+// Nobody waits for it, so that its seq is all there is to ask by.
+TEST_F(Pair, WhatThisMembersEndHasEndedIsToldBySeq) {
+  ExpectWorking();
+  std::vector<float> data(100, 1);
+  ASSERT_EQ(ftarAllReduce(data.data(), data.data(), 100, FTAR_F32, FTAR_SUM, groups_[0], nullptr),
+            FTAR_OK);
+  ASSERT_EQ(ftarBarrier(groups_[0], nullptr), FTAR_OK);
+  ftarOutcome outcome = FTAR_OUTCOME_INIT;
+  EXPECT_EQ(ftarGroupOutcome(groups_[0], 1, &outcome), FTAR_IN_PROGRESS);
+  EXPECT_EQ(ftarJobAbort(jobs_[0], "a test of outcomes"), FTAR_OK);
+  for (const uint64_t seq : {0, 1, 2}) {
+    EXPECT_EQ(ftarGroupOutcome(groups_[0], seq, &outcome), FTAR_OK) << LastError().text;
+    EXPECT_EQ(outcome.status, seq == 0 ? FTAR_OK : FTAR_ERR_ABORTED);
+    EXPECT_EQ(outcome.seq, seq);
+  }
+  EXPECT_EQ(ftarGroupOutcome(groups_[0], 3, &outcome), FTAR_ERR_ARG) << "not started";
+}
+
 // Nobody is known to be at fault.
 TEST_F(Pair, AWaitThatEndsForWantOfACoordinatorNamesTheOperation) {
   ExpectWorking();
