@@ -69,6 +69,11 @@ void EventQueue::Close() {
   changed_.notify_all();
 }
 
+bool EventQueue::closed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closed_;
+}
+
 uint64_t EventQueue::dropped() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return queue_.dropped();

@@ -36,6 +36,7 @@ class EventQueue {
   Expected<int> Descriptor();
   // Wakes all waiters; what is queued can still be fetched.
   void Close();
+  bool closed() const;
   uint64_t dropped() const;
   // In a forked child; async-signal-safe.
   void CloseInForkedChild();

@@ -45,7 +45,8 @@ Status Job::Destroy() { return impl_->Destroy(); }
 Status Job::NextEvent(JobEvent* event, int64_t timeout_ns) {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
   std::optional<JobEvent> next = impl_->events().Wait(timeout_ns);
-  if (!next && timeout_ns < 0) return Status(Code::kState, "job", "the job is destroyed");
+  if (!next && impl_->events().closed())
+    return Status(Code::kState, "job", "the job is destroyed");
   if (!next) return Status(timeout_ns == 0 ? Code::kInProgress : Code::kTimeout, "no event");
   *event = std::move(*next);
   return Status::Ok();

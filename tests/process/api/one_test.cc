@@ -331,6 +331,25 @@ TEST_F(OneMember, TheEventDescriptorPolls) {
   EXPECT_EQ(ftarJobNextEvent(job_, &event, 1'000'000), FTAR_TIMEOUT);
 }
 
+// However long it was to wait: its time is not over.
+TEST(Events, WhoWaitsForOneHearsThatTheJobIsDestroyed) {
+  ftarJob_t job = nullptr;
+  ASSERT_EQ(ftarJobJoin(nullptr, &job), FTAR_OK) << LastError().text;
+  std::atomic<bool> waits{false};
+  std::thread waiter([&] {
+    ftarEvent event = FTAR_EVENT_INIT;
+    ftarResult_t ended = FTAR_OK;
+    waits = true;
+    while (ended == FTAR_OK) ended = ftarJobNextEvent(job, &event, kLongNs);
+    // Who comes too late to wait finds no job.
+    EXPECT_TRUE(ended == FTAR_ERR_STATE || ended == FTAR_ERR_HANDLE) << ended;
+  });
+  while (!waits) std::this_thread::yield();
+  usleep(50'000);
+  EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+  waiter.join();
+}
+
 TEST(Environment, UnknownVariablesAndBadValuesAreNamed) {
   ftarJob_t job = nullptr;
   ASSERT_EQ(setenv("FTAR_TIMEUOT", "3s", 1), 0);

@@ -68,7 +68,9 @@ TEST(EventQueue, AWaitEndsByItsTimeByAnEventOrByTheEnd) {
   queue.Push(Event(7));
   while (got + none < 1) std::this_thread::yield();
   EXPECT_EQ(got, 1) << "one event wakes one waiter";
+  EXPECT_FALSE(queue.closed());
   queue.Close();
+  EXPECT_TRUE(queue.closed());
   for (std::thread& waiter : waiters) waiter.join();
   EXPECT_EQ(none, 2);
   queue.Push(Event(8));
