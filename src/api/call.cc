@@ -54,8 +54,10 @@ void NoteCulprit(const runtime::Culprit& culprit) {
 
 Status WithCulprit(const runtime::Job& job, Status status) {
   const Code code = status.code();
-  if (IsPeerError(code) || IsEpochError(code) || IsGroupError(code))
-    NoteCulprit(job.last_culprit());
+  if (!IsPeerError(code) && !IsEpochError(code) && !IsGroupError(code)) return status;
+  // Who died earlier has nothing to do with what this call lacks.
+  const runtime::Culprit who = job.last_culprit();
+  if (who.code == code) NoteCulprit(who);
   return status;
 }
 

@@ -250,6 +250,7 @@ void Job::Impl::OnPhaseEnded() {
   }
   // Of the holder of its place it knows that place; the text has the rest.
   if (why.code() == Code::kPeer && why.argument() == "replica") {
+    last_culprit_.code = Code::kPeer;
     last_culprit_.replica = place_.replica;
     last_culprit_.shard = place_.shard;
   }

@@ -254,6 +254,19 @@ TEST_F(Pair, AWaitThatEndsForWantOfACoordinatorNamesTheOperation) {
       << event.who.text;
 }
 
+TEST_F(Pair, ALeaveThatEndsForWantOfACoordinatorNamesNobodyWhoWasLostBefore) {
+  EXPECT_EQ(ftarJobAbort(jobs_[1], "a test of last errors"), FTAR_OK);
+  ftarEvent event = FTAR_EVENT_INIT;
+  do {
+    ASSERT_EQ(ftarJobNextEvent(jobs_[0], &event, kLongNs), FTAR_OK);
+  } while (event.type != FTAR_EVENT_MEMBER_LOST);
+  coordinator_.process().Signal(SIGKILL);
+  EXPECT_EQ(ftarJobLeave(jobs_[0], kLongNs), FTAR_ERR_COORDINATOR);
+  EXPECT_EQ(LastError().rank, -1);
+  EXPECT_EQ(LastError().replica, -1);
+  EXPECT_STREQ(LastError().host, "");
+}
+
 TEST_F(Pair, AWaitThatEndsSaysWhomOthersHaveCalledLate) {
   std::array<ftarOp_t, 2> ops{};
   ASSERT_EQ(ftarBarrier(groups_[0], &ops[0]), FTAR_OK);

@@ -167,6 +167,7 @@ TEST(AbiJoin, HandsOverWhatWasSaid) {
 TEST(AbiJoin, FailureNamesTheHolderAndLeavesNothing) {
   runtime::ResetWorld();
   World().wait_ready = Status(Code::kPeer, "replica", "place 3 is held by a1b2");
+  World().culprit.code = Code::kPeer;
   World().culprit.replica = 3;
   World().culprit.host = "node7";
   ftarJob_t job = nullptr;
@@ -323,8 +324,20 @@ TEST_F(Abi, StartManyIsAllOrNone) {
   EXPECT_EQ(ftarOpStartMany(group_, nullptr, sizeof(ftarOpDesc), 0, nullptr), FTAR_OK);
 }
 
+// The coordinator is away, and somebody had died before.
+TEST_F(Abi, WhoeverWasLostEarlierIsNotNamed) {
+  World().culprit.code = Code::kPeer;
+  World().culprit.replica = 3;
+  World().culprit.host = "node7";
+  World().wait_ready = Status(Code::kCoordinator, "coordinator", "no coordinator");
+  EXPECT_EQ(ftarJobWaitReady(job_, 5), FTAR_ERR_COORDINATOR);
+  EXPECT_EQ(LastError().replica, -1);
+  EXPECT_STREQ(LastError().host, "");
+}
+
 TEST_F(Abi, ARefusedStartHasNoHandle) {
   World().start = Status(Code::kEvicted, "evicted: silent for 1 s");
+  World().culprit.code = Code::kEvicted;
   World().culprit.host = "here";
   ftarOp_t op = reinterpret_cast<ftarOp_t>(1);
   EXPECT_EQ(ftarOpStart(group_, &desc_, &op), FTAR_ERR_EVICTED);
