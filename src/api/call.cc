@@ -68,6 +68,8 @@ void SetLastError(const Status& status) {
   if (!status.argument().empty()) CopyText(status.argument(), info.argument);
   if (!status.text().empty()) CopyText(status.text(), info.text);
   t_last_error = info;
+  // That of a call made in a callback is not that of the wait which runs the callback.
+  t_has_culprit = false;
 }
 
 const ftarErrorInfo& LastError() { return t_last_error; }

@@ -335,6 +335,21 @@ TEST_F(Abi, WhoeverWasLostEarlierIsNotNamed) {
   EXPECT_STREQ(LastError().host, "");
 }
 
+TEST_F(Abi, WhomACallbackHasHeardOfIsNotNamedByTheWaitThatRunsIt) {
+  ftarOp_t op = Start();
+  World().outcome.status = Code::kMismatch;
+  World().culprit.replica = 3;
+  World().leave = Status(Code::kTimeout, "leaving takes longer");
+  World().in_leave = [op] {
+    EXPECT_EQ(ftarOpTest(op, nullptr), FTAR_ERR_MISMATCH);
+    EXPECT_EQ(LastError().replica, 3);
+  };
+  EXPECT_EQ(ftarJobLeave(job_, 5), FTAR_TIMEOUT);
+  EXPECT_EQ(LastError().code, FTAR_TIMEOUT);
+  EXPECT_EQ(LastError().replica, -1);
+  EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+}
+
 TEST_F(Abi, ARefusedStartHasNoHandle) {
   World().start = Status(Code::kEvicted, "evicted: silent for 1 s");
   World().culprit.code = Code::kEvicted;

@@ -69,7 +69,10 @@ Expected<std::shared_ptr<Job>> Job::Create(const JobOptions& options,
 }
 
 Status Job::WaitReady(int64_t) { return World().wait_ready; }
-Status Job::Leave(int64_t) { return Status::Ok(); }
+Status Job::Leave(int64_t) {
+  if (World().in_leave) AsCallback(World().in_leave);
+  return World().leave;
+}
 Status Job::Abort(const std::string&, Code) { return Status::Ok(); }
 Status Job::Report(Code cause, const std::string&) {
   World().reported = cause;

@@ -13,7 +13,7 @@ namespace ftar::runtime {
 
 struct FakeWorld {
   // What calls answer.
-  Status create, wait_ready, start, wait, close_group;
+  Status create, wait_ready, start, wait, close_group, leave;
   collective::Outcome outcome;  // of every operation, once it is done
   Culprit culprit;
   std::shared_ptr<wire::View> view = std::make_shared<wire::View>();
@@ -33,6 +33,7 @@ struct FakeWorld {
   Code reported = Code::kOk;
 
   std::function<void(const JobEvent&)> on_event;
+  std::function<void()> in_leave;  // a callback that it runs
 };
 
 FakeWorld& World();
