@@ -32,7 +32,13 @@ ftarResult_t OnJob(const char* call, Where where, ftarJob_t job, Body&& body) {
   });
 }
 
-std::string TextOf(const char* text) { return text != nullptr ? text : ""; }
+// What others hear of it is cut to an ftarErrorInfo's text, and the coordinator drops whoever sends
+// more than the largest message.
+std::string TextOf(const char* text) {
+  char cut[sizeof ftarErrorInfo::text] = "";
+  if (text != nullptr) api::CopyText(std::string(text, strnlen(text, sizeof cut)), cut);
+  return cut;
+}
 
 Status CheckTimeout(int64_t timeout_ns) {
   if (timeout_ns >= -1) return Status::Ok();

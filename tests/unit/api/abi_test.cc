@@ -608,6 +608,12 @@ TEST_F(Abi, JobCallsCheckTheirArguments) {
   EXPECT_EQ(ftarJobReport(job_, 999, "what"), FTAR_ERR_ARG);
   EXPECT_EQ(ftarJobReport(job_, FTAR_ERR_DEVICE, nullptr), FTAR_OK);
   EXPECT_EQ(World().reported, Code::kDevice);
+  const std::string long_text = "ab" + std::string(1 << 20, '\xc3');  // no text is sent whole
+  EXPECT_EQ(ftarJobReport(job_, FTAR_ERR_DEVICE, long_text.c_str()), FTAR_OK);
+  EXPECT_EQ(World().said, long_text.substr(0, World().said.size()));
+  EXPECT_EQ(World().said.size(), sizeof(ftarErrorInfo::text) - 1);
+  EXPECT_EQ(ftarJobEvict(job_, ftarId{1, 2}, long_text.c_str()), FTAR_OK);
+  EXPECT_EQ(World().said.size(), sizeof(ftarErrorInfo::text) - 1);
   EXPECT_EQ(ftarJobEvict(job_, ftarId{9, 10}, "who?"), FTAR_ERR_ARG);
   EXPECT_NE(std::string(LastError().text).find("0000000000000009000000000000000a"),
             std::string::npos)

@@ -74,11 +74,15 @@ Status Job::Leave(int64_t) {
   return World().leave;
 }
 Status Job::Abort(const std::string&, Code) { return Status::Ok(); }
-Status Job::Report(Code cause, const std::string&) {
+Status Job::Report(Code cause, const std::string& text) {
   World().reported = cause;
+  World().said = text;
   return Status::Ok();
 }
-Status Job::Evict(MemberId, const std::string&) { return Status::Ok(); }
+Status Job::Evict(MemberId, const std::string& reason) {
+  World().said = reason;
+  return Status::Ok();
+}
 Status Job::Destroy() {
   impl_->destroyed = true;
   ++World().destroyed;

@@ -31,6 +31,7 @@ struct FakeWorld {
   int32_t group_priority = 0;
   int destroyed = 0;
   Code reported = Code::kOk;
+  std::string said;  // to Report and Evict
 
   std::function<void(const JobEvent&)> on_event;
   std::function<void()> in_leave;  // a callback that it runs
