@@ -207,7 +207,7 @@ typedef struct {
 typedef struct {
   size_t size;
   ftarResult_t code;
-  /* Of the culprit, `rank` in the job's view; -1: none, several, or this process itself. */
+  /* Of the culprit, which may be this member; `rank` in the job's view, -1: none, or several. */
   int32_t rank, replica, shard;
   ftarId member;
   uint64_t epoch, seq;      /* where it happened; seq is FTAR_NO_SEQ when no operation is meant */
@@ -367,6 +367,7 @@ typedef struct {
   int32_t rank, replica, shard; /* rank in the view asked: of the job or of the group */
   uint32_t flags;               /* 0 */
   double weight;                /* ftarOpParticipants: in that op, 0: not counted; in views: 1 */
+  /* Not told by ftarOpParticipants: 0, "", 0. */
   uint64_t joined_epoch;
   char host[64];
   /* Of the group: its first operation with this member. 0 in a job's view, and where the member

@@ -598,8 +598,11 @@ TEST_F(Pair, EvictTellsTheVictimAndTheOthers) {
     out = event.type == FTAR_EVENT_EVICTED;
   }
   EXPECT_TRUE(out);
+  EXPECT_EQ(event.who.rank, 1) << "itself";
+  EXPECT_EQ(event.who.replica, 1);
   ftarOp_t op = nullptr;
   EXPECT_EQ(ftarBarrier(groups_[1], &op), FTAR_ERR_EVICTED);
+  EXPECT_EQ(LastError().rank, 1);
   ASSERT_EQ(ftarBarrier(groups_[0], &op), FTAR_OK);
   EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
   EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
