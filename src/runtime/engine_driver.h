@@ -474,7 +474,7 @@ class EngineDriver final : public transport::Placer {
   std::vector<KeptSums> kept_sums_;
   engine::Ready ready_;       // scratch
   GroupKey hook_group_ = 0;
-  TimeNs next_deadline_ = kNever;
+  TimeNs next_deadline_ = 0;  // at first it is to be asked what it has to say: of one, its view
   TimeNs redial_ns_ = kNever;  // who is late
   TimeNs last_trim_ns_ = 0;
   bool dropping_ = false;  // test hook: say and hear nothing

@@ -333,6 +333,16 @@ TEST_F(OneMember, TheEventDescriptorPolls) {
   EXPECT_EQ(ftarJobNextEvent(job_, &event, 1'000'000), FTAR_TIMEOUT);
 }
 
+// No other call brings it.
+TEST(Events, TheFirstViewOfAJobOfOneIsTold) {
+  ftarJob_t job = nullptr;
+  ASSERT_EQ(ftarJobJoin(nullptr, &job), FTAR_OK) << LastError().text;
+  ftarEvent event = FTAR_EVENT_INIT;
+  EXPECT_EQ(ftarJobNextEvent(job, &event, kLongNs), FTAR_OK);
+  EXPECT_EQ(event.type, FTAR_EVENT_VIEW);
+  EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+}
+
 // However long it was to wait: its time is not over.
 TEST(Events, WhoWaitsForOneHearsThatTheJobIsDestroyed) {
   ftarJob_t job = nullptr;
