@@ -7,6 +7,13 @@
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
+namespace {
+
+// By which a group that only others have called in finds where it begins. They come one at a time,
+// when the column has passed the one before.
+constexpr size_t kPlannedViewsKept = 64;
+
+}  // namespace
 
 void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
   if (current_ && current_->epoch == view->epoch) return;
@@ -16,6 +23,7 @@ void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {
   if (base_) old_views_[base_->epoch] = base_;
   era_ = current_->era;
   acks_told_ = 0;
+  ForgetViews(kPlannedViewsKept);
   EnterAtBound(now);
   LiftHold(now);
   ReplayHeldFrames(now);
@@ -127,12 +135,19 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   }
   ReplayHeldFrames(now);
   DeliverReady(now);
-  std::erase_if(old_views_, [this](const auto& entry) {
-    const Epoch epoch = entry.first;
-    return std::none_of(ops_.begin(), ops_.end(),
+  ForgetViews(0);
+}
+
+// But for the newest `kept`, those in which nothing runs that may have to be begun anew.
+void GroupMachine::ForgetViews(size_t kept) {
+  size_t older = old_views_.size();
+  std::erase_if(old_views_, [&](const auto& entry) {
+    const Epoch epoch = entry.first;  // in ascending order
+    return older-- > kept &&
+           std::none_of(ops_.begin(), ops_.end(),
                         [epoch](const Op& op) { return op.view && op.view->epoch == epoch; }) &&
            std::none_of(verdicts_.begin(), verdicts_.end(),
-                        [epoch](const auto& kept) { return kept.second.attempt == epoch; });
+                        [epoch](const auto& verdict) { return verdict.second.attempt == epoch; });
   });
 }
 

@@ -415,6 +415,7 @@ class GroupMachine {
   // group_change.cc
   void EnterAtBound(TimeNs now);
   void ForgetEra();
+  void ForgetViews(size_t kept);
   void ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts);
   void CarryOn(TimeNs now);
   void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);

@@ -1,6 +1,10 @@
 // What scripts and stories of whole jobs do not single out: where a newcomer begins, and failures.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "collective/group_machine.h"
 
 namespace ftar::collective {
@@ -21,6 +25,14 @@ ViewPtr ViewWith(Epoch epoch, bool planned, Seq boundary) {
   view->entries[0].first.kind = wire::Bound::Kind::kAlways;
   view->entries[1].first = {wire::Bound::Kind::kSeq, 0, boundary, {}};
   return view;
+}
+
+// On the view of the epoch before.
+ViewPtr Planned(Epoch epoch, Seq boundary) {
+  wire::View view = *ViewWith(epoch, true, 0);
+  view.base = epoch - 1;
+  view.boundary = {wire::Bound::Kind::kSeq, 0, boundary, {}};
+  return std::make_shared<const wire::View>(std::move(view));
 }
 
 GroupConfig Config() {
@@ -81,20 +93,36 @@ TEST(Beginning, ABoundaryThatOthersMayHavePassedIsNotKept) {
 // J1: the root has passed the boundary in the groups that it calls in, and may be behind in one
 // that only others have called in. These have begun in the view before both plans.
 TEST(Beginning, WhatLiesBeforeTwoBoundariesBelongsToTheViewBeforeBoth) {
-  const auto planned = [](Epoch epoch, Seq boundary) {
-    wire::View view = *ViewWith(epoch, true, 0);
-    view.base = epoch - 1;
-    view.boundary = {wire::Bound::Kind::kSeq, 0, boundary, {}};
-    return std::make_shared<const wire::View>(std::move(view));
-  };
   GroupMachine group(Config());
-  const ViewPtr first = ViewWith(1, false, 0), second = planned(2, 32), third = planned(3, 64);
+  const ViewPtr first = ViewWith(1, false, 0), second = Planned(2, 32), third = Planned(3, 64);
   group.InstallEra(1, first, nullptr, {});
   group.SetPlannedView(2, second, first);
   group.SetPlannedView(3, third, second);
   EXPECT_EQ(group.ViewFor(0, 0), first);
   EXPECT_EQ(group.ViewFor(32, 0), second);
   EXPECT_EQ(group.ViewFor(64, 0), third);
+}
+
+// An elastic job has one after the other, and may never see a failure.
+TEST(Views, ThoseBeforeManyPlannedOnesAreForgotten) {
+  GroupMachine group(Config());
+  ViewPtr before = ViewWith(1, false, 0);
+  const std::weak_ptr<const wire::View> first = before;
+  group.InstallEra(1, before, nullptr, {});
+  group.OnCredit(1, kOther, {});
+  ASSERT_EQ(group.Call(2, OpSpec{}, 0), 0);  // it may have to be begun anew in it
+  for (Epoch epoch = 2; epoch < 200; ++epoch) {
+    const ViewPtr next = Planned(epoch, 32 * epoch);
+    group.SetPlannedView(epoch, next, std::exchange(before, next));
+  }
+  EXPECT_FALSE(first.expired());
+  group.Freeze(200);
+  group.InstallEra(201, ViewWith(201, false, 0), nullptr, {});
+  for (Epoch epoch = 202; epoch < 400; ++epoch) {
+    const ViewPtr next = Planned(epoch, 32 * epoch);
+    group.SetPlannedView(epoch, next, std::exchange(before, next));
+  }
+  EXPECT_TRUE(first.expired());
 }
 
 // V5: it is delivered when all who take part in it hold the verdict.
@@ -132,9 +160,10 @@ TEST(Outcome, SaysWhenWhatTakesNoWorkWasComplete) {
     std::vector<GroupTodo> todo;
     group.TakeTodo(30, &todo);
     ASSERT_EQ(group.delivered_end(), 1);
-    for (const GroupTodo& one : todo) {
-      if (one.todo.kind == Todo::Kind::kDeliver) EXPECT_EQ(one.todo.outcome.complete_ns, 20);
-    }
+    const auto delivered = std::ranges::find_if(
+        todo, [](const GroupTodo& one) { return one.todo.kind == Todo::Kind::kDeliver; });
+    ASSERT_NE(delivered, todo.end());
+    EXPECT_EQ(delivered->todo.outcome.complete_ns, 20u);
   }
 }
 
