@@ -41,7 +41,7 @@ Connections::Connections(Settings settings, std::string name, User* user, const 
 
 Connections::~Connections() = default;
 
-Status Connections::ListenAt(const std::string& address) {
+Status Connections::ListenAt(const std::string& address, bool* taken) {
   Expected<transport::tcp::SocketAddress> parsed = transport::tcp::ParseAddress(address, true);
   if (!parsed.ok()) return parsed.status();
   if (parsed->wildcard() && !settings_.allow_wildcard) {
@@ -59,6 +59,7 @@ Status Connections::ListenAt(const std::string& address) {
   // A restart at the same address works at once, whatever connections of the last one still linger.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (bind(fd.get(), parsed->raw(), parsed->bytes) != 0 || listen(fd.get(), 1024) != 0) {
+    *taken = errno == EADDRINUSE;
     return Status::System("cannot listen on " + address, errno);
   }
   socklen_t size = sizeof parsed->storage;
@@ -86,14 +87,20 @@ Status Connections::Open() {
   empty_since_ns_ = Now();
   const Expected<std::vector<std::string>> addresses = ResolveHost(settings_.host, settings_.port);
   if (!addresses.ok()) return Status(Code::kConfig, "listen", addresses.status().text());
-  Status last;
+  std::vector<Status> failures;
   for (const std::string& address : *addresses) {
     // A name may stand for IPv4 and IPv6; one port for both, so "any" takes the first only.
     if (settings_.port == 0 && !listeners_.empty()) break;
-    Status status = ListenAt(address);
-    if (!status.ok()) last = std::move(status);
+    bool taken = false;
+    Status status = ListenAt(address, &taken);
+    // Two that each served some addresses of a name would both be found by it: two coordinators.
+    if (taken) return status;
+    if (!status.ok()) failures.push_back(std::move(status));
   }
-  return listeners_.empty() ? last : Status::Ok();
+  if (listeners_.empty()) return failures.empty() ? Status::Ok() : failures.back();
+  for (const Status& failure : failures)
+    log_->Warn(name_, failure.text() + "; whoever dials " + settings_.host + " there finds nobody");
+  return Status::Ok();
 }
 
 Connections::Connection* Connections::Find(ConnId id) {

@@ -56,7 +56,8 @@ class Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Binds. Errors are kConfig or kSystem and name the address.
+  // Binds all addresses of the host's name that can be had. One that somebody else listens at is an
+  // error, as is a name of which none can. Errors are kConfig or kSystem and name the address.
   Status Open();
   std::string address() const { return address_; }  // "host:port" of the first listening socket
 
@@ -85,7 +86,7 @@ class Connections {
     bool in_waiting = false;
   };
 
-  Status ListenAt(const std::string& address);
+  Status ListenAt(const std::string& address, bool* taken);
   TimeNs SpeaksBy(const Connection& connection) const;
   transport::UniqueFd TakeNext(int listener, transport::tcp::SocketAddress* from);
   void Accept(int listener, TimeNs now);

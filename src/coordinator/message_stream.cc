@@ -241,7 +241,9 @@ Expected<std::vector<std::string>> ResolveHost(const std::string& host, uint16_t
     std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
     address.bytes = entry->ai_addrlen;
     address.set_port(port);
-    out.push_back(address.Text());
+    // One that stands in the system's files twice is here twice.
+    std::string text = address.Text();
+    if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(std::move(text));
   }
   freeaddrinfo(list);
   return out;

@@ -77,8 +77,8 @@ class MessageStream {
 // Starts to connect to a resolved address ("10.0.0.3:4711", "[::1]:4711").
 Expected<transport::UniqueFd> StartConnecting(const std::string& address);
 
-// Blocking: name to addresses in the form that StartConnecting takes. An error is kCoordinator and
-// names the host.
+// Blocking: name to addresses in the form that StartConnecting takes, each once. An error is
+// kCoordinator and names the host.
 Expected<std::vector<std::string>> ResolveHost(const std::string& host, uint16_t port);
 
 }  // namespace ftar::coordinator

@@ -2,8 +2,10 @@
 // members get in all the while; what it may not listen on it says.
 #include "coordinator/server.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -25,6 +28,21 @@
 #include "coordinator/state_file.h"
 #include "tests/unit/descriptors_left.h"
 #include "wire/frame.h"
+
+// The resolver knows a name that stands for two addresses, the first of them twice.
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints,
+                           addrinfo** list) {
+  using Function = int(const char*, const char*, const addrinfo*, addrinfo**);
+  static auto* const next = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (node == nullptr || std::strcmp(node, "two.invalid") != 0)
+    return next(node, service, hints, list);
+  addrinfo** end = list;
+  for (const char* const address : {"127.0.0.1", "127.0.0.1", "127.0.0.2"}) {
+    if (const int error = next(address, service, hints, end); error != 0) return error;
+    while (*end != nullptr) end = &(*end)->ai_next;
+  }
+  return 0;
+}
 
 namespace ftar::coordinator {
 namespace {
@@ -482,6 +500,23 @@ TEST(Server, AnAddressInUseIsNamed) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), Code::kSystem);
   EXPECT_THAT(second.status().text(), HasSubstr(address));
+}
+
+// Members that dial the name would find the one or the other.
+TEST(Server, ANameIsServedAtAllOfItsAddressesOrNotAtAll) {
+  ServerSettings settings;
+  settings.host = "127.0.0.2";
+  std::optional<RunningServer> other(settings);
+  const std::string address = other->server().address();
+  settings.port = static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  settings.host = "two.invalid";
+  const auto half = Server::Open(settings, Logger());
+  ASSERT_FALSE(half.ok());
+  EXPECT_THAT(half.status().text(), HasSubstr(address));
+  other.reset();
+  const RunningServer whole(settings);
+  settings.host = "127.0.0.2";
+  EXPECT_FALSE(Server::Open(settings, Logger()).ok());
 }
 
 }  // namespace
