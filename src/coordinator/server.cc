@@ -96,7 +96,12 @@ void Server::StepMachine(TimeNs now, const membership::CoordinatorEvent& event) 
 
 void Server::Carry(TimeNs now) {
   membership::CoordinatorReady ready = machine_->TakeReady();
-  if (ready.record && !state_.empty() && !Record(*ready.record)) return;
+  if (ready.record && !state_.empty() && !Record(*ready.record)) {
+    // Nor is what follows from it: others may have spoken meanwhile, or come back.
+    machine_.reset();
+    machine_deadline_ns_ = kNever;
+    return;
+  }
   machine_deadline_ns_ = ready.next_deadline;
   for (const membership::Note& note : ready.notes) log_.Log(note.level, "coordinator", note.text);
   connections_.Send(ready.messages);

@@ -135,6 +135,16 @@ class Member {
     return installed_;
   }
   bool Evicted() { return Installed(), evicted_; }
+  // On which views those are based that it was sent.
+  std::vector<Epoch> Prepares() {
+    Poll();
+    std::vector<Epoch> bases;
+    for (const wire::Message& message : std::exchange(told_, {})) {
+      if (const auto* prepare = std::get_if<wire::Prepare>(&message))
+        bases.push_back(prepare->base);
+    }
+    return bases;
+  }
   // What a member's server has said first, once it has.
   std::optional<wire::Redirect> Greeting() {
     Poll();
@@ -476,6 +486,31 @@ TEST_F(ServerState, AFullDiskDoesNotKeepItFromStopping) {
     member.Installed();
     poll(nullptr, 0, 5);
   }
+}
+
+// All that it says is there at once: so the server reads on in the turn in which it is stopped.
+TEST_F(ServerState, StoppedOnAFullDiskItTellsNothingMore) {
+  std::optional<RunningServer> server(settings_);
+  ASSERT_EQ(symlink("/dev/full", (settings_.state + ".tmp").c_str()), 0);
+  Member member(*server, MemberId{1, 1});
+  const Epoch first = MakeEpoch(1, settings_.machine.incarnation);
+  wire::BoundOf bound;
+  bound.member = MemberId{1, 1};
+  bound.first.kind = wire::Bound::Kind::kAlways;
+  member.SayHello();
+  member.Say(wire::Decided{first, 0, {bound}});
+  member.Say(wire::AskPrepare{first, 0, 1});
+  std::vector<Epoch> bases;
+  for (int i = 0; i < 40; ++i) {
+    for (const Epoch base : member.Prepares()) bases.push_back(base);
+    poll(nullptr, 0, 5);
+  }
+  server.reset();
+  ASSERT_TRUE(Eventually([&] {
+    for (const Epoch base : member.Prepares()) bases.push_back(base);
+    return member.Closed();
+  }));
+  EXPECT_THAT(bases, testing::ElementsAre(0u)) << "one that goes by the view that is not recorded";
 }
 
 TEST_F(ServerState, AFileThatCannotBeUsedIsNamedAtTheStart) {
