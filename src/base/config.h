@@ -54,6 +54,7 @@ class Config {
   std::string ShownText(KnobId id) const;
   // "default", "ftar.conf /etc/ftar.conf:3", "environment FTAR_TIMEOUT", "program".
   std::string Origin(KnobId id) const;
+  Layer layer(KnobId id) const { return Get(id).layer; }
 
   // "name=value" of every knob on which members must agree, sorted by name (Hello.agreed_config).
   std::vector<std::string> AgreedList() const;

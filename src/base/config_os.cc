@@ -93,9 +93,10 @@ Status LoadConfig(const std::vector<std::string>& environment, Config* config) {
 }
 
 Expected<std::string> ReadToken(const Config& config) {
-  if (!config.text(KnobId::kToken).empty()) return config.text(KnobId::kToken);
   const std::string& path = config.text(KnobId::kTokenFile);
-  if (path.empty()) return std::string();
+  const bool given = !config.text(KnobId::kToken).empty();
+  const bool nearer = config.layer(KnobId::kTokenFile) > config.layer(KnobId::kToken);
+  if (path.empty() || (given && !nearer)) return config.text(KnobId::kToken);
   Expected<std::string> text = ReadFile(path, nullptr);
   if (!text.ok()) return Status(Code::kConfig, "token_file", text.status().text());
   std::string token = text->substr(0, text->find_first_of("\r\n"));

@@ -20,7 +20,8 @@ std::string FindVariable(const std::vector<std::string>& environment, const std:
 // or /etc/ftar.conf if there is one. A file that FTAR_CONF names must be readable.
 Status LoadConfig(const std::vector<std::string>& environment, Config* config);
 
-// The job's token: the knob `token`, or the first line of `token_file`; empty if neither is set.
+// The job's token: the knob `token`, or the first line of `token_file`, whichever was set in the
+// nearer layer, and of one layer `token`; empty if neither is set.
 Expected<std::string> ReadToken(const Config& config);
 
 }  // namespace ftar

@@ -47,6 +47,18 @@ TEST(ReadToken, TakesTheFirstLineOfTheFileUnlessGiven) {
   EXPECT_EQ(*ReadToken(config), "direct");
 }
 
+// What somebody says on a command line is not undone by what a launcher has set for all.
+TEST(ReadToken, TakesTheFileThatIsNamedNearer) {
+  const std::string path = WriteFile("ftar_near_token", "open sesame\n");
+  Config config;
+  ASSERT_TRUE(LoadConfig({"FTAR_TOKEN=of the launcher"}, &config).ok());
+  EXPECT_EQ(*ReadToken(config), "of the launcher");
+  ASSERT_TRUE(config.Set(Config::Layer::kProgram, "token_file", path).ok());
+  EXPECT_EQ(*ReadToken(config), "open sesame");
+  ASSERT_TRUE(config.Set(Config::Layer::kProgram, "token_file", "").ok());
+  EXPECT_EQ(*ReadToken(config), "of the launcher");
+}
+
 // Nobody may ever write into it: whoever waits for that hangs, here until the test's time is over.
 TEST(LoadConfig, WhatIsNoFileIsAnErrorAndNoWait) {
   const std::string pipe = testing::TempDir() + "ftar_pipe_" + std::to_string(getpid());
