@@ -585,6 +585,27 @@ TEST_F(BadInput, AStateThatIsNoneIsNamed) {
               HasSubstr("cannot use /proc/self/status: it is no coordinator's state"));
 }
 
+TEST_F(BadInput, ACoordinatorHearsSignalsThatItsStarterBlocks) {
+  sigset_t all, before;
+  sigfillset(&all);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &all, &before), 0);
+  Coordinator coordinator;
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+  coordinator.process().Signal(SIGTERM);
+  EXPECT_EQ(coordinator.process().WaitExit(5), 0);
+}
+
+// It would be a coordinator of its own, keep nothing, or end when somebody knocks.
+TEST_F(BadInput, ACoordinatorsOptionThatSaysNothingIsNamed) {
+  const std::vector<std::string> cases[] = {
+      {"--relay-to", "", "--members", "4"}, {"--state", ""}, {"--exit-when-empty", "inf"}};
+  for (const std::vector<std::string>& arguments : cases) {
+    Coordinator coordinator({}, "127.0.0.1:0", arguments);
+    EXPECT_NE(coordinator.process().WaitExit(5), 0) << arguments.front();
+    EXPECT_THAT(coordinator.process().Errors(), HasSubstr(arguments.front()));
+  }
+}
+
 TEST_F(BadInput, MembersMayHaveBuffersOfDifferentKinds) {
   Open(2, {{"FTAR_TRANSPORT", "shm"}});
   MixKinds({});

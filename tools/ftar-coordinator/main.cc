@@ -110,6 +110,18 @@ void TakeAllDescriptors() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Programs that wait for signals block them, and so does a member of one that has started this.
+void HearSignals() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// What a script's unset variable says: no state would be kept, and no relay would be one.
+std::string RefuseNothing(const std::string& text) {
+  return text.empty() ? "must not be empty" : "";
+}
+
 int Fail(const ftar::Status& status) {
   fprintf(stderr, "ftar-coordinator: %s\n", status.ToString().c_str());
   return 1;
@@ -151,7 +163,9 @@ int RunRelay(const Options& options, const ftar::Config& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  HearSignals();
   Options options;
+  const CLI::Validator named(RefuseNothing, "");
   CLI::App app{"Orders the views of one libftar job, or relays for some of its members."};
   app.add_option("--listen", options.listen, "HOST:PORT to listen on; else FTAR_COORDINATOR");
   app.add_option("--token-file", options.token_file, "file whose first line is the job's token");
@@ -159,12 +173,15 @@ int main(int argc, char** argv) {
   CLI::Option* const state =
       app.add_option("--state", options.state,
                      "file that keeps the last view for the next start; without it a restarted "
-                     "coordinator believes whoever is back");
+                     "coordinator believes whoever is back")
+          ->check(named);
   app.add_option("--exit-when-empty", options.exit_when_empty_s,
-                 "end after this many seconds without a member");
+                 "end after this many seconds without a member")
+      ->check(CLI::Range(0.0, 1e9));
   CLI::Option* const above =
       app.add_option("--relay-to", options.relay_to,
-                     "HOST:PORT of the coordinator, or of relays above, with commas: be a relay");
+                     "HOST:PORT of the coordinator, or of relays above, with commas: be a relay")
+          ->check(named);
   CLI::Option* const members =
       app.add_option("--members", options.members,
                      "of a relay: how many shards of a replica it speaks for; the same at all "
