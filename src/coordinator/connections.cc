@@ -98,8 +98,12 @@ Status Connections::Open() {
     if (!status.ok()) failures.push_back(std::move(status));
   }
   if (listeners_.empty()) return failures.empty() ? Status::Ok() : failures.back();
-  for (const Status& failure : failures)
-    log_->Warn(name_, failure.text() + "; whoever dials " + settings_.host + " there finds nobody");
+  for (const Status& failure : failures) {
+    // A host may name itself by a kind of address that it does not have.
+    const LogLevel level = failure.code() == Code::kConfig ? LogLevel::kWarn : LogLevel::kInfo;
+    log_->Log(level, name_,
+              failure.text() + "; whoever dials " + settings_.host + " there finds nobody");
+  }
   return Status::Ok();
 }
 
