@@ -72,6 +72,15 @@ class Compare(unittest.TestCase):
         self.assertEqual(row.times, {"libftar": 1.5, "a/bbr": 3.0, "b/cubic": 1.0})
         self.assertEqual(row.best, "b/cubic")
 
+    def test_a_round_in_which_libftar_fails_is_a_failure(self):
+        self.assertEqual(compare.failures(self.ROUNDS), 1)
+        for rounds, code in ((self.ROUNDS, 1), (self.ROUNDS[:2], 0)):
+            with mock.patch.object(compare, "compare", return_value=(rounds, ["a/bbr"])), \
+                    mock.patch.object(sys, "argv", ["compare", "bin"]), mock.patch("sys.stdout", new=io.StringIO()), \
+                    self.assertRaises(SystemExit) as end:
+                compare.main()
+            self.assertEqual(end.exception.code, code)
+
     def test_torn_and_wrong_rows_of_a_rival_do_not_count(self):
         text = ('noise\n{"size": 8, "nwrong": 0, "times_us": [3, 1, 2]}\n{"size": 16, "nwrong": 1, "times_us": [1]}\n'
                 '{"size": 32, "nwrong": 0, "times_us": []}\n{"size": 64, "nwr')
