@@ -105,6 +105,11 @@ class Compare(unittest.TestCase):
                 self.assertNotIn("vader", said)
                 self.assertNotIn("posix", said)
 
+    def test_rivals_are_bound_where_each_rank_has_a_core(self):
+        with mock.patch.object(os, "sched_getaffinity", return_value={0, 1}):
+            self.assertIn("-bind-to", compare.mpich(2, {}).command)
+            self.assertNotIn("-bind-to", compare.mpich(3, {}).command)
+
 
 class Buckets(unittest.TestCase):
     def test_the_lists_are_what_the_shapes_give(self):
