@@ -382,7 +382,9 @@ ftarResult_t Engine::EndPlace(const Slot& slot) {
   record.matmul_ns = matmul_ns_;
   record.matmul_beside_ns = matmul_beside_ns_;
   record.beside_ns = beside_ns_;
-  if (options_.per_iteration && sampler_ == nullptr) record.times_ns = iteration_ns_;
+  // Those of a rank that entered in the middle are not the first ones.
+  if (options_.per_iteration && sampler_ == nullptr && place_from_start_)
+    record.times_ns = iteration_ns_;
   record.wrong = place_wrong_;
   reporter_->Send(record);
   return FTAR_OK;
@@ -398,6 +400,7 @@ ftarResult_t Engine::Post(uint64_t seq, const Slot& slot, uint64_t batch) {
   std::vector<Flight> flights;
   for (uint64_t i = 0; i < batch; ++i) {
     Flight flight = NewPlacedFlight(seq + i, slot);
+    flight.slot.index += static_cast<int>(i);
     flight.checked = slot.phase == Phase::kCheck || options_.CheckEvery();
     flight.round = flight.checked ? seq + i : place_round_;
     const ftarResult_t filled = flight.checked ? FillInput(flight) : FTAR_OK;
@@ -444,19 +447,21 @@ ftarResult_t Engine::WaitOldest() {
   // Streams that others are on have something to do meanwhile.
   const ftarResult_t passed = flights_.size() == 1 ? AwaitStreams() : FTAR_OK;
   if (passed != FTAR_OK) return passed;
-  if (flight.slot.phase == Phase::kTimed) NoteTime();
+  if (flight.slot.phase == Phase::kTimed) NoteTime(flight.slot, flight.slot.index);
   flights_.pop_front();
   Deliver(flight, outcome);
   ftarOpRelease(flight.op);
   return FTAR_OK;
 }
 
-void Engine::NoteTime() {
+// Operation `index` of the timed ones is done. An iteration's time is that of one of its operations.
+void Engine::NoteTime(const Slot& slot, int index) {
   timed_end_ns_ = ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
   if (bulk_ != nullptr) bulk_end_ = bulk_->bytes();
-  const int64_t took_ns = timed_end_ns_ - last_done_ns_;
+  const int aggregate = RowOf(slot).aggregate;
+  if ((index + 1) % aggregate != 0) return;
+  if (options_.per_iteration) iteration_ns_.push_back((timed_end_ns_ - last_done_ns_) / aggregate);
   last_done_ns_ = timed_end_ns_;
-  if (options_.per_iteration) iteration_ns_.push_back(took_ns);
 }
 
 ftarResult_t Engine::WaitFinal(ftarOp_t op, uint64_t seq, ftarOutcome* outcome) {

@@ -99,7 +99,7 @@ class Engine {
   ftarOpDesc DescribeOp(const Flight& flight) const;
   void ArmStrike(const Slot& slot);
   void StampHook(const Slot& slot);
-  void NoteTime();
+  void NoteTime(const Slot& slot, int index);
   void SetState(RankState state, uint64_t seq);
   const Row& RowOf(const Slot& slot) const { return schedule_.rows()[slot.row]; }
   bool IsVictim(const FaultSpec& fault) const { return fault.rank == session_->replica(); }

@@ -76,7 +76,7 @@ ftarResult_t Engine::Replay(uint64_t seq, const Slot& slot) {
   SetState(RankState::kWaits, seq);
   status = AwaitStreams();
   if (status != FTAR_OK) return status;
-  NoteTime();
+  NoteTime(slot, slot.index + RowOf(slot).aggregate - 1);
   for (int i = 0; i < RowOf(slot).aggregate; ++i) {
     ftarOutcome outcome = FTAR_OUTCOME_INIT;
     status = ftarGroupOutcome(session_->group(), seq + static_cast<uint64_t>(i), &outcome);

@@ -294,6 +294,18 @@ TEST(Perf, ANewcomerIsWaitedForWhileSomebodyLeaves) {
   }
 }
 
+TEST(Perf, PercentilesAreOfIterationsAndGivenForOneOperation) {
+  const Result result = RunPerf({"-n", "2", "--sizes", "1K", "--iters", "20", "-m", "8", "-I", "1",
+                                 "--placement", "out", "-T", "20"});
+  ASSERT_EQ(result.code, 0) << result.text << result.errors;
+  const json& row = result.report["results"][0];
+  const json& each = row["out_of_place_per_iter"];
+  EXPECT_EQ(each["times_us"].size(), 20);
+  // Of each iteration the slower rank counts.
+  EXPECT_GE(each["avg_us"].get<double>(), 0.99 * row["out_of_place"]["time"].get<double>());
+  EXPECT_LE(each["avg_us"].get<double>(), 2.01 * row["out_of_place"]["time"].get<double>());
+}
+
 // ---- churn
 
 TEST(Perf, AShortChurnSaysWhatItDoesAndEndsSoon) {
