@@ -86,6 +86,8 @@ bool StrikesByHook(FaultKind kind) {
          kind == FaultKind::kExit;
 }
 
+bool StrikesAtStage(FaultKind kind) { return StrikesBySignal(kind) || StrikesByHook(kind); }
+
 bool NeedsTcp(FaultKind kind) { return kind == FaultKind::kReset || kind == FaultKind::kCorrupt; }
 
 bool RemovesVictim(FaultKind kind) {

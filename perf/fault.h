@@ -56,6 +56,8 @@ std::string ToString(const FaultSpec& fault);
 bool StrikesBySignal(FaultKind kind);
 // True for faults that the library's test hook injects.
 bool StrikesByHook(FaultKind kind);
+// True for faults that it injects at the stage of --fault-stage.
+bool StrikesAtStage(FaultKind kind);
 // False when it needs a process of the victim's own.
 bool StrikesOneRank(FaultKind kind);
 // True when only a link with paths and checksums, that is tcp, can suffer it.

@@ -61,6 +61,7 @@ class Launcher {
   uint64_t Delivered();
   int64_t HookStruckNs(const FaultSpec& fault) const;
   const FaultSpec* FaultOf(int number) const;
+  std::vector<std::pair<std::string, std::string>> HookOf(int number) const;
   bool MayDie(int number) const;
 
   const Options& options_;
@@ -86,6 +87,17 @@ bool Launcher::MayDie(int number) const {
   return fault != nullptr && RemovesVictim(fault->kind) && fault->kind != FaultKind::kLeave;
 }
 
+// What tells the library's hook to strike this rank.
+std::vector<std::pair<std::string, std::string>> Launcher::HookOf(int number) const {
+  const FaultSpec* fault = FaultOf(number);
+  const bool staged = !options_.fault_stage.empty();
+  if (fault == nullptr || !(staged ? StrikesAtStage(fault->kind) : StrikesByHook(fault->kind)))
+    return {};
+  const std::string stage = staged ? options_.fault_stage : "sending";
+  return {{"FTAR_TEST_FAULT",
+           HookText(*fault, schedule_.SeqOf(fault->iteration), stage, options_.fault_chunk)}};
+}
+
 std::string Launcher::Start() {
   uint64_t part_bytes = options_.fresh ? 1 : 0;
   if (options_.ideal == IdealKind::kPull || options_.ideal == IdealKind::kPush)
@@ -98,16 +110,8 @@ std::string Launcher::Start() {
     return fleet_.StartThreads() ? "" : fmt::format("cannot start: {}", std::strerror(errno));
   }
   for (int i = 0; i < options_.ranks; ++i) {
-    RankStart start{i, i, false, false, {}};
-    const FaultSpec* fault = FaultOf(i);
-    if (fault != nullptr && (!options_.fault_stage.empty() || StrikesByHook(fault->kind))) {
-      const std::string stage = options_.fault_stage.empty() ? "sending" : options_.fault_stage;
-      const uint64_t seq = schedule_.SeqOf(fault->iteration);
-      start.environment.emplace_back("FTAR_TEST_FAULT",
-                                     HookText(*fault, seq, stage, options_.fault_chunk));
-    }
     collector_.OnStart(i, true);
-    if (!fleet_.StartRank(start)) {
+    if (!fleet_.StartRank({i, i, false, false, HookOf(i)})) {
       return fmt::format("cannot start rank {}: {}", i, std::strerror(errno));
     }
   }
@@ -151,7 +155,7 @@ void Launcher::StartNewcomers() {
     started_ns_[i] = NowNs();
     const bool bystander = fault.kind == FaultKind::kStart;
     if (!bystander) collector_.OnStart(mine, false);
-    fleet_.StartRank({mine, mine, true, bystander, {}});
+    fleet_.StartRank({mine, mine, true, bystander, HookOf(mine)});
   }
 }
 
@@ -258,7 +262,11 @@ nlohmann::json Launcher::JudgeAll(bool agreed, std::vector<std::string>* errors)
     const bool starts = fault.kind == FaultKind::kJoin || fault.kind == FaultKind::kStart;
     const int victim = starts ? newcomer++ : fault.rank;
     int64_t struck_ns = starts ? started_ns_[i] : fleet_.slot(victim).strike_ns.load();
-    if (struck_ns == 0 && !starts) struck_ns = HookStruckNs(fault);
+    // What the hook does otherwise the rank has dated.
+    const bool ends = StrikesBySignal(fault.kind) || fault.kind == FaultKind::kExit;
+    if (struck_ns == 0 && ends) struck_ns = HookStruckNs(fault);
+    if (struck_ns == 0 && errors->empty())
+      errors->push_back(fmt::format("{} never struck", ToString(fault)));
     const FaultResult result = JudgeFault(
         fault, victim, struck_ns, schedule_.SeqOf(fault.iteration), collector_.histories(), agreed);
     fmt::print("{}\n", FormatFault(result));

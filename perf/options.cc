@@ -462,6 +462,24 @@ std::string CheckFaults(const Raw&, const Options& options) {
   return "";
 }
 
+// One moment is kept of each rank, and one thing to do for the library's hook; where stage and chunk
+// speak of no fault nothing would strike there.
+std::string CheckStrikes(const Raw&, const Options& options) {
+  std::set<int> victims;
+  bool by_signal = false, by_hook = false;
+  for (const FaultSpec& fault : options.faults) {
+    if (fault.rank >= 0 && !victims.insert(fault.rank).second)
+      return fmt::format("--fault {}: rank {} has a fault already", ToString(fault), fault.rank);
+    by_signal = by_signal || StrikesBySignal(fault.kind);
+    by_hook = by_hook || StrikesByHook(fault.kind);
+  }
+  if (!options.fault_stage.empty() && !by_signal && !by_hook)
+    return "--fault-stage: there is no fault that strikes at a stage";
+  if (options.fault_chunk >= 0 && !by_hook && options.fault_stage.empty())
+    return "--fault-chunk needs --fault-stage";
+  return "";
+}
+
 // What a process has once, threads cannot have each.
 std::string CheckThreads(const Raw&, const Options& options) {
   if (!options.threads) return "";
@@ -485,7 +503,7 @@ std::string Finish(const Raw& raw, Options* options) {
   for (const auto& error :
        {ReadSizes(raw, options), ReadLists(raw, options), ReadChoices(raw, options),
         ReadBeside(raw, options), CheckRanges(raw, *options), CheckDevice(raw, *options),
-        CheckFaults(raw, *options), CheckThreads(raw, *options)}) {
+        CheckFaults(raw, *options), CheckThreads(raw, *options), CheckStrikes(raw, *options)}) {
     if (!error.empty()) return error;
   }
   // The same variable that nccl-tests reads.

@@ -49,7 +49,6 @@ TEST(Options, ChurnIsSmallUnlessASizeIsGiven) {
 
 TEST(Options, SomebodyStays) {
   EXPECT_TRUE(Parse({"-n", "2", "--fault", "kill:1@3"}).run);
-  EXPECT_TRUE(Parse({"-n", "2", "--fault", "kill:1@3", "--fault", "leave:1@9"}).run);
   EXPECT_FALSE(Parse({"-n", "2", "--fault", "kill:1@3", "--fault", "leave:0@9"}).run);
   EXPECT_TRUE(
       Parse({"-n", "2", "--fault", "kill:1@3", "--fault", "leave:0@9", "--fault", "join@5"}).run);
@@ -161,6 +160,10 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
       {{"-o", "xor"}, "wavg"},
       {{"--collective", "alltoall"}, "reduce_scatter"},
       {{"-n", "3", "--fault", "kill:1@2", "--fault-stage", "foo"}, "stability"},
+      {{"-n", "3", "--fault", "delay:1@5:10", "--fault", "kill:1@9"}, "rank 1 has a fault already"},
+      {{"-n", "3", "--fault", "leave:1@5", "--fault-stage", "sending"}, "--fault-stage"},
+      {{"-n", "3", "--fault-stage", "sending"}, "--fault-stage"},
+      {{"-n", "3", "--fault", "kill:1@5", "--fault-chunk", "2"}, "--fault-chunk"},
       {{"--iters", "-1"}, "--iters"},
       {{"--placement", "over"}, "--placement"},
       {{"--memory", "gold"}, "--memory"},
