@@ -35,6 +35,8 @@ double FloatValue(const TypeInfo& type, ftarRedop_t redop, int32_t replica, uint
 }
 
 uint64_t IntegerValue(const TypeInfo& type, ftarRedop_t redop, uint64_t bits) {
+  // Each even factor shifts a bit out: of a dozen members nothing but zeros would be left.
+  if (redop == FTAR_PROD) return bits | 1;
   // An average divides a 64-bit sum, which must not wrap; everything else wraps in its own type.
   if (redop != FTAR_AVG || type.bytes < 8) return bits;
   return type.number_class == NumberClass::kSigned

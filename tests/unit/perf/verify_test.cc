@@ -53,6 +53,16 @@ TEST(Verify, EveryParticipantCounts) {
   }
 }
 
+// However many there are, no product of integers is that of an output which nobody wrote.
+TEST(Verify, ProductsOfManyAreNotZero) {
+  for (ftarDtype_t dtype : {FTAR_I8, FTAR_U8, FTAR_I32, FTAR_U64}) {
+    const Tile zeros{TypeOf(dtype).bytes, std::vector<std::byte>(kPeriod * TypeOf(dtype).bytes)};
+    const Tile product = ExpectedTile(dtype, FTAR_PROD, Members(32), 3);
+    EXPECT_EQ(CountWrong(product, 0, kPeriod, zeros.bytes.data()), kPeriod) << TypeOf(dtype).name;
+    EXPECT_NE(product.bytes, ExpectedTile(dtype, FTAR_PROD, Members(31), 3).bytes);
+  }
+}
+
 // And with rounding the order must show, or the inputs could not tell member order from another.
 TEST(Verify, RoundingInputsShowTheOrder) {
   for (ftarDtype_t dtype : {FTAR_F32, FTAR_F64}) {
