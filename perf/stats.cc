@@ -26,11 +26,12 @@ Interval MedianInterval(std::vector<double> sample) {
   if (sample.empty()) return {};
   std::sort(sample.begin(), sample.end());
   const size_t n = sample.size();
-  double chance = std::pow(0.5, static_cast<double>(n)), sum = chance;
+  // As a logarithm, since the chance of no heads in 1,100 throws is less than any double.
+  double chance = static_cast<double>(n) * std::log(0.5), sum = std::exp(chance);
   size_t out = 0;  // the interval leaves out so many values at either end
   while (true) {
-    chance *= static_cast<double>(n - out) / static_cast<double>(out + 1);
-    sum += chance;
+    chance += std::log(static_cast<double>(n - out) / static_cast<double>(out + 1));
+    sum += std::exp(chance);
     if (sum > 0.025 || 2 * (out + 1) >= n) break;
     ++out;
   }

@@ -103,10 +103,11 @@ def median_interval(sample):
     if not sample:
         return math.nan, math.nan
     ordered, out = sorted(sample), 0
-    total = 0.5 ** len(ordered)
+    ways, total = 1, 1  # whole numbers, since some thousand throws have more ways than a float holds
     while True:
-        total += math.comb(len(ordered), out + 1) * 0.5 ** len(ordered)
-        if total > 0.025 or 2 * (out + 1) >= len(ordered):
+        ways = ways * (len(ordered) - out) // (out + 1)
+        total += ways
+        if 40 * total > 2 ** len(ordered) or 2 * (out + 1) >= len(ordered):
             return ordered[out], ordered[-1 - out]
         out += 1
 

@@ -36,6 +36,8 @@ class Bars(unittest.TestCase):
         self.assertEqual(bars.median_interval(list(range(13, 22))), (14, 20))
         self.assertEqual(bars.median_interval([3, 1, 2]), (1, 3))
         self.assertTrue(all(map(math.isnan, bars.median_interval([]))))
+        low, high = bars.median_interval(list(range(10_000)))
+        self.assertTrue(abs(low - 4902) <= 2 and abs(high - 5098) <= 2, (low, high))
 
     def test_pairs_alternate_and_count_failures(self):
         called = []

@@ -27,6 +27,13 @@ TEST(Stats, TheMediansIntervalIsThatOfOrderStatistics) {
   EXPECT_EQ(MedianInterval({}).low, 0);
 }
 
+TEST(Stats, TheMediansIntervalOfThousandsIsNoPoint) {
+  std::vector<double> sample;
+  for (int i = 0; i < 10'000; ++i) sample.push_back(i);
+  EXPECT_NEAR(MedianInterval(sample).low, 5000 - 98, 2);  // 1.96 times half the root of their number
+  EXPECT_NEAR(MedianInterval(sample).high, 5000 + 98, 2);
+}
+
 TEST(Stats, MeanAndDeviation) {
   EXPECT_EQ(Mean({}), 0);
   EXPECT_DOUBLE_EQ(Mean({1, 2, 6}), 3);
