@@ -172,14 +172,17 @@ bool Launcher::Hangs() {
   return hung_;
 }
 
-// A rank that ends before it has joined leaves the others waiting for it in vain.
+// A rank that ends before it has joined leaves the others waiting for it in vain, and so does one
+// that dies where they meet it outside the library.
 bool Launcher::FailsEarly() const {
   for (const auto& [number, process] : fleet_.processes()) {
     const auto it = collector_.histories().find(number);
     const bool known = it != collector_.histories().end();
     const bool joined = known && it->second.hello.has_value();
     const bool ended = process.exited || (known && it->second.end.has_value());
-    if (ended && !joined && !process.bystander) return true;
+    const bool done = known && it->second.end && it->second.end->status == FTAR_OK;
+    const bool missed = !joined || (options_.fresh && !done);
+    if (ended && missed && !process.bystander) return true;
   }
   return false;
 }

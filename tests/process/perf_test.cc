@@ -348,6 +348,19 @@ TEST(Perf, AnErrorsNameIsSaidOnce) {
   EXPECT_EQ(said.find("FTAR_", name + 1), std::string::npos) << said;
 }
 
+// The others spin where they meet, and neither the library nor a hang's timeout is needed to tell.
+TEST(Perf, ADeathEndsAFreshRunAtOnce) {
+  const double begun = NowSeconds();
+  Process perf(PerfPath(), {"-n", "2", "--fresh", "--sizes", "1M", "--iters", "100000", "-T", "60"},
+               {});
+  const std::string mark = "#  Rank  1 Group  0 Pid ";
+  ASSERT_TRUE(perf.WaitLine(mark, 20)) << perf.Output() << perf.Errors();
+  ASSERT_EQ(kill(std::stoi(perf.LinesWith(mark).at(0).substr(mark.size())), SIGKILL), 0);
+  EXPECT_EQ(perf.WaitExit(30), kLost) << perf.Output();
+  EXPECT_NE(perf.Output().find("rank 1 died of signal 9"), std::string::npos) << perf.Output();
+  EXPECT_LT(NowSeconds() - begun, 30);
+}
+
 TEST(Perf, AHangIsNoSuccess) {
   // The stopped rank is evicted after 30 s at the earliest; the launcher has lost its patience
   // then.
