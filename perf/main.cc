@@ -1,5 +1,8 @@
 // ftar-perf: measures libftar's collectives and proves their results, with nccl-tests' flags and
 // table.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -8,7 +11,20 @@
 #include "perf/options.h"
 #include "perf/rank.h"
 
+namespace {
+
+// Where a standard stream is closed, the next file would take its number, and the table's lines
+// would go into that: into memory that the ranks share, or a coordinator's pipe.
+void KeepStandardNumbers() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd >= 0) close(fd);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  KeepStandardNumbers();
   if (argc > 1 && std::strcmp(argv[1], "kernels") == 0) {
     return ftar::perf::RunKernels(argc - 1, argv + 1);
   }
