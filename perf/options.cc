@@ -384,6 +384,7 @@ std::string ReadBeside(const Raw& raw, Options* options) {
   if (options->fresh || options->CheckEvery() || options->churn > 0)
     return "--beside goes with none of --fresh, --buckets, --ideal, --fault, --check-every and "
            "--churn";
+  if (raw.cpu_time != 0) return "--beside: the CPU time of -C is that of both";
   return "";
 }
 
@@ -399,9 +400,10 @@ std::string CheckDevice(const Raw&, const Options& options) {
   if (options.ideal != IdealKind::kNone) return "--ideal works on the host's memory";
   if (options.churn > 0) return "--churn works on the host's memory";
   if (options.matmul > 0 &&
-      (options.graph || options.fresh || options.CheckEvery() || options.warmup == 0)) {
+      (options.graph || options.fresh || options.CheckEvery() || options.warmup == 0 ||
+       options.cpu_time)) {
     return "--matmul needs -w 1 or more, and goes with none of --graph, --fresh, --buckets, "
-           "--fault and --check-every";
+           "--fault, --check-every and -C";
   }
   if (!options.graph) return "";
   if (options.CheckEvery() || options.fresh)

@@ -148,6 +148,8 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
       {{"-n", "2", "--beside", "1M", "--fresh"}, "--fresh"},
       {{"-n", "4", "--beside", "1M", "--fault", "kill:1@2"}, "--fault"},
       {{"-n", "2", "--beside", "1M", "--memory", "device"}, "--beside"},
+      {{"-n", "2", "--beside", "1M", "-C", "1"}, "--beside"},
+      {{"-n", "2", "--memory", "device", "--matmul", "64", "-C", "1"}, "-C"},
       {{"-n", "2", "--priority", "101"}, "--priority"},
       {{"-n", "2", "--matmul", "64"}, "--memory device"},
       {{"-n", "2", "--memory", "device", "--matmul", "64", "--graph"}, "--graph"},
