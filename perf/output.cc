@@ -124,7 +124,10 @@ std::string WhyNotWritable(const ResultFiles& files) {
 
 std::string WriteResults(const ResultFiles& files, const json& document) {
   std::string failed;
-  if (!files.json.empty() && WriteNew(files.json, document.dump(2) + "\n").empty())
+  // A flag's value in another encoding is no reason to lose the results.
+  const auto replace = json::error_handler_t::replace;
+  if (!files.json.empty() &&
+      WriteNew(files.json, document.dump(2, ' ', false, replace) + "\n").empty())
     failed = files.json;
   if (!files.csv.empty() && WriteNew(files.csv, ToCsv(document["results"])).empty())
     failed = files.csv;

@@ -53,6 +53,14 @@ TEST(Output, WhatCannotBeWrittenIsKnownBefore) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Output, TextInAnotherEncodingIsReplaced) {
+  const std::string path = testing::TempDir() + "/encoding.json";
+  std::filesystem::remove(path);
+  EXPECT_EQ(WriteResults({path, "", ""}, {{"plan", "\xff"}}), "");
+  std::ifstream file(path);
+  EXPECT_EQ(json::parse(file)["plan"], "\xef\xbf\xbd");
+}
+
 TEST(Output, CsvHasAColumnForEachFieldOfAnyRow) {
   const json results = {{{"size", 8}, {"type", "float"}, {"out", {{"time", 1.5}, {"all", {1, 2}}}}},
                         {{"size", 16}, {"note", "a \"b\", c"}}};
