@@ -140,9 +140,13 @@ int Churn::Join() {
   int replica = 0;
   while (holders_.count(replica) != 0) ++replica;
   const int number = next_number_++;
-  holders_[replica] = number;
   collector_.OnStart(number, false);
-  fleet_.StartRank({number, replica, true, false, {}});
+  if (!fleet_.StartRank({number, replica, true, false, {}})) {
+    errors_.push_back(fmt::format("cannot start process {}: of a run there are at most {}", number,
+                                  kMaxProcesses));
+    return -1;
+  }
+  holders_[replica] = number;
   return replica;
 }
 
@@ -167,11 +171,12 @@ void Churn::Act() {
   const ChurnAction action =
       ChooseAction(members, options_.ranks, options_.ranks + kMore, random_());
   const int whom = action == ChurnAction::kJoin ? Join() : Strike(action);
+  if (whom < 0) return;  // nobody to strike yet: that is no action
   ++counts_[static_cast<size_t>(action)];
   ++actions_;
   next_action_ns_ =
       now_ns + kPauseMinNs + static_cast<int64_t>(random_() % (kPauseMaxNs - kPauseMinNs));
-  if (options_.churn <= kEach && whom >= 0) {
+  if (options_.churn <= kEach) {
     fmt::print("# action {}: of {} members, {} operations compared, replica {} is {}\n", actions_,
                members, collector_.compared(), whom, kDone[static_cast<size_t>(action)]);
   } else if (actions_ % kEach == 0) {

@@ -370,6 +370,8 @@ std::string CheckRanges(const Raw& raw, const Options& options) {
   if (options.churn < 0 || (options.churn > 0 && options.ranks < 3 && options.role.index < 0)) {
     return "--churn is at least 0 and needs -n 3 or more";
   }
+  if (options.churn > 0 && !(options.files.csv.empty() && options.files.report.empty()))
+    return "--churn has no table for --csv and --report, only --json";
   return "";
 }
 

@@ -141,6 +141,8 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
       {{"-n", "2", "--threads", "--fault", "stop:1@2"}, "threads of one process"},
       {{"-n", "2", "--threads", "--transport", "tcp", "--fault", "reset:1@2"}, "reset:1@2"},
       {{"-n", "3", "--threads", "--churn", "5"}, "--churn"},
+      {{"-n", "3", "--churn", "5", "--csv", "x"}, "--csv"},
+      {{"-n", "3", "--churn", "5", "--report", "x"}, "--report"},
       {{"-n", "2", "--threads", "-C", "1"}, "CPU time"},
       {{"-n", "2", "--threads", "--fault", "leave:1@2", "--fault-stage", "before"}, "faults"},
       {{"-n", "2", "--beside", "x"}, "--beside"},
