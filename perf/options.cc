@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 
 #include "fmt/format.h"
@@ -241,13 +242,22 @@ std::string ReadBuckets(const Raw& raw, Options* options) {
     return "--buckets knows only the all-reduce";
   const BucketList list = ReadBucketFile(raw.buckets);
   if (!list.error.empty()) return fmt::format("--buckets {}: {}", raw.buckets, list.error);
+  if (!(raw.sizes.empty() && raw.begin.empty() && raw.end.empty()) || raw.aggregate != kNotGiven)
+    return "--buckets has its own sizes and operations: it goes with none of --sizes, -b, -e and -m";
   options->buckets = list.elements;
   options->fresh = true;
-  if (raw.bucket_total.empty()) return "";
-  const auto total = ParseSize(raw.bucket_total);
-  if (!total || *total == 0)
-    return fmt::format("--bucket-total: '{}' is not a size", raw.bucket_total);
-  options->buckets = ThinBuckets(list.elements, *total / TypeOf(options->types.front()).bytes);
+  if (!raw.bucket_total.empty()) {
+    const auto total = ParseSize(raw.bucket_total);
+    if (!total || *total == 0)
+      return fmt::format("--bucket-total: '{}' is not a size", raw.bucket_total);
+    options->buckets = ThinBuckets(list.elements, *total / TypeOf(options->types.front()).bytes);
+  }
+  // Those of the rows.
+  const auto elements =
+      std::accumulate(options->buckets.begin(), options->buckets.end(), uint64_t{0});
+  options->sizes.clear();
+  for (const ftarDtype_t dtype : options->types)
+    options->sizes.push_back(elements * TypeOf(dtype).bytes);
   return "";
 }
 

@@ -1,6 +1,7 @@
 // ftar-perf as people and scripts use it: a table with nothing wrong, every kind of fault with a
 // report that makes sense, exit codes that tell good from bad, and the launchers' variables.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kWrong = 1, kUsage = 2, kHang = 3;
+constexpr int kWrong = 1, kUsage = 2, kHang = 3, kLost = 4;
 
 // ---- tables
 
@@ -191,6 +192,7 @@ TEST(Perf, BucketsAreOneRowAndTheFilesSayTheSame) {
   const json& only = result.report["results"][0];
   EXPECT_EQ(only["size"], 71003 * 2);
   EXPECT_EQ(only["aggregated_iterations"], 3);
+  EXPECT_EQ(result.report["config"]["minimum_bytes"], 71003 * 2);
   EXPECT_EQ(only["in_place"]["nwrong"], 0);
   EXPECT_EQ(only["out_of_place"]["nwrong"], 0);
   EXPECT_TRUE(titles.starts_with("size,count,type,redop,root,")) << titles;

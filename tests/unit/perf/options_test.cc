@@ -183,6 +183,17 @@ TEST(Options, EachBadValueIsAnErrorThatNamesIt) {
   }
 }
 
+TEST(Options, BucketsHaveTheirOwnSizes) {
+  const std::string list = std::string(FTAR_BUCKET_FOLDER) + "/gpt2.txt";
+  const char* path = list.c_str();
+  const ParseResult result = Parse({"-n", "2", "--buckets", path, "-d", "half,float"});
+  ASSERT_TRUE(result.run) << result.text;
+  EXPECT_EQ(result.options.sizes, (std::vector<uint64_t>{2 * 124439808, 4 * 124439808}));
+  EXPECT_FALSE(Parse({"-n", "2", "--buckets", path, "--sizes", "8"}).run);
+  EXPECT_FALSE(Parse({"-n", "2", "--buckets", path, "-b", "8"}).run);
+  EXPECT_FALSE(Parse({"-n", "2", "--buckets", path, "-m", "8"}).run);
+}
+
 TEST(Options, HelpIsNoError) {
   const ParseResult result = Parse({"--help"});
   EXPECT_FALSE(result.run);
