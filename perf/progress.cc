@@ -1,5 +1,6 @@
 #include "perf/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,14 @@ namespace {
 
 constexpr int kWidth = 40;
 constexpr int64_t kRedrawNs = 200'000'000;
+
+// What is longer than a line could not be taken away again.
+std::string Fitting(std::string text, std::FILE* out) {
+  winsize size{};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && text.size() >= size.ws_col)
+    text.resize(size.ws_col - 1U);
+  return text;
+}
 
 }  // namespace
 
@@ -36,7 +45,7 @@ void Progress::Show(uint64_t done, uint64_t total) {
   if (out_ == nullptr || now_ns - drawn_ns_ < kRedrawNs) return;
   drawn_ns_ = now_ns;
   visible_ = true;
-  fmt::print(out_, "\r{}\033[K", FormatProgress(done, total, now_ns - started_ns_));
+  fmt::print(out_, "\r{}\033[K", Fitting(FormatProgress(done, total, now_ns - started_ns_), out_));
   std::fflush(out_);
 }
 
