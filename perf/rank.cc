@@ -1,8 +1,10 @@
 #include "perf/rank.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,12 +43,18 @@ void* MakeResident(uint64_t bytes) {
   return memory;
 }
 
-// A child that outlives its parent with all its descriptors, like a data loader's worker.
+// A child that outlives its parent with all its descriptors, like a data loader's worker; but not
+// the launcher, which may be ended before it ends the child.
 void ForkChild(BoardSlot* slot) {
+  const auto launcher = static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0));
   const pid_t child = fork();
   if (child == 0) {
-    while (true) pause();
+    pollfd entry{launcher, POLLIN, 0};  // when it ends; never, where the system cannot tell
+    while (poll(&entry, 1, -1) <= 0) {
+    }
+    _exit(0);
   }
+  if (launcher >= 0) close(launcher);
   slot->child_pid.store(child);
 }
 
