@@ -454,7 +454,7 @@ ftarResult_t Engine::WaitOldest() {
   return FTAR_OK;
 }
 
-// Operation `index` of the timed ones is done. An iteration's time is that of one of its operations.
+// Operation `index` of the timed ones is done; an iteration's time is that of one operation of it.
 void Engine::NoteTime(const Slot& slot, int index) {
   timed_end_ns_ = ClockNs(options_.cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC);
   if (bulk_ != nullptr) bulk_end_ = bulk_->bytes();

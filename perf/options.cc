@@ -243,7 +243,7 @@ std::string ReadBuckets(const Raw& raw, Options* options) {
   const BucketList list = ReadBucketFile(raw.buckets);
   if (!list.error.empty()) return fmt::format("--buckets {}: {}", raw.buckets, list.error);
   if (!(raw.sizes.empty() && raw.begin.empty() && raw.end.empty()) || raw.aggregate != kNotGiven)
-    return "--buckets has its own sizes and operations: it goes with none of --sizes, -b, -e and -m";
+    return "--buckets has sizes of its own: it goes with none of --sizes, -b, -e and -m";
   options->buckets = list.elements;
   options->fresh = true;
   if (!raw.bucket_total.empty()) {
@@ -411,9 +411,8 @@ std::string CheckDevice(const Raw&, const Options& options) {
   }
   if (options.ideal != IdealKind::kNone) return "--ideal works on the host's memory";
   if (options.churn > 0) return "--churn works on the host's memory";
-  if (options.matmul > 0 &&
-      (options.graph || options.fresh || options.CheckEvery() || options.warmup == 0 ||
-       options.cpu_time)) {
+  if (options.matmul > 0 && (options.graph || options.fresh || options.CheckEvery() ||
+                             options.warmup == 0 || options.cpu_time)) {
     return "--matmul needs -w 1 or more, and goes with none of --graph, --fresh, --buckets, "
            "--fault, --check-every and -C";
   }
@@ -476,8 +475,8 @@ std::string CheckFaults(const Raw&, const Options& options) {
   return "";
 }
 
-// One moment is kept of each rank, and one thing to do for the library's hook; where stage and chunk
-// speak of no fault nothing would strike there.
+// One moment is kept of each rank, and one thing to do for the library's hook; and a stage or a
+// chunk of no fault would say nothing.
 std::string CheckStrikes(const Raw&, const Options& options) {
   std::set<int> victims;
   bool by_signal = false, by_hook = false;

@@ -312,8 +312,8 @@ void Table::PrintTitles(ftarKind_t kind) {
   fmt::print(out_, "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop",
              "root");
   for (int i = 0; i < 2; ++i) {
-    fmt::print(out_, "  {:>7}  {:>6}  {:>6}  {:>6}", options_.cpu_time ? "cputime" : "time", "algbw",
-               "busbw", "#wrong");
+    fmt::print(out_, "  {:>7}  {:>6}  {:>6}  {:>6}", options_.cpu_time ? "cputime" : "time",
+               "algbw", "busbw", "#wrong");
   }
   fmt::print(out_, "{}", TailTitles(options_, false));
   fmt::print(out_, "\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");

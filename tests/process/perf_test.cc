@@ -321,18 +321,19 @@ TEST(Perf, AShortChurnSaysWhatItDoesAndEndsSoon) {
 }
 
 TEST(Perf, AVictimsChildIsGoneSoonAfterTheLauncher) {
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("ftar_perf_child." + std::to_string(getpid()));
+  const auto file =
+      std::filesystem::temp_directory_path() / ("ftar_perf_child." + std::to_string(getpid()));
   Process perf(PerfPath(),
                {"-n", "3", "--sizes", "64K", "--iters", "100000", "--fault", "kill:1@90000",
                 "--victim-child", "-J", file},
                {});
   const std::string mark = "#  Rank  1 Group  0 Pid ";
   ASSERT_TRUE(perf.WaitLine(mark, 20)) << perf.Output() << perf.Errors();
-  const std::string rank = std::to_string(std::stoi(perf.LinesWith(mark).at(0).substr(mark.size())));
+  const int rank = std::stoi(perf.LinesWith(mark).at(0).substr(mark.size()));
+  const std::string children = "/proc/" + std::to_string(rank) + "/task/" + std::to_string(rank);
   int child = 0;
   for (int i = 0; i < 100 && child == 0; ++i, usleep(50'000))
-    std::ifstream("/proc/" + rank + "/task/" + rank + "/children") >> child;
+    std::ifstream(children + "/children") >> child;
   ASSERT_GT(child, 0);
   perf.Signal(SIGKILL);
   for (int i = 0; i < 100 && kill(child, 0) == 0; ++i) usleep(50'000);

@@ -30,7 +30,8 @@ TEST(Stats, TheMediansIntervalIsThatOfOrderStatistics) {
 TEST(Stats, TheMediansIntervalOfThousandsIsNoPoint) {
   std::vector<double> sample;
   for (int i = 0; i < 10'000; ++i) sample.push_back(i);
-  EXPECT_NEAR(MedianInterval(sample).low, 5000 - 98, 2);  // 1.96 times half the root of their number
+  // 1.96 times half the root of their number.
+  EXPECT_NEAR(MedianInterval(sample).low, 5000 - 98, 2);
   EXPECT_NEAR(MedianInterval(sample).high, 5000 + 98, 2);
 }
 
