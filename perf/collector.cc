@@ -135,7 +135,10 @@ std::vector<std::string> Collector::Complaints() const {
     }
   }
   for (const auto& [rank, history] : histories_) {
-    if (history.original || !history.hello) continue;
+    const bool struck = std::any_of(
+        options_.faults.begin(), options_.faults.end(),
+        [&](const FaultSpec& fault) { return fault.rank == rank && RemovesVictim(fault.kind); });
+    if (history.original || !history.hello || struck) continue;
     if (std::find(last.begin(), last.end(), rank) == last.end()) {
       complaints.push_back(fmt::format("rank {} joined, and is not in the last operation", rank));
     }

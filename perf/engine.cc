@@ -46,6 +46,7 @@ Engine::Engine(const Options& options, const Schedule& schedule, Session* sessio
       schedule_(schedule),
       session_(session),
       buffers_(buffers),
+      all_(board),
       board_(&board->slot(options.role.slot)),
       command_(&board->slot(0)),
       reporter_(reporter),
@@ -675,7 +676,9 @@ ftarResult_t Engine::AwaitNewcomers(uint64_t seq, uint64_t iteration) {
   if (status != FTAR_OK) return status;
   SetState(RankState::kHolding, seq);
   for (const int newcomer : awaited_) {
-    while (!session_->HasReplica(newcomer)) SleepNs(1'000'000);
+    // It may have been in and be gone again, struck.
+    const BoardSlot& slot = all_->slot(newcomer);
+    while (!session_->HasReplica(newcomer) && slot.delivered.load() == 0) SleepNs(1'000'000);
   }
   awaited_.clear();
   return FTAR_OK;

@@ -112,6 +112,7 @@ class Engine {
   Matmul* matmul_ = nullptr;    // null unless --matmul
   const Bulk* bulk_ = nullptr;  // null unless --beside
   Buffers* buffers_;
+  Board* all_;  // the slots of all
   BoardSlot* board_;
   BoardSlot* command_;  // the first slot, whose end_seq speaks to all
   Reporter* reporter_;

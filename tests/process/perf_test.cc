@@ -308,6 +308,12 @@ TEST(Perf, PercentilesAreOfIterationsAndGivenForOneOperation) {
   EXPECT_LE(each["avg_us"].get<double>(), 2.01 * row["out_of_place"]["time"].get<double>());
 }
 
+TEST(Perf, ANewcomerMayBeStruckBeforeItIsWaitedFor) {
+  const Result result = RunPerf({"-n", "3", "--sizes", "1K", "--iters", "300", "-T", "20",
+                                 "--timeout", "1s", "--fault", "join@2", "--fault", "kill:3@500"});
+  EXPECT_EQ(result.code, 0) << result.text << result.errors;
+}
+
 // ---- churn
 
 TEST(Perf, AShortChurnSaysWhatItDoesAndEndsSoon) {
@@ -336,7 +342,7 @@ TEST(Perf, AVictimsChildIsGoneSoonAfterTheLauncher) {
     std::ifstream(children + "/children") >> child;
   ASSERT_GT(child, 0);
   perf.Signal(SIGKILL);
-  for (int i = 0; i < 100 && kill(child, 0) == 0; ++i) usleep(50'000);
+  for (int i = 0; i < 200 && kill(child, 0) == 0; ++i) usleep(50'000);
   EXPECT_NE(kill(child, 0), 0);
 }
 
