@@ -392,6 +392,7 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
                                       [](const Held& held) { return !held.ready; });
       state.held.insert(place, {op, true});
       ++held_;
+      last_fast_ = nullptr;
     }
   }
   if (!usable.ok()) gates_->Open(captured.gate, Refused(usable.code()), /*again=*/true);
