@@ -21,8 +21,10 @@ inline constexpr uint64_t kLaneSharedMax = 256 << 20;
 inline constexpr uint64_t kLaneLongMax = 512 * 1024;
 inline constexpr uint64_t kLaneAreaBytes = 8 * kLaneLongMax;
 
-// Where in the area. A function of the operation alone, as all must find it.
+// Where in the area. A function of the operation alone, as all must find it. What has no room there
+// is beyond its end: a peer's line may name the area whatever the length, and no more is believed.
 constexpr uint64_t LaneAreaOffset(Seq seq, uint64_t bytes) {
+  if (bytes > kLaneAreaBytes) return kLaneAreaBytes;
   const uint64_t place = std::bit_ceil(bytes);
   return seq % std::min<uint64_t>(kLaneSlots, kLaneAreaBytes / place) * place;
 }

@@ -151,6 +151,18 @@ TEST(LaneArea, OperationsInARowDoNotOverlap) {
   }
 }
 
+// A line's places are its writer's words: of a long operation, too, they may name the area.
+TEST_F(Lanes, WhatHasNoRoomInTheAreaIsNotThere) {
+  ASSERT_TRUE(two->MakeArea(kGroup));
+  for (uint64_t bytes : {wire::kLaneAreaBytes, wire::kLaneAreaBytes + 1, uint64_t{64} << 20,
+                         wire::kLaneSharedMax, UINT64_MAX}) {
+    for (Seq seq = 0; seq < 3; ++seq) {
+      const uint64_t at = wire::LaneAreaOffset(seq, bytes);
+      EXPECT_EQ(one->Area(1, kGroup, at, 1) != nullptr, bytes <= wire::kLaneAreaBytes) << bytes;
+    }
+  }
+}
+
 TEST_F(Lanes, SegmentsAreKnownByTheirMembers) {
   EXPECT_EQ(one->SegmentOf(kOne), 0);
   EXPECT_EQ(one->SegmentOf(kTwo), 1);
