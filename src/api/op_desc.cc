@@ -65,6 +65,10 @@ Status CheckNumbers(const ftarOpDesc& desc, std::string_view prefix) {
   if (!std::isfinite(desc.scale) || desc.scale == 0) {
     return Arg(prefix, "scale", "must be finite and not 0; FTAR_OP_DESC_INIT sets 1");
   }
+  if (Reduces(desc.kind) &&
+      !reduce::TakesScale(static_cast<reduce::Dtype>(desc.dtype), desc.scale)) {
+    return Arg(prefix, "scale", "is out of the range of f32, in which this type is computed");
+  }
   if (desc.scale != 1 && (desc.kind == FTAR_BROADCAST || desc.kind == FTAR_ALLGATHER)) {
     return Unsupported(prefix, "scale", "must be 1: a broadcast and an all-gather only copy");
   }

@@ -221,6 +221,14 @@ void ScaleIntegers(Dtype dtype, double scale, void* dst, size_t count) {
   }
 }
 
+constexpr double kWeightsMax = 65536.0;  // Members of a group.
+
+// Of a positive number: T holds it, rounded to all of its digits.
+template <typename T>
+bool IsNormal(double x) {
+  return x >= std::numeric_limits<T>::min() && x <= std::numeric_limits<T>::max();
+}
+
 }  // namespace
 
 size_t ElementBytes(Dtype dtype) {
@@ -236,6 +244,18 @@ Dtype AccumulatorOf(Dtype dtype, Redop redop) {
 
 bool Supports(Dtype dtype, Redop redop) {
   return IsDtype(dtype) && IsRedop(redop) && (redop != Redop::kWavg || IsFloat(dtype));
+}
+
+bool TakesScale(Dtype dtype, double scale) {
+  if (!IsFloat(dtype) || dtype == Dtype::kF64) return true;
+  return IsNormal<float>(std::abs(scale));
+}
+
+bool TakesWeight(Dtype dtype, Redop redop, double weight) {
+  if (redop != Redop::kWavg || weight == 0.0) return true;
+  const double most = weight * kWeightsMax;
+  if (dtype == Dtype::kF64) return IsNormal<double>(weight) && IsNormal<double>(most);
+  return IsNormal<float>(weight) && IsNormal<float>(most);
 }
 
 [[gnu::hot]] void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources,

@@ -43,6 +43,15 @@ Dtype AccumulatorOf(Dtype dtype, Redop redop);
 // False for WAVG on integers and for values that are no Dtype or Redop; true for everything else.
 bool Supports(Dtype dtype, Redop redop);
 
+// Whether a result can be multiplied by `scale`, which is finite and not 0: it is so in the
+// accumulator's type as well. Integers are scaled as doubles.
+bool TakesScale(Dtype dtype, double scale);
+
+// Whether an input may count for `weight`, which is finite and not below 0. WAVG computes with it:
+// it is 0, or a number of the accumulator's type that keeps its digits there, as does the sum of
+// 65,536 such. Else the average would be NaN, or none of what was asked for.
+bool TakesWeight(Dtype dtype, Redop redop, double weight);
+
 // Combines `sources` in their order and writes `count` final elements to `dst`. `divisor` is the
 // number of inputs for AVG and the sum of the weights for WAVG, which covers what partial results
 // stand for; other operators ignore it. `dst` may be exactly the data of sources of the type

@@ -114,11 +114,13 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
       !callbacks_.empty() || op.use_count() != 1)
     return false;
   collective::OpSpec& spec = op->request.spec;
+  const double weight = std::isnan(op->request.weight) ? step_weight_ : op->request.weight;
+  if (!TakesWeight(spec, weight)) return false;
   op->request.send = buffers.send;
   op->request.recv = buffers.recv;
   spec.in_place = buffers.recv != nullptr && buffers.send == buffers.recv;
   spec.tag = buffers.tag;
-  spec.weight = std::isnan(op->request.weight) ? step_weight_ : op->request.weight;
+  spec.weight = weight;
   op->start_ns = now;
   op->of_two = false;
   op->step = step_number_;

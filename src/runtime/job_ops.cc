@@ -189,6 +189,10 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
   }
   if (!segmented) spec.layout = 0;
   spec.weight = std::isnan(request.weight) ? step_weight_ : request.weight;
+  if (!TakesWeight(spec, spec.weight)) {
+    return Status(Code::kArg, "weight",
+                  "the weight is out of the range of numbers in which FTAR_WAVG adds this type");
+  }
   spec.timeout_ns = request.timeout_ns;
   spec.on_device = request.on_device;
   const uint64_t unit = spec.count * spec.element_bytes;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "reduce/reduce.h"
 #include "runtime/job.h"
 
 namespace ftar::runtime {
@@ -42,6 +43,13 @@ class Op {
   Status status;
   collective::Outcome outcome;
 };
+
+// Whether the call can count its input so; what its arithmetic does not hold is refused.
+inline bool TakesWeight(const collective::OpSpec& spec, double weight) {
+  const auto redop = static_cast<reduce::Redop>(spec.redop);
+  return redop != reduce::Redop::kWavg ||
+         reduce::TakesWeight(static_cast<reduce::Dtype>(spec.dtype), redop, weight);
+}
 
 class Group {
  public:

@@ -205,6 +205,32 @@ TEST_F(OneMember, AWeightOfZeroIsAbsentAndLeavesTheOutputAlone) {
   ExpectWorking();
 }
 
+// 1e-50 is 0 in f32, and twice 2e38 is infinite: the average was NaN, and the status FTAR_OK.
+TEST_F(OneMember, AWeightThatTheTypeDoesNotHoldIsRefused) {
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = desc.recv = data_.data();
+  desc.count = data_.size();
+  ftarOp_t op = nullptr;
+  for (double weight : {1e-50, 2e38, 1e39}) {
+    desc.redop = FTAR_WAVG;
+    desc.weight = weight;
+    EXPECT_EQ(ftarOpStart(group_, &desc, &op), FTAR_ERR_ARG) << weight;
+    EXPECT_STREQ(LastError().argument, "weight");
+    desc.redop = FTAR_SUM;
+    ASSERT_EQ(ftarOpStart(group_, &desc, &op), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+  }
+  // A step's is meant for operations of all kinds.
+  ftarStepConfig step = FTAR_STEP_CONFIG_INIT;
+  step.weight = 1e-50;
+  ASSERT_EQ(ftarStepBegin(job_, &step, nullptr), FTAR_OK) << LastError().text;
+  desc.redop = FTAR_WAVG;
+  desc.weight = NAN;
+  EXPECT_EQ(ftarOpStart(group_, &desc, &op), FTAR_ERR_ARG);
+  ExpectWorking();
+}
+
 TEST_F(OneMember, OverlapWithAnOperationInFlightIsEitherRefusedOrTooLate) {
   // The first may have ended already; what must not happen is a crash or a wrong result.
   ftarOp_t first = nullptr, second = nullptr;

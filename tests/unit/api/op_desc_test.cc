@@ -87,6 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"scale_zero", [](auto* d) { d->scale = 0; }, "desc.scale"},
         BadCase{"scale_nan", [](auto* d) { d->scale = NAN; }, "desc.scale"},
         BadCase{"scale_infinite", [](auto* d) { d->scale = -kInf; }, "desc.scale"},
+        BadCase{"scale_of_no_f32", [](auto* d) { d->scale = 1e39; }, "desc.scale"},
+        BadCase{"scale_lost_in_f32", [](auto* d) { d->scale = -1e-50; }, "desc.scale"},
         BadCase{"timeout", [](auto* d) { d->timeout_ns = -2; }, "desc.timeout_ns"},
         BadCase{"scale_of_a_broadcast", [](auto* d) { d->kind = FTAR_BROADCAST, d->scale = 2; },
                 "desc.scale", Code::kUnsupported},

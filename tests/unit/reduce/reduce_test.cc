@@ -200,6 +200,39 @@ TEST(ReduceTest, TellsSizesAccumulatorsAndSupport) {
   EXPECT_FALSE(Supports(Dtype::kF32, static_cast<Redop>(6)));
 }
 
+TEST(ReduceTest, TellsWhichScalesAndWeightsItsTypesHold) {
+  for (double scale : {1.0, -0.5, 1e-30, -1e38}) EXPECT_TRUE(TakesScale(Dtype::kBF16, scale));
+  for (double scale : {1e39, -1e300, 1e-39, -1e-50}) {
+    EXPECT_FALSE(TakesScale(Dtype::kF32, scale)) << scale;
+    EXPECT_TRUE(TakesScale(Dtype::kF64, scale)) << scale;
+    EXPECT_TRUE(TakesScale(Dtype::kI32, scale)) << scale;
+  }
+  for (double weight : {0.0, 1.0, 1e-37, 1e33}) {
+    EXPECT_TRUE(TakesWeight(Dtype::kF16, Redop::kWavg, weight)) << weight;
+  }
+  for (double weight : {1e-50, 1e-39, 1e34, 1e300}) {
+    EXPECT_FALSE(TakesWeight(Dtype::kF32, Redop::kWavg, weight)) << weight;
+    EXPECT_TRUE(TakesWeight(Dtype::kF64, Redop::kWavg, weight)) << weight;
+    EXPECT_TRUE(TakesWeight(Dtype::kF32, Redop::kSum, weight)) << "only counted";
+  }
+  EXPECT_FALSE(TakesWeight(Dtype::kF64, Redop::kWavg, 1e305));
+}
+
+// The ends of what TakesWeight lets through, with as many inputs as a reduction may have here.
+TEST(ReduceTest, AveragesOfTheLeastAndTheLargestWeightsAreRight) {
+  const float three = 3;
+  ForEachIsa([&] {
+    for (double weight : {0x1p-126, 0x1p111}) {
+      ASSERT_TRUE(TakesWeight(Dtype::kF32, Redop::kWavg, weight));
+      const std::vector<Source> sources(
+          64, {.data = &three, .format = Dtype::kF32, .weight = weight});
+      float got = 0;
+      ReduceToFinal(Dtype::kF32, Redop::kWavg, sources, 64 * weight, 1.0, &got, 1);
+      EXPECT_EQ(got, 3.0f) << weight;
+    }
+  });
+}
+
 // --- Single elements whose answer a reader can check.
 
 reference::Bits One(Dtype dtype, Redop redop, const std::vector<reference::Bits>& elements,
