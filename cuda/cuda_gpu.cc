@@ -203,8 +203,9 @@ Status CudaGpu::Start() {
   facts_.device = device_;
   facts_.memory_bytes = memory;
   facts_.multiprocessors = Attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  maps_memory_ = Attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
   facts_.shares_memory =
-      Attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0 &&
+      maps_memory_ &&
       Attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
   if (Attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) == 0 ||
       Attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 0) {
@@ -296,7 +297,9 @@ bool CudaGpu::Holds(const void* address, size_t bytes) const {
 CUmemAllocationProp CudaGpu::SharedMemory() const {
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (facts_.shares_memory) {
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device_;
   if (Attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0) {
@@ -357,9 +360,11 @@ Expected<CudaGpu::Mapping> CudaGpu::Forget(void* address) {
   return mapping;
 }
 
-// The mapping and the descriptor hold the memory; the handle is needed in between alone.
+// The mapping and the descriptor hold the memory; the handle is needed in between alone. Where
+// there is no descriptor (a sandbox may let none out of the driver) others get copies of what is in
+// it.
 Expected<SharedBlock> CudaGpu::AllocateShared(size_t bytes) {
-  if (!facts_.shares_memory) return Status(Code::kUnsupported, "this GPU shares no memory");
+  if (!maps_memory_) return Status(Code::kUnsupported, "this GPU maps no memory");
   if (bytes == 0) return Status(Code::kArg, "no bytes to share");
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
@@ -369,23 +374,21 @@ Expected<SharedBlock> CudaGpu::AllocateShared(size_t bytes) {
   CUmemGenericAllocationHandle handle = 0;
   FTAR_RETURN_IF_ERROR(
       driver_.ToStatus(driver_.cuMemCreate(&handle, whole, &properties, 0), "cuMemCreate"));
-  int descriptor = -1;
-  Status status =
-      driver_.ToStatus(driver_.cuMemExportToShareableHandle(
-                           &descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                       "cuMemExportToShareableHandle");
-  Expected<CUdeviceptr> address = status;
-  if (status.ok()) {
-    fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    address = Map(handle, whole, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  }
+  const Expected<CUdeviceptr> address = Map(handle, whole, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  const int descriptor = address.ok() && facts_.shares_memory ? Export(handle) : -1;
   driver_.cuMemRelease(handle);
-  if (!address.ok()) {
-    if (descriptor >= 0) close(descriptor);
-    return address.status();
-  }
+  if (!address.ok()) return address.status();
   Keep(*address, {.bytes = whole, .descriptor = descriptor});
   return SharedBlock{.address = ToHost(*address), .bytes = whole, .descriptor = descriptor};
+}
+
+int CudaGpu::Export(CUmemGenericAllocationHandle handle) const {
+  int descriptor = -1;
+  const CUresult result = driver_.cuMemExportToShareableHandle(
+      &descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (result != CUDA_SUCCESS) return -1;
+  fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return descriptor;
 }
 
 Status CudaGpu::FreeShared(void* address) {

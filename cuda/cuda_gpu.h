@@ -57,12 +57,15 @@ class CudaGpu final : public Gpu {
   Expected<CUdeviceptr> Map(CUmemGenericAllocationHandle handle, size_t bytes,
                             CUmemAccess_flags access);
   Status Unmap(CUdeviceptr address, size_t bytes);
+  // A descriptor of the memory; -1: the driver gives none.
+  int Export(CUmemGenericAllocationHandle handle) const;
   void Keep(CUdeviceptr address, const Mapping& mapping);
   Expected<Mapping> Forget(void* address);
 
   const Driver& driver_;
   const CUdevice device_;
   Facts facts_;
+  bool maps_memory_ = false;
   CUcontext context_ = nullptr;
   CUstream plans_ = nullptr;
   CUstream resident_ = nullptr;  // made when it is first launched

@@ -63,8 +63,9 @@ static_assert(sizeof(Gate) == 64);
 // Device memory that other processes on this host may map.
 struct SharedBlock {
   void* address = nullptr;
-  size_t bytes = 0;     // what was really taken
-  int descriptor = -1;  // stays the Gpu's until FreeShared; duplicate it to keep it
+  size_t bytes = 0;  // what was really taken
+  // Stays the Gpu's until FreeShared; duplicate it to keep it. -1: nobody else may map the memory.
+  int descriptor = -1;
 };
 
 // Pages of device memory as a network card's driver takes them (dma-buf).
@@ -81,7 +82,7 @@ struct Facts {
   int32_t device = 0;
   int multiprocessors = 0;
   uint64_t memory_bytes = 0;
-  bool shares_memory = false;  // AllocateShared and Import work here
+  bool shares_memory = false;  // AllocateShared gives descriptors, Import takes them
   size_t queues = 8;           // which streams share; a stream that waits keeps its queue's others
   std::string warning;         // what a person should know of this process's settings
 };

@@ -1,5 +1,5 @@
-// Goal: a Gpu by CUDA keeps to the driver's rules, whatever its user's threads are at, and gives
-// back what it takes.
+// Goal: a Gpu by CUDA keeps to the driver's rules, whatever its user's threads are at, gives back
+// what it takes, and does without what a machine does not let it do.
 #include "cuda_gpu.h"
 
 #include <gtest/gtest.h>
@@ -45,6 +45,15 @@ class CudaGpuTest : public testing::Test {
     EXPECT_TRUE(gpu.ok()) << gpu.status().text();
     return std::move(*gpu);
   }
+  // Memory that is this process's alone serves as well as any other.
+  static void ExpectUnshared(Gpu* gpu) {
+    const auto block = gpu->AllocateShared(kBytes);
+    ASSERT_TRUE(block.ok()) << block.status().text();
+    EXPECT_EQ(block->descriptor, -1);
+    EXPECT_EQ(gpu->Identify(block->address).kind, PointerKind::kDevice);
+    EXPECT_TRUE(gpu->Holds(block->address, kBytes));
+    EXPECT_TRUE(gpu->FreeShared(block->address).ok());
+  }
 };
 
 TEST_F(CudaGpuTest, SharedMemoryOutlivesItsExporter) {
@@ -59,6 +68,20 @@ TEST_F(CudaGpuTest, SharedMemoryOutlivesItsExporter) {
   EXPECT_EQ(fcntl(block->descriptor, F_GETFD), -1);
   EXPECT_TRUE(gpu->Holds(*imported, block->bytes));
   EXPECT_TRUE(gpu->Unmap(*imported).ok());
+}
+
+TEST_F(CudaGpuTest, WhereNothingCanBeSharedThereIsMemoryAllTheSame) {
+  TheMachine().has_descriptors = false;
+  const auto gpu = Open();
+  EXPECT_FALSE(gpu->facts().shares_memory);
+  ExpectUnshared(gpu.get());
+  EXPECT_EQ(gpu->Import(0, 2 << 20).status().code(), Code::kUnsupported);
+}
+
+// As in a sandbox that lets no descriptor out of the driver.
+TEST_F(CudaGpuTest, WhatIsNotExportedIsMemoryAllTheSame) {
+  TheMachine().refuses_to_export = true;
+  ExpectUnshared(Open().get());
 }
 
 TEST_F(CudaGpuTest, NothingBreaksTheCaptureOfAGraph) {
