@@ -142,10 +142,10 @@ PointerFacts IdentifyPointer(const Driver& driver, const void* address) {
     unsigned flags = 0;
     int active = 0;
     CUcontext context = nullptr;
-    if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0 ||
-        driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
+    if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0)
       continue;
-    any = true;
+    any = true;  // also if it is broken, and cannot be had
+    if (driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) continue;
     {
       const CurrentContext current(driver, context);
       if (current.status().ok()) facts = Ask(driver, address);

@@ -102,5 +102,14 @@ TEST_F(CudaGpuTest, NothingBreaksTheCaptureOfAGraph) {
   EXPECT_TRUE(gpu->FreeShared(block->address).ok());
 }
 
+TEST_F(CudaGpuTest, AContextThatIsBrokenIsNoHostMemory) {
+  const auto driver = Driver::Load();
+  ASSERT_TRUE(driver.ok());
+  int host = 0;
+  EXPECT_EQ(IdentifyPointer(**driver, &host).kind, PointerKind::kHost);
+  TheMachine().is_broken = true;
+  EXPECT_EQ(IdentifyPointer(**driver, &host).kind, PointerKind::kUnknown);
+}
+
 }  // namespace
 }  // namespace ftar::device
