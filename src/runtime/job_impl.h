@@ -150,6 +150,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
     std::deque<OpPtr> ops;         // called and not delivered, in order of seq
     std::deque<OpPtr> unnumbered;  // called before this member knew its first seq
     OutcomeHistory history;
+    size_t entering = 0;  // calls that put something onto streams now
     // Of calls and steps, for segments and roots named by epoch. A whole view is thirty times as
     // large.
     std::map<Epoch, Layout> layouts;
@@ -199,6 +200,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status Heed(Status said);
   Status TakeGates(Lock& lock, std::span<const OpPtr> ops);
   Status EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op);
+  void AwaitTurn(Lock& lock, const GroupState& state);
   void AwaitRoom(Lock& lock, device::StreamHandle stream);
   void NoteCaptured(const GroupPtr& group, const OpPtr& op);
   Status StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops);
@@ -293,6 +295,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;   // for waiting threads that do not drive
+  std::condition_variable turn_;      // for those that wait to put something onto streams
   std::condition_variable progress_;  // for the progress thread while a user thread drives
   std::atomic<int> lock_wanted_{0};
   std::atomic<bool> forked_{false};

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/undo.h"
@@ -227,6 +228,13 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
   return put;
 }
 
+// Calls get onto their streams in the order in which they begin. Two threads' on one stream, the
+// wrong way round there, would wait for each other; so a group's are put there one at a time.
+void Job::Impl::AwaitTurn(Lock& lock, const GroupState& state) {
+  const auto mine = [&] { return state.entering == 0 || !ended_.ok() || destroyed_; };
+  while (!mine()) turn_.wait_for(lock, std::chrono::milliseconds(100));
+}
+
 // Until the stream waits for few enough operations.
 void Job::Impl::AwaitRoom(Lock& lock, device::StreamHandle stream) {
   const Predicate room = [this, stream] {
@@ -252,11 +260,14 @@ void Job::Impl::NoteCaptured(const GroupPtr& group, const OpPtr& op) {
 // Some of them at least are on streams. What has begun cannot be taken back: if the rest fails this
 // member would be calls apart from the others, so it is out, and all calls are made and end so.
 Status Job::Impl::StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops) {
-  ++entering_;
-  const Undo entered([this] {
-    if (--entering_ == 0) delivered_ = true;
-  });
   GroupState& state = groups_[group->key];
+  ++entering_;
+  AwaitTurn(lock, state);
+  ++state.entering;
+  const Undo entered([this, &state] {
+    if (--entering_ == 0) delivered_ = true;
+    if (--state.entering == 0) turn_.notify_all();
+  });
   Code code = Code::kMemory;
   Undo undo([&] { LetGo(state, ops, code); });
   Status said = TakeGates(lock, ops);

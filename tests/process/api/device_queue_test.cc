@@ -225,5 +225,25 @@ TEST_P(StreamQueue, MoreStreamsThanAGpuHasQueuesAreNotedOnce) {
   ASSERT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
 }
 
+// Whichever call is first: its gate is the first on the stream, too.
+TEST_P(StreamQueue, TwoThreadsCallOnOneStream) {
+  constexpr int kCalls = 300;
+  const Watchdog dog("a call beside another thread's");
+  std::array<Stream, kMembers> streams;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2 * kMembers; ++i) {
+    threads.emplace_back([&, member = i / 2] {
+      ftarOpDesc desc = FTAR_OP_DESC_INIT;
+      desc.kind = FTAR_BARRIER;
+      desc = On(streams[member], desc);
+      for (int call = 0; call < kCalls; ++call) {
+        EXPECT_EQ(ftarOpStart(groups_[member], &desc, nullptr), FTAR_OK) << LastError().text;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Stream& stream : streams) stream.Wait();
+}
+
 }  // namespace
 }  // namespace process
