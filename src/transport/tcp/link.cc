@@ -97,8 +97,9 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   const DeviceConfig& config = device_->config();
   const Status set = SetOptions(fd.get(), config.tcp_congestion, config.path_silence_ns);
   if (!set.ok()) last_trouble_ = set.text();
-  slot.stream = std::make_unique<Stream>(std::move(fd), device_->pool(),
-                                         [this](const auto& header) { return PlaceFor(header); });
+  slot.stream = std::make_unique<Stream>(
+      std::move(fd), device_->pool(), [this](const auto& header) { return PlaceFor(header); },
+      [this](uint64_t number) { return HasCome(number); });
   slot.stream->Preload(leftover);
   slot.stream->interest = EPOLLIN;
   slot.epoll_key = device_->WatchStream(this, slot_index, EPOLLIN);

@@ -146,6 +146,7 @@ class TcpLink : public Link {
   template <typename Act>
   void Unplace(Act act);
   std::byte* PlaceFor(const wire::FrameHeader& header);
+  bool HasCome(uint64_t number) const { return number < expected_ || ahead_.contains(number); }
   bool MustStall() const;
   void Unstall();
   bool HasUnwritten() const;

@@ -78,7 +78,7 @@ void TcpLink::Unplace(Act act) {
 std::byte* TcpLink::PlaceFor(const wire::FrameHeader& header) {
   Placer* const placer = device_->placer();
   const uint64_t number = header.link_seq;
-  if (placer == nullptr || number < expected_ || ahead_.contains(number)) return nullptr;
+  if (placer == nullptr || HasCome(number)) return nullptr;
   const bool taken = std::any_of(slots_.begin(), slots_.end(), [number](const Slot& slot) {
     return slot.stream != nullptr && slot.stream->Places(number);
   });
@@ -388,7 +388,7 @@ void TcpLink::Accept(Arrived frame, TimeNs now) {
   ApplyAck(header.link_ack);
   if (state_ != State::kUp || transit == Transit::kLinkAck) return;
   const uint64_t number = header.link_seq;
-  if (number < expected_ || ahead_.contains(number)) {
+  if (HasCome(number)) {
     // Sent again although we had it: tell the peer how far we are.
     ack_at_ = now;
     return device_->MarkDirty(this);

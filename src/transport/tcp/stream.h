@@ -41,8 +41,10 @@ class Stream {
  public:
   // Asked for every frame of some size; may give null.
   using Place = std::function<std::byte*(const wire::FrameHeader&)>;
+  // Whether the frame of this number has come before, by another stream.
+  using Known = std::function<bool(uint64_t number)>;
 
-  Stream(UniqueFd fd, BufferPool* pool, Place place = {});
+  Stream(UniqueFd fd, BufferPool* pool, Place place = {}, Known known = {});
 
   int fd() const { return fd_.get(); }
   UniqueFd& fd_owner() { return fd_; }
@@ -106,6 +108,7 @@ class Stream {
   UniqueFd fd_;
   BufferPool* pool_;
   const Place place_;
+  const Known known_;
 
   // Arriving: header bytes first, then the body straight into its own memory; small frames come
   // through staging_.
