@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -50,7 +51,10 @@ class OneMember : public testing::Test {
 };
 
 TEST_F(OneMember, EveryKindTypeAndOperatorRuns) {
+  constexpr unsigned char kByte = 0x3c;  // of a number near 1 in all float types
+  constexpr size_t kCount = 5, kWidest = 8;
   std::array<unsigned char, 512> send{}, recv{};
+  send.fill(kByte);
   for (int32_t kind = FTAR_ALLREDUCE; kind <= FTAR_BARRIER; ++kind) {
     for (int32_t dtype = FTAR_F32; dtype <= FTAR_U64; ++dtype) {
       for (int32_t redop = FTAR_SUM; redop <= FTAR_WAVG; ++redop) {
@@ -59,13 +63,19 @@ TEST_F(OneMember, EveryKindTypeAndOperatorRuns) {
         desc.kind = kind;
         desc.dtype = dtype;
         desc.redop = redop;
-        desc.count = kind == FTAR_BARRIER ? 0 : 5;
+        desc.count = kind == FTAR_BARRIER ? 0 : kCount;
         desc.send = send.data();
         desc.recv = recv.data() + 1;
         ftarOp_t op = nullptr;
         ASSERT_EQ(ftarOpStart(group_, &desc, &op), FTAR_OK) << LastError().text;
         EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
         EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+        // Of one input every result is that input.
+        const auto written = static_cast<size_t>(std::count(recv.begin(), recv.end(), kByte));
+        EXPECT_GE(written, desc.count) << kind << " " << dtype << " " << redop;
+        EXPECT_LE(written, desc.count * kWidest) << kind << " " << dtype << " " << redop;
+        EXPECT_EQ(written % kCount, 0u) << kind << " " << dtype << " " << redop;
+        recv.fill(0);
       }
     }
   }
