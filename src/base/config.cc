@@ -41,6 +41,18 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 const Knob* ClosestKnob(std::string_view name) {
+  if (name.starts_with("FTAR_")) {  // a variable's name where a knob's is wanted
+    std::string lower(name.substr(5, 64));
+    std::transform(lower.begin(), lower.end(), lower.begin(), Lower);
+    return FindKnob(lower);
+  }
+  // What others call it; edits would find another knob, or none.
+  constexpr std::string_view kElsewhere[][2] = {
+      {"rank", "replica"},  {"world_size", "replicas"},     {"debug", "log"},
+      {"log_level", "log"}, {"socket_ifname", "interface"}, {"algo", "plan"}};
+  for (const auto& [theirs, ours] : kElsewhere) {
+    if (name == theirs) return FindKnob(ours);
+  }
   const Knob* best = nullptr;
   // Farther than two edits is no misspelling, and nor is another short word.
   size_t best_distance = std::min<size_t>(3, (name.size() + 2) / 3 + 1);

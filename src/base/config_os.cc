@@ -88,7 +88,10 @@ Status LoadConfig(const std::vector<std::string>& environment, Config* config) {
   const std::string path = named.empty() ? kSystemFile : named;
   bool missing = false;
   const Expected<std::string> text = ReadFile(path, named.empty() ? &missing : nullptr);
-  if (!text.ok()) return text.status();
+  if (!text.ok()) {
+    if (named.empty()) return text.status();
+    return Status(Code::kConfig, "FTAR_CONF", "FTAR_CONF: " + text.status().text());
+  }
   return missing ? Status::Ok() : config->SetFromFile(path, *text);
 }
 
@@ -98,9 +101,12 @@ Expected<std::string> ReadToken(const Config& config) {
   const bool nearer = config.layer(KnobId::kTokenFile) > config.layer(KnobId::kToken);
   if (path.empty() || (given && !nearer)) return config.text(KnobId::kToken);
   Expected<std::string> text = ReadFile(path, nullptr);
-  if (!text.ok()) return Status(Code::kConfig, "token_file", text.status().text());
+  if (!text.ok()) {
+    return Status(Code::kConfig, "token_file", "token_file: " + text.status().text());
+  }
   std::string token = text->substr(0, text->find_first_of("\r\n"));
-  if (token.empty()) return Status(Code::kConfig, "token_file", path + " holds no token");
+  if (token.empty())
+    return Status(Code::kConfig, "token_file", "token_file: " + path + " holds no token");
   return token;
 }
 

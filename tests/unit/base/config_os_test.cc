@@ -34,7 +34,8 @@ TEST(LoadConfig, MissingNamedFileIsAnError) {
   Config config;
   const Status status = LoadConfig({"FTAR_CONF=/nonexistent/ftar.conf"}, &config);
   EXPECT_EQ(status.code(), Code::kConfig);
-  EXPECT_THAT(status.text(), HasSubstr("/nonexistent/ftar.conf"));
+  EXPECT_EQ(status.argument(), "FTAR_CONF");
+  EXPECT_THAT(status.text(), HasSubstr("FTAR_CONF: cannot open /nonexistent/ftar.conf"));
 }
 
 TEST(ReadToken, TakesTheFirstLineOfTheFileUnlessGiven) {
@@ -70,7 +71,8 @@ TEST(LoadConfig, WhatIsNoFileIsAnErrorAndNoWait) {
     EXPECT_THAT(status.text(), HasSubstr(path + " is " + what));
     ASSERT_TRUE(config.Set(Config::Layer::kProgram, "token_file", path).ok());
     EXPECT_EQ(ReadToken(config).status().argument(), "token_file");
-    EXPECT_THAT(ReadToken(config).status().text(), HasSubstr(path + " is " + what));
+    EXPECT_THAT(ReadToken(config).status().text(),
+                HasSubstr("token_file: " + path + " is " + what));
   }
   EXPECT_EQ(unlink(pipe.c_str()), 0);
   Config config;

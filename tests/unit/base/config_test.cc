@@ -96,6 +96,13 @@ TEST(Config, UnknownNamesAreErrorsThatGuess) {
   EXPECT_EQ(another.text(), "unknown knob foo")
       << "two edits make job of it, and of all that short";
   EXPECT_THAT(config.Set(Layer::kProgram, "jub", "red").text(), HasSubstr("did you mean job?"));
+  EXPECT_THAT(config.Set(Layer::kProgram, "FTAR_TIMEOUT", "3s").text(),
+              HasSubstr("did you mean timeout?"));
+  const auto variable_text = [&](const char* entry) {
+    return config.SetFromEnvironment(std::vector<std::string>{entry}).text();
+  };
+  EXPECT_THAT(variable_text("FTAR_RANK=0"), HasSubstr("did you mean FTAR_REPLICA?"));
+  EXPECT_THAT(variable_text("FTAR_WORLD_SIZE=2"), HasSubstr("did you mean FTAR_REPLICAS?"));
   const Status file = config.SetFromFile("f.conf", "plan=ring\nwindw = 3\n");
   EXPECT_THAT(file.text(), HasSubstr("f.conf:2"));
   EXPECT_THAT(file.text(), HasSubstr("did you mean window?"));
