@@ -20,8 +20,8 @@ using K = KnobId;
 
 constexpr Knob kKnobs[] = {
     {K::kTimeout, "timeout", D, "10s", "", kMillisecond, kDay, kAgreed, kShown,
-     "A member that is silent, or stuck inside an operation, for this long is evicted; also the "
-     "default time of a wait."},
+     "A member that is silent, or stuck inside an operation, for this long is evicted. A wait "
+     "that needs a coordinator which is away ends after it, with FTAR_ERR_COORDINATOR."},
     {K::kLateTimeout, "late_timeout", D, "off", "off", kMillisecond, 30 * kDay, kAgreed, kShown,
      "A member that is alive but has not entered an operation that others wait in is evicted after "
      "this long."},
