@@ -129,7 +129,9 @@ void Authenticator::OnProof() {
   Digest expected;
   if (!Mac(role_ == Role::kAcceptor ? "ftar dialler" : "ftar acceptor", {}, &expected)) return;
   if (CRYPTO_memcmp(expected.data(), input_.data(), kDigestBytes) != 0) {
-    return Fail(Code::kAuth, "the peer does not know the job's token");
+    return Fail(Code::kAuth, key_.empty() ? "the peer has a token, this process has none: set "
+                                            "FTAR_TOKEN or FTAR_TOKEN_FILE"
+                                          : "the peer does not know the job's token");
   }
   if (role_ == Role::kAcceptor) {
     SendProof();

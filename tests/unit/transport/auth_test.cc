@@ -69,6 +69,14 @@ TEST(Authenticator, TellsAStrangerItsGreetingOnly) {
   EXPECT_TRUE(a.proof_sent());
 }
 
+TEST(Authenticator, WhoHasNoTokenSaysThatItLacksOne) {
+  Authenticator a(Role::kDialler, AuthPurpose::kControl, "t", {"job", kDialler}, 1);
+  Authenticator b(Role::kAcceptor, AuthPurpose::kControl, "", {"job", kAcceptor}, 1);
+  Exchange(&a, &b);
+  EXPECT_EQ(b.status().code(), Code::kAuth);
+  EXPECT_NE(b.status().text().find("this process has none: set FTAR_TOKEN"), std::string::npos);
+}
+
 TEST(Authenticator, BothSidesLearnOfAnotherVersion) {
   Authenticator a(Role::kDialler, AuthPurpose::kLink, "t", {"job", kDialler}, 1);
   Authenticator b(Role::kAcceptor, AuthPurpose::kLink, "t", {"job", kAcceptor}, 2);
