@@ -46,7 +46,7 @@ Status Connections::ListenAt(const std::string& address, bool* taken) {
   if (!parsed.ok()) return parsed.status();
   if (parsed->wildcard() && !settings_.allow_wildcard) {
     return Status(Code::kConfig, "listen",
-                  address + " is a wildcard address; name one, or set allow_wildcard");
+                  address + " is a wildcard address; name one, or set FTAR_ALLOW_WILDCARD=on");
   }
   if (settings_.token.empty() && !parsed->loopback()) {
     return Status(Code::kConfig, "token",

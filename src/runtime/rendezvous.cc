@@ -194,8 +194,9 @@ Status FillPlace(const Config& config, const Launcher& launcher, Place* out) {
   out->shard = static_cast<int32_t>(shard < 0 ? 0 : shard);
   out->replicas = static_cast<int32_t>(replicas);
   if (out->shard >= out->shards) {
-    return Bad("shard", "shard " + std::to_string(out->shard) + " of " +
-                            std::to_string(out->shards) + " shards");
+    return Bad("shard", "shard is " + std::to_string(out->shard) +
+                            "; with shards=" + std::to_string(out->shards) +
+                            " they count from 0 to " + std::to_string(out->shards - 1));
   }
   const int64_t least = config.integer(KnobId::kMinReplicas);
   out->min_replicas = static_cast<int32_t>(least < 0 ? 1 : least);
