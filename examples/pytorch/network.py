@@ -39,6 +39,8 @@ class Model:
     """The state: parameters, momenta, updates. Gradients: and the loss, and whether somebody asks to finish."""
 
     def __init__(self, job, device, _cuda_runtime):
+        if device == "cuda" and not torch.cuda.is_available():
+            raise SystemExit("train.py: no GPU that PyTorch can use here; --device cpu trains on the host")
         torch.manual_seed(7)
         torch.set_num_threads(1)  # the network is small, and replicas may share the processors
         self.device, cuda = torch.device(device), device == "cuda"

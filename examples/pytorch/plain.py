@@ -54,9 +54,12 @@ class Model:
     def __init__(self, job, device, cuda_runtime):
         self.stream = None
         if device == "cuda":
-            cuda, stream = ctypes.CDLL(cuda_runtime or "libcudart.so"), ctypes.c_void_p()
+            try:
+                cuda, stream = ctypes.CDLL(cuda_runtime or "libcudart.so"), ctypes.c_void_p()
+            except OSError as error:
+                raise SystemExit(f"train.py: {error}: name it by --cuda-runtime, or train on the host by --device cpu") from None
             if cuda.cudaStreamCreateWithFlags(ctypes.byref(stream), 1):
-                raise RuntimeError("no GPU")
+                raise SystemExit("train.py: no GPU that CUDA can use here; --device cpu trains on the host")
             self.stream = stream.value
         state, gradient = (job.alloc(count, cuda=self.stream is not None) for count in (2 * COUNT + 1, COUNT + 2))
         self.state, self.gradient = (Host(m) if self.stream is None else OnGpu(m, cuda, stream) for m in (state, gradient))

@@ -43,7 +43,7 @@ def finish(ops):
 
 
 def train(options, asked):
-    job = ftar.Job(knobs=dict(knob.split("=", 1) for knob in options.set))
+    job = ftar.Job(knobs=dict(options.set))
     group = job.group()
     replica = int(os.environ.get("FTAR_REPLICA", "0"))
     model = model_class(options.model)(job, options.device, options.cuda_runtime)
@@ -70,7 +70,12 @@ def model_class(name):
     if name == "plain":
         import plain
         return plain.Model
-    import network
+    try:
+        import network
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise SystemExit("train.py: this Python has no PyTorch: install it, or train without it by --model plain") from None
     return network.Model
 
 
@@ -93,7 +98,10 @@ class Team:
         self.selector, self.partial = selectors.DefaultSelector(), {}
         self.environment = {**os.environ, "FTAR_TOKEN": secrets.token_hex(16), "FTAR_REPLICAS": str(options.replicas),
                             "FTAR_COORDINATOR": "127.0.0.1:0"}
-        self.coordinator = subprocess.Popen([options.coordinator], env=self.environment, stdout=subprocess.PIPE, text=True)
+        try:
+            self.coordinator = subprocess.Popen([options.coordinator], env=self.environment, stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            raise SystemExit(f"train.py: cannot start ftar-coordinator: {error}: install or build it, or name it by --coordinator") from None
         self.environment["FTAR_COORDINATOR"] = self.coordinator.stdout.readline().split()[-1]
         for replica in range(options.replicas):
             self.start(replica)
@@ -131,9 +139,9 @@ class Team:
 
 def run_team(options):
     """Problems that were found, none if all is well."""
-    team, digests, problems = Team(options), {}, []
-    victim, at = options.kill if options.kill else (None, None)
+    victim, at = options.kill or (None, None)
     killed, back, deadline = False, 0, time.monotonic() + options.limit
+    team, digests, problems = Team(options), {}, []
     try:
         while any(p.poll() is None for p in team.processes.values()):
             if time.monotonic() > deadline:
@@ -172,21 +180,34 @@ def run_team(options):
         team.end()
 
 
+def replica_at_step(text):
+    replica, step = text.split("@")
+    return int(replica), int(step)
+
+
+def knob_and_value(text):
+    name, value = text.split("=", 1)
+    return name, value
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicas", type=int, default=0, help="start so many here")
     parser.add_argument("--model", choices=["torch", "plain"], default="torch")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--kill", metavar="REPLICA@STEP", type=lambda text: tuple(map(int, text.split("@"))))
+    parser.add_argument("--kill", metavar="REPLICA@STEP", type=replica_at_step)
     parser.add_argument("--more", type=int, default=20, help="steps of the killed one after its return; then all finish (20)")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps")
     parser.add_argument("--show", type=int, default=10, help="print every so many steps (10)")
     parser.add_argument("--limit", type=float, default=300, help="seconds after which it has failed (300)")
-    parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE")
+    parser.add_argument("--set", action="append", default=[], type=knob_and_value, metavar="KNOB=VALUE")
     parser.add_argument("--coordinator", default=shutil.which("ftar-coordinator") or ftar.built("bin/ftar-coordinator") or "ftar-coordinator")
     parser.add_argument("--cuda-runtime", default="", help="of --model plain: libcudart.so")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.kill and options.replicas and not 0 <= options.kill[0] < options.replicas:
+        parser.error(f"--kill {options.kill[0]}: replicas are 0 to {options.replicas - 1}")
+    return options
 
 
 def main():
