@@ -33,13 +33,25 @@ void OnAlarm(int) {
 int Main(int argc, char** argv) {
   std::string logs;
   int64_t timeout_ns = 2 * kSecond;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (strcmp(argv[i], "--logs") == 0) logs = argv[i + 1];
-    if (strcmp(argv[i], "--timeout-ms") == 0) timeout_ns = std::atoll(argv[i + 1]) * kMillisecond;
+  const bool help = argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+  bool known = argc % 2 == 1;
+  for (int i = 1; known && i < argc; i += 2) {
+    if (strcmp(argv[i], "--logs") == 0) {
+      logs = argv[i + 1];
+    } else if (strcmp(argv[i], "--timeout-ms") == 0) {
+      timeout_ns = std::atoll(argv[i + 1]) * kMillisecond;
+    } else {
+      known = false;
+    }
   }
-  if (argc % 2 == 0 || timeout_ns < 100 * kMillisecond) {
-    fprintf(stderr, "usage: %s [--logs FOLDER] [--timeout-ms N]\n", argv[0]);
-    return 2;
+  if (!known || timeout_ns < 100 * kMillisecond) {
+    fprintf(
+        help ? stdout : stderr,
+        "usage: %s [--logs FOLDER] [--timeout-ms N]\n"
+        "Four replicas train; one is killed, one stopped, one joins, one leaves. N is the job's\n"
+        "timeout, 2000 by default and 100 at least. Exit status 0: every check holds.\n",
+        argv[0]);
+    return help ? 0 : 2;
   }
   char made[] = "/tmp/ftar-demo-XXXXXX";
   if (logs.empty()) logs = mkdtemp(made) ? made : "";

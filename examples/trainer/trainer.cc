@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <ftar/ftar.hpp>  // ftar
 #include <string>
@@ -61,7 +62,7 @@ void LogEvent(const ftarEvent& event) {  // ftar
 // how many, in how many attempts, and when.
 std::string FinishAll(const std::vector<ftar::Op>& ops) {  // ftar
   std::string buckets, who;
-  for (const ftar::Op& op : ops) {                       // ftar
+  for (const ftar::Op& op : ops) {                        // ftar
     const ftar::Outcome outcome = op.Finish().OrThrow();  // ftar
     buckets += (buckets.empty() ? "[" : ",[") + std::to_string(outcome.participants) + "," +
                std::to_string(outcome.attempts) + "," + std::to_string(outcome.delivered_ns) + "]";
@@ -132,11 +133,16 @@ int Train(int64_t steps) {
 // The one argument is the number of steps. FTAR_REPLICA, FTAR_REPLICAS and FTAR_COORDINATOR, or the
 // variables of torchrun, Slurm, Open MPI or MPICH, say which replica this is and where to meet.
 int main(int argc, char** argv) {
+  char* end = nullptr;
+  const int64_t steps = argc > 1 ? std::strtoll(argv[1], &end, 10) : 2000;
+  if (argc > 2 || (argc > 1 && (steps < 1 || *end != 0))) {
+    return std::fprintf(stderr, "usage: %s [STEPS]\n", argv[0]), 2;
+  }
   std::signal(SIGTERM, [](int) { trainer::leave_asked = 1; });
   std::signal(SIGINT, [](int) { trainer::finish_asked = 1; });
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return trainer::Train(argc > 1 ? std::atoll(argv[1]) : 2000);
+    return trainer::Train(steps);
   } catch (const ftar::Error& error) {  // ftar
     trainer::Log("out",
                  trainer::Field("code", error.code()) + trainer::Field("text", error.what()));

@@ -64,11 +64,14 @@ void PrintBars(const std::vector<Row>& rows) {
   say("2 blocks of 512, f32 result", two_blocks, "GB/s", "80 GB/s", two_blocks >= 80);
 }
 
-int Usage() {
-  std::fprintf(stderr,
-               "usage: ftar-kernels [--json] [--quick] [--host-only | --device-only] "
-               "[--seconds S]\n");
-  return 2;
+int Usage(bool asked) {
+  std::fprintf(
+      asked ? stdout : stderr,
+      "usage: ftar-kernels [--json] [--quick] [--host-only | --device-only] "
+      "[--seconds S]\n"
+      "The bandwidth of the reduction and copy kernels, of this host and of its GPU. After S "
+      "seconds no row is begun (300).\n");
+  return asked ? 0 : 2;
 }
 
 }  // namespace
@@ -89,7 +92,7 @@ int main(int argc, char** argv) {
     } else if (word == "--seconds" && i + 1 < argc) {
       plan.seconds = std::strtod(argv[++i], nullptr);
     } else {
-      return Usage();
+      return Usage(word == "--help" || word == "-h");
     }
   }
   if (!json) {
