@@ -2,6 +2,10 @@
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
+# What each says of itself is its first comment.
+case ${1:-} in
+  -h|--help) sed -n '2,${/^#/!q; s/^# \{0,1\}//p}' "$top/scripts/$(basename "$0")"; exit 0 ;;
+esac
 jobs=${FTAR_JOBS:-$(nproc)}
 unset FTAR_JOBS  # it is ours, and the library refuses FTAR_* variables that it does not know
 
