@@ -79,7 +79,7 @@ void Job::Impl::SayWhatItWaitsFor(TimeNs now) {
                      "waiting for a coordinator at " + where + ": " + control_->trouble() + end);
   }
   waiting_said_ = true;
-  const char* const held = welcomed_ ? "" : ", whose place another process may hold";
+  const char* const held = welcomed_ ? "" : " (where another process has it, for its end)";
   log_.Warn("runtime", "connected to the coordinator at " + where +
                            ", but in no view yet: " + AwaitedToJoin() + held + end);
 }
@@ -185,8 +185,8 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
 }
 
 // While this member coordinated, others wait for somebody else to. It is quick, or it is not to be:
-// they have to agree, and there may be too few of them. Of two threads, one that leaves and one that
-// destroys the job, the second ends what the first waits in.
+// they have to agree, and there may be too few of them. Of two threads, one that leaves and one
+// that destroys the job, the second ends what the first waits in.
 void Job::Impl::AwaitHandOver(Lock* lock) {
   std::shared_ptr<Hosting> hosting = hosting_;
   lock->unlock();
