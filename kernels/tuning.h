@@ -26,9 +26,9 @@ struct TuningRow {
 };
 
 // A block alone on its multiprocessor gives about 47 GB/s of reduced f32 (64 KiB in flight, 0.7 us
-// away), so two serve a network of 50 GB/s, and a chunk of 2 MiB of two sources ends within 50 us of
-// an abort; each further source adds 25.
-// Small jobs end sooner with one block than a second one takes to start.
+// away), so two serve a network of 50 GB/s, and a chunk of 2 MiB of two sources ends within 50 us
+// of an abort; each further source adds 25. Small jobs end sooner with one block than a second one
+// takes to start.
 inline constexpr TuningRow kTuning[] = {
     {uint64_t{16} << 10, 1, 384, uint64_t{2} << 20},
     {uint64_t{128} << 10, 1, 512, uint64_t{2} << 20},

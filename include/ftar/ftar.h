@@ -480,11 +480,12 @@ typedef struct {
   int32_t joined;       /* members new at this step's boundary, the same on all */
   int32_t left;         /* members gone since the last step, as of the call */
   /* Rank in the group's view of `epoch` of a member that was here before, the same member on all.
-   * When joined > 0, broadcast the state from it, with `epoch` as ftarOpDesc.epoch: ranks shift when
-   * somebody dies meanwhile. Where the broadcast is FTAR_ERR_ABSENT, since it has left or died, the
-   * others that were here before are ranks 0 to participants - joined - 1, for another try of all.
-   * -1 with joined 0: a job's first step; nobody sends anything, so all must begin with equal state.
-   * -1 with joined > 0: all who had the state have left. Load a checkpoint, or stop. */
+   * When joined > 0, broadcast the state from it, with `epoch` as ftarOpDesc.epoch: ranks shift
+   * when somebody dies meanwhile. Where the broadcast is FTAR_ERR_ABSENT, since it has left or
+   * died, the others that were here before are ranks 0 to participants - joined - 1, for another
+   * try of all.
+   * -1 with joined 0: a job's first step; nobody sends anything, so all must begin with equal
+   * state. -1 with joined > 0: all who had it have left. Load a checkpoint, or stop. */
   int32_t source;
   /* As of ftarStepEnd the least one of the step's all-reduces and reduce-scatters. Of weights
    * members hear with these; without any, and as of ftarStepBegin, it is `participants`. */

@@ -1,8 +1,8 @@
 // Calls that are like the last one of their group: the gradients of one training step after the
-// other, a barrier. What such a call would be checked for and translated into is what the last one's
-// was, so the operation, its handle's slot and all their memory are used again; only the buffers are
-// looked at. Whatever does not fit goes the way of any other call, which also finds the words for
-// what is wrong.
+// other, a barrier. What such a call would be checked for and translated into is what the last
+// one's was, so the operation, its handle's slot and all their memory are used again; only the
+// buffers are looked at. Whatever does not fit goes the way of any other call, which also finds the
+// words for what is wrong.
 //
 // Small operations take about as long as what these functions spare. They wait for nothing but the
 // job's lock and, AwaitAgain, for members that are about to come; none is a cancellation point. Any

@@ -4,9 +4,9 @@
 //
 // Threads: any. Ownership: the table holds one reference to each object. Find hands out a use of
 // it, and an object lives through every call that is using it, even when its handle is released
-// meanwhile; the last use ends it then. To find one takes no lock, as every call begins with it. The
-// table itself is never destroyed, so that no destructor of a job runs at exit, least of all in a
-// forked child, where its threads do not exist.
+// meanwhile; the last use ends it then. To find one takes no lock, as every call begins with it.
+// The table itself is never destroyed, so that no destructor of a job runs at exit, least of all in
+// a forked child, where its threads do not exist.
 #ifndef FTAR_API_HANDLES_H_
 #define FTAR_API_HANDLES_H_
 

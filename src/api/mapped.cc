@@ -57,8 +57,8 @@ class Memory {
   uint64_t since_ = 0;
 };
 
-// Asked for in every call. Not of the initial-exec model, which would spare a function: the room for
-// that is small, and shared by all libraries that a process loads later.
+// Asked for in every call. Not of the initial-exec model, which would spare a function: the room
+// for that is small, and shared by all libraries that a process loads later.
 thread_local Memory t_memory;
 
 bool Ask(uintptr_t begin, uintptr_t end) {

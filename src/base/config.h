@@ -70,8 +70,8 @@ class Config {
   std::array<Entry, static_cast<size_t>(KnobId::kCount)> entries_;
 };
 
-// What knobs owe each other, to be asked when all layers are in. An error is Code::kConfig and names
-// both values.
+// What knobs owe each other, to be asked when all layers are in. An error is Code::kConfig and
+// names both values.
 Status CheckTogether(const Config& config);
 
 // The first knob in which two agreed lists differ, for the error at join: "timeout: 10s here, 30s

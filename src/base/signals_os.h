@@ -63,8 +63,8 @@ class SignalWithheld {
 };
 
 // A system call that any signal would end and that takes long: where signals come every so often (a
-// profiler's), none of its tries would get through. What is left to interrupt it, a stop for example,
-// comes once. -1 and errno are the call's.
+// profiler's), none of its tries would get through. What is left to interrupt it, a stop for
+// example, comes once. -1 and errno are the call's.
 template <typename Call>
 int Uninterrupted(Call call) {
   int result = 0, error = 0;

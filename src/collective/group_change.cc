@@ -38,8 +38,8 @@ void GroupMachine::EnterAtBound(TimeNs now) {
   if (self->first.kind == wire::Bound::Kind::kSeq) LearnFirst(now, self->first.SeqIn(config_.key));
 }
 
-// J1: the bound of a newcomer that has called nothing may be moved, by those who have not heard of the
-// plan that gave it.
+// J1: the bound of a newcomer that has called nothing may be moved, by those who have not heard of
+// the plan that gave it.
 void GroupMachine::ForgetMovedFirst(const wire::View& view) {
   const wire::ViewEntry* before = current_ ? SelfIn(*current_) : nullptr;
   const wire::ViewEntry* self = SelfIn(view);

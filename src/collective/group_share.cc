@@ -189,8 +189,8 @@ void GroupMachine::TellWords(Op& op, bool done) {
   Push(Todo::Kind::kTell).words = {op.seq, made, done};
 }
 
-// With the acks. J3 need not hold it back: what is shared has begun where nothing else was under way
-// and no boundary was reserved, and those that are reserved later lie beyond.
+// With the acks. J3 need not hold it back: what is shared has begun where nothing else was under
+// way and no boundary was reserved, and those that are reserved later lie beyond.
 void GroupMachine::TellDone() {
   for (Op& op : ops_) {
     if (!GoesShared(op) || op.lane.told || op.seq >= complete_end_) continue;

@@ -5,9 +5,9 @@
 // Where any member may coordinate (hosted) it dials what it is told, once, and says how that ended:
 // it is up when whoever is there says that it coordinates. Whom to dial is Hosting's to say.
 //
-// Nonblocking; runs under the job's lock. Names are resolved elsewhere, since that blocks: its owner
-// asks wants_addresses and gives a Resolver's answer. Messages sent while the connection is down are
-// dropped, as the engine's contract allows: after Up it introduces itself again.
+// Nonblocking; runs under the job's lock. Names are resolved elsewhere, since that blocks: its
+// owner asks wants_addresses and gives a Resolver's answer. Messages sent while the connection is
+// down are dropped, as the engine's contract allows: after Up it introduces itself again.
 #ifndef FTAR_COORDINATOR_CONTROL_CONNECTION_H_
 #define FTAR_COORDINATOR_CONTROL_CONNECTION_H_
 

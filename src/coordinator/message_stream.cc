@@ -22,7 +22,8 @@ constexpr size_t kReadBytes = 16 * 1024;     // on the stack of a user's thread
 constexpr int kReadsMax = 64;                // bounds one Poll to 1 MiB
 constexpr size_t kSentBytesMax = 64 * 1024;  // that are kept in front of what is to be sent
 // Before each message. A view with a wrong byte in it may be well formed all the same, and TCP's
-// own sum lets some through. Whoever believed a wrong size would take for its message whatever comes.
+// own sum lets some through. Whoever believed a wrong size would take for its message whatever
+// comes.
 struct Prefix {
   uint32_t size = 0;
   uint32_t size_crc = 0;

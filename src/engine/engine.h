@@ -192,15 +192,15 @@ class Engine {
   // `used`: what was taken before, whose memory is used again.
   Ready TakeReady(Ready used = {});
 
-  // The fast path: an operation that needs nothing but the lane (collective/lane.h), called, made and
-  // delivered without an event. StartFast takes the call, or does not, and then it is to be made by
-  // StartOp; to be asked when there is nothing left to be taken. The host publishes the line and
-  // looks; all lines there, it makes the result as fast_work() says, where the user must not see it
-  // yet if the operation is in place, and asks for the end: an outcome to be delivered, or none.
-  // What is shared (FastCall::shows) it makes bit by bit, in the user's output; in place what is
-  // written over is saved first, as kAdopt may ask for it, or sums wait elsewhere, until the end or
-  // kAdopt. Any event and TakeReady come in between: they stop the fast path, and the operation is
-  // one like any other, with the number in its line. No `started` tells of it.
+  // The fast path: an operation that needs nothing but the lane (collective/lane.h), called, made
+  // and delivered without an event. StartFast takes the call, or does not, and then it is to be
+  // made by StartOp; to be asked when there is nothing left to be taken. The host publishes the
+  // line and looks; all lines there, it makes the result as fast_work() says, where the user must
+  // not see it yet if the operation is in place, and asks for the end: an outcome to be delivered,
+  // or none. What is shared (FastCall::shows) it makes bit by bit, in the user's output; in place
+  // what is written over is saved first, as kAdopt may ask for it, or sums wait elsewhere, until
+  // the end or kAdopt. Any event and TakeReady come in between: they stop the fast path, and the
+  // operation is one like any other, with the number in its line. No `started` tells of it.
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
   // Whether a call like this would be shared now, if it were shown.

@@ -157,8 +157,8 @@ void Engine::Impl::AnnounceStep(uint64_t step, const Boundary& boundary) {
   }
 }
 
-// A step begins at the same operations for all, so it does not matter whose word is kept; but one of
-// an era that has ended since may be void.
+// A step begins at the same operations for all, so it does not matter whose word is kept; but one
+// of an era that has ended since may be void.
 void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   const auto at = std::find_if(marks_.begin(), marks_.end(),
                                [&](const wire::StepMark& m) { return m.step >= mark.step; });
@@ -179,9 +179,9 @@ void Engine::Impl::KeepMark(const wire::StepMark& mark) {
   marks_.erase(marks_.begin() + static_cast<std::ptrdiff_t>(spare));
 }
 
-// J4: a mark that the survivors do not bring is void, one of a step that none of them has begun, say:
-// only the lost root had called what lies before that step, so it may begin elsewhere. What they know
-// counts for this member, too.
+// J4: a mark that the survivors do not bring is void, one of a step that none of them has begun,
+// say: only the lost root had called what lies before that step, so it may begin elsewhere. What
+// they know counts for this member, too.
 void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
   era_step_ = verdicts.step;
   root_step_ = 0;
@@ -199,9 +199,9 @@ void Engine::Impl::RenewMarks(const wire::ColumnVerdicts& verdicts) {
 }
 
 // Nearer to where somebody of the column ends, or begins, than any mark that is known here. Others
-// may have carried out calls of that step in the stead of lost ones, and nobody who stays begins it;
-// and where another begins, or ends, a leaver has to know so as not to wait for its calls, nor to
-// pass what it takes part in. This member's own beginning is of the past once it has begun.
+// may have carried out calls of that step in the stead of lost ones, and nobody who stays begins
+// it; and where another begins, or ends, a leaver has to know so as not to wait for its calls, nor
+// to pass what it takes part in. This member's own beginning is of the past once it has begun.
 bool Engine::Impl::MarksABoundNearer(const wire::StepMark& mark) const {
   const auto nearest = [&](const wire::Bound& bound) {
     if (bound.kind != wire::Bound::Kind::kStep || mark.step < bound.step) return false;

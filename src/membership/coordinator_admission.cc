@@ -239,8 +239,8 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
   for (auto& [id, peer] : peers_) {
     if (peer.card.replica == replica && peer.state == State::kNewcomer)
       peer.state = State::kWaiting;
-    // Its mates may have been seen to break, or to be silent, as well; they have the same time again
-    // to come back, or to be heard.
+    // Its mates may have been seen to break, or to be silent, as well; they have the same time
+    // again to come back, or to be heard.
     if (peer.card.replica != replica || peer.state != State::kMember) continue;
     if (peer.conn == 0) {
       OnLost(peer, {});
@@ -305,8 +305,9 @@ void CoordinatorMachine::RejectOverdue() {
   }
 }
 
-// Newcomers do not beat, so one that hangs is found by this: it is silent, has not got its links, and
-// keeps another out who has all but that to it. Where all wait for somebody else, nobody is to blame.
+// Newcomers do not beat, so one that hangs is found by this: it is silent, has not got its links,
+// and keeps another out who has all but that to it. Where all wait for somebody else, nobody is to
+// blame.
 void CoordinatorMachine::RejectHung() {
   constexpr int kTimeouts = 2;
   if (!current_ || recovering_) return;

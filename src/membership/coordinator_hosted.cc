@@ -256,9 +256,9 @@ bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) cons
 }
 
 // Somebody has installed, or a member has promised, what another coordinator has made: that one
-// goes on. What others have promised, strangers and newcomers, binds nobody; nor does a plan made in
-// an era before this one, of which they alone have heard: whoever plans in this era, or has begun
-// another, is one who has taken over.
+// goes on. What others have promised, strangers and newcomers, binds nobody; nor does a plan made
+// in an era before this one, of which they alone have heard: whoever plans in this era, or has
+// begun another, is one who has taken over.
 bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   const bool member = current_ && Alive(from);
   const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
@@ -332,8 +332,8 @@ void CoordinatorMachine::On(const Retire&) {
   goodbyes_until_ = now_ + std::min(timeout_ns_ / 2, kGoodbyesMax);
 }
 
-// Q5: a replica that has left as planned counts as away for whoever takes over, until a view is made
-// without it. Who retires makes one anyway, see TryHandOver; where all leave none is needed.
+// Q5: a replica that has left as planned counts as away for whoever takes over, until a view is
+// made without it. Who retires makes one anyway, see TryHandOver; where all leave none is needed.
 bool CoordinatorMachine::KeepsTheGone() const {
   if (!config_.hosted || retiring_ || !AnybodyStays(AskedToLeave())) return false;
   std::set<int32_t> here, gone;

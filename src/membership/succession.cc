@@ -92,8 +92,8 @@ TimeNs Succession::TakeOverAt() const {
     before += config_.incarnation >> 2 * (times_sat_down_ % 8) & 3;
   }
   if (before == 0) return lost_at_;
-  // Who knows of one death more than its neighbour is even with it. So of neighbours the first steps
-  // up a little earlier, and is found by the second.
+  // Who knows of one death more than its neighbour is even with it. So of neighbours the first
+  // steps up a little earlier, and is found by the second.
   const int64_t place = self - successors_.begin();
   return lost_at_ + before * config_.step_ns + place % kParts * config_.step_ns / kParts;
 }

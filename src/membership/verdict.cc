@@ -516,8 +516,8 @@ void DropVoidMarks(std::map<uint64_t, wire::StepMark>* marks) {
   for (const uint64_t step : void_steps) marks->erase(step);
 }
 
-// What is known of the steps that survivors have begun, the latest of which is `last`. A mark of one
-// that none of them has begun is void (J4), see Engine::Impl::RenewMarks.
+// What is known of the steps that survivors have begun, the latest of which is `last`. A mark of
+// one that none of them has begun is void (J4), see Engine::Impl::RenewMarks.
 std::vector<wire::StepMark> DecideMarks(const StatusMap& statuses, uint64_t* last) {
   std::map<uint64_t, wire::StepMark> marks;
   for (const auto& [id, status] : statuses) {

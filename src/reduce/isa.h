@@ -13,9 +13,9 @@
 
 namespace ftar::reduce {
 
-// Takes "auto", "scalar", "avx2", "avx512" or "avx512bf16" (the knob `isa`, FTAR_ISA). Fails with Code::kConfig,
-// and changes nothing, for another name and for an instruction set that this machine or this build
-// lacks.
+// Takes "auto", "scalar", "avx2", "avx512" or "avx512bf16" (the knob `isa`, FTAR_ISA). Fails with
+// Code::kConfig, and changes nothing, for another name and for an instruction set that this machine
+// or this build lacks.
 Status SetIsa(std::string_view name);
 
 // The instruction set in use, for example "avx2".

@@ -102,8 +102,8 @@ FTAR_INLINE void SumAt(const Sum& sum, size_t i, F32s one, uint8_t* kept, Ordere
 }
 
 // Sums elements [from, to), a whole number of blocks; true if an accumulator was NaN. As many bytes
-// of each source are taken at a time as four vectors have, of whatever type: with many sources it is
-// how often the loop goes from one to the next that counts. Never inlined, so that what the
+// of each source are taken at a time as four vectors have, of whatever type: with many sources it
+// is how often the loop goes from one to the next that counts. Never inlined, so that what the
 // processor notes meanwhile is noted when it returns.
 template <typename Format, size_t fixed, bool scaled>
 [[gnu::noinline]] bool SumBlocks(const Sum& sum_in, size_t from, size_t to, uint8_t* kept) {

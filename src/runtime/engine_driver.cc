@@ -21,8 +21,8 @@ using collective::Work;
 
 // Below this a copy is cheaper than remembering who still reads the bytes.
 constexpr size_t kCopyBytesMax = 1024;
-// A ring takes frames of half its size: of a member with many groups the Status of a view change may
-// be larger.
+// A ring takes frames of half its size: of a member with many groups the Status of a view change
+// may be larger.
 constexpr size_t kControlPieceMin = 1024, kControlPieceMax = 256 * 1024;
 constexpr size_t kStagingCachedMax = 256u << 20;
 // A new one has to be shown to all the others first.
@@ -347,8 +347,8 @@ CopyMode EngineDriver::ReadMode(const Op& op) const {
   return op.recv_bytes > cached_bytes_max_ ? CopyMode::kStream : CopyMode::kCached;
 }
 
-// By pieces that stay in the caches: byte by byte g++ makes no vectors of it. Saved first, which may
-// fail for want of memory.
+// By pieces that stay in the caches: byte by byte g++ makes no vectors of it. Saved first, which
+// may fail for want of memory.
 bool EngineDriver::Exchange(GroupKey group, const Work& work, std::byte* dst) {
   const BufferRef& kept = work.sources[0].buffer;
   std::byte* src = Resolve(group, kept, /*write=*/true);

@@ -102,8 +102,8 @@ class EngineDriver final : public transport::Placer {
   bool AwaitFast(const Op& op) const;
   // Once behind it, soon: nobody sleeps through it.
   void AnnounceFast();
-  // Something is missing; something of a shared one was done; its result is made, or it has left the
-  // fast path.
+  // Something is missing; something of a shared one was done; its result is made, or it has left
+  // the fast path.
   enum class FastState { kWaits, kMoved, kOver };
   FastState LookFast(const Op& op);
   // It is on the fast path no more: delivered, or an operation like any other.

@@ -149,8 +149,8 @@ class Job : public std::enable_shared_from_this<Job> {
   ViewPtr group_view(const GroupPtr& group) const;
   MemberId self() const;
   Culprit last_culprit() const;  // who died or why we are out, for error info
-  // Where an operation has ended with `code`, or a wait for it has, and whose fault that was, as far
-  // as it is known here.
+  // Where an operation has ended with `code`, or a wait for it has, and whose fault that was, as
+  // far as it is known here.
   Culprit CulpritOf(const OpPtr& op, Code code) const;
 
   Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);

@@ -26,8 +26,8 @@ constexpr TimeNs kUnknownNs = -1;
 
 }  // namespace
 
-// What has come meanwhile is heard before the next call is taken. By system calls, in which a thread
-// must not be cancelled that holds the lock.
+// What has come meanwhile is heard before the next call is taken. By system calls, in which a
+// thread must not be cancelled that holds the lock.
 void Job::Impl::LookUp(TimeNs now) {
   const TimeNs unseen = now - last_user_drive_ns_;
   if (wheel_ != Wheel::kNobody || unseen <= pace_.look_ns / 2) return;

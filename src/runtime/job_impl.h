@@ -316,8 +316,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
   bool user_sleeping_ = false, progress_waits_ = false;
-  // The progress thread sleeps, and whatever comes wakes it. It takes that back without the lock, as
-  // soon as it is up: then it looks at everything, whoever has the lock meanwhile.
+  // The progress thread sleeps, and whatever comes wakes it. It takes that back without the lock,
+  // as soon as it is up: then it looks at everything, whoever has the lock meanwhile.
   std::atomic<bool> guards_{false};
   bool delivered_ = false;  // since waiting threads were last told
   TimeNs last_user_drive_ns_ = 0;

@@ -18,8 +18,8 @@ constexpr TimeNs kFastNs = 50 * kMicrosecond;
 constexpr TimeNs kFastPerByteNs = 1;
 constexpr uint64_t kFastBytesMax = 8 << 20;  // of what is longer something moves all the time
 constexpr uint64_t kLineBytesMax = 256 << 10;
-// Each time it looks for 30 us, from cold caches; that is to be little of a core. A step of a trainer
-// is shorter than kCallsNs.
+// Each time it looks for 30 us, from cold caches; that is to be little of a core. A step of a
+// trainer is shorter than kCallsNs.
 constexpr TimeNs kGuardNs = 20 * kMillisecond;
 constexpr TimeNs kCallsNs = 10 * kSecond;
 constexpr TimeNs kAtOnceNs = 50 * kMicrosecond;

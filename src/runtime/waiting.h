@@ -41,10 +41,10 @@ struct WaitInputs {
 WaitStep NextWaitStep(const WaitInputs& in);
 
 // How long a call on the fast path waits after anything of it has moved, before it goes on like any
-// other, with links and coordinator looked at. Who copies may take longer with every byte, and so may
-// each who has the core before; but only where all lines are there (`all_here`): somebody whose line
-// is missing may have gone by frames, which nobody looks at on the fast path. So that is waited for
-// less long, where cores are shared, and no longer for bytes where they are not.
+// other, with links and coordinator looked at. Who copies may take longer with every byte, and so
+// may each who has the core before; but only where all lines are there (`all_here`): somebody whose
+// line is missing may have gone by frames, which nobody looks at on the fast path. So that is
+// waited for less long, where cores are shared, and no longer for bytes where they are not.
 TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here);
 
 // Until when the progress thread may stand guard (job_fast.cc), whatever else it waits for: what a
@@ -52,8 +52,8 @@ TimeNs FastPatience(const Pace& pace, uint64_t bytes, bool all_here);
 // long; who then does has the guard woken.
 TimeNs GuardUntil(TimeNs now, TimeNs last_call);
 
-// A guard that should have been up at `until`, and still sleeps, lacks a core: nobody is to count on
-// it. Ranks that share a core take turns, so it may be somewhat late.
+// A guard that should have been up at `until`, and still sleeps, lacks a core: nobody is to count
+// on it. Ranks that share a core take turns, so it may be somewhat late.
 bool GuardIsLate(TimeNs now, TimeNs until);
 
 // Whether a caller whose operation was begun, or moved, at `moved` was back for it in no time: one

@@ -3,15 +3,14 @@
 //
 // Every word has one writer, the segment's owner (rule F1). A line and its input are written before
 // the line's tag, so whoever sees the tag sees them; up to 80 bytes of input lie in the line
-// itself, a pair of cache lines in all. Of a shared operation the line says where its input lies and
-// where its sums will, and words beside it how far these are, and that its writer is done with what
-// the others have shared. Who freezes raises its flag, passes a
-// full fence and reads tags; who delivers has stored its own tag, has read all tags and inputs,
-// passes a full fence and reads flags. So one of the two sees the other's (protocol.md 10). The
-// store of a tag is no fence: to wait until the line is this core's costs as much as the rest of an
-// operation, and the others' lines can be read meanwhile. No standalone fences: ThreadSanitizer
-// does not know them. A peer's words are bounded before they are used; its inputs are data like any
-// other.
+// itself, a pair of cache lines in all. Of a shared operation the line says where its input lies
+// and where its sums will, and words beside it how far these are, and that its writer is done with
+// what the others have shared. Who freezes raises its flag, passes a full fence and reads tags; who
+// delivers has stored its own tag, has read all tags and inputs, passes a full fence and reads
+// flags. So one of the two sees the other's (protocol.md 10). The store of a tag is no fence: to
+// wait until the line is this core's costs as much as the rest of an operation, and the others'
+// lines can be read meanwhile. No standalone fences: ThreadSanitizer does not know them. A peer's
+// words are bounded before they are used; its inputs are data like any other.
 //
 // One thread at a time (the job's lock). Mappings outlive their writers; Drop ends one.
 #ifndef FTAR_TRANSPORT_LANE_MEMORY_H_
@@ -83,8 +82,8 @@ class LaneMemory {
   std::byte* OwnArea(GroupKey group, uint64_t offset, uint64_t bytes);
   void RaiseFrozen(Epoch epoch);
   bool FlagUp(std::span<const int> segments, Epoch era) const;
-  // Whether the owner sleeps and wants to be woken for what is published. Set before it looks at the
-  // lines for the last time; the others ask after a full fence behind what they have published.
+  // Whether the owner sleeps and wants to be woken for what is published. Set before it looks at
+  // the lines for the last time; the others ask after a full fence behind what they have published.
   void SetAsleep(bool asleep);
   // Calls `wake` with the owner of each of the others' segments that is asleep.
   template <typename Wake>

@@ -146,8 +146,8 @@ class Link {
   // and what was read may be anything. Of other payloads true.
   virtual bool Intact(uint64_t /*token*/) { return true; }
 
-  // Bytes of received, unreleased, undetached payload that this link can bear behind the oldest such
-  // frame before it stalls its sender.
+  // Bytes of received, unreleased, undetached payload that this link can bear behind the oldest
+  // such frame before it stalls its sender.
   virtual size_t hold_bytes_max() const = 0;
 
   // True while frames of ours wait to be sent.

@@ -12,8 +12,8 @@
 
 namespace ftar::wire {
 
-// What the wires to others of its column cost a member, as it has measured when they came up (design
-// 8). 0: not known.
+// What the wires to others of its column cost a member, as it has measured when they came up
+// (design 8). 0: not known.
 struct WireCosts {
   uint32_t round_ns = 0;  // until a short message that is sent has been read
   uint32_t byte_ps = 0;   // for each byte of a long one

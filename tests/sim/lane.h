@@ -113,8 +113,8 @@ class MemberLane final : public collective::Lane {
   // Those of another one that are kept aside; null: they are not.
   std::shared_ptr<const Buffer> KeptSums(GroupKey group, uint64_t id) const;
   void Show() { host_->Show(own_); }
-  // What a kLane reference means to this member, from its element `first` on: what stands there now.
-  // Null if this member cannot see it.
+  // What a kLane reference means to this member, from its element `first` on: what stands there
+  // now. Null if this member cannot see it.
   const Buffer* Input(GroupKey group, uint64_t id, uint64_t* first) const;
   void Attach(GroupKey group, Memory* memory) {
     host_->segment(own_).memories[group] = memory;

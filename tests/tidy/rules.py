@@ -65,8 +65,7 @@ PROGRAM_ROOMS = {
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
 TEST_FILE_LINES_MAX = 1200
-CODE_COLUMNS_MAX = 100
-COMMENT_COLUMNS_MAX = 120
+COLUMNS_MAX = 100
 BLOB_BYTES_MAX = 512 * 1024
 
 # (pattern, where it counts, what to say). Split so that this file does not accuse itself.

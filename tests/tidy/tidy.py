@@ -41,10 +41,8 @@ def check_lengths(path, text):
     if len(lines) - 1 > limit:
         yield 1, f"{len(lines) - 1} lines; a file has at most {limit}"
     for number, line in enumerate(lines, 1):
-        comment = line.lstrip().startswith(("//", "*", "/*"))
-        columns = rules.COMMENT_COLUMNS_MAX if comment else rules.CODE_COLUMNS_MAX
-        if len(line) > columns and "http" not in line:
-            yield number, f"{len(line)} columns; at most {columns}"
+        if len(line) > rules.COLUMNS_MAX and "http" not in line:
+            yield number, f"{len(line)} columns; at most {rules.COLUMNS_MAX}"
         if line != line.rstrip():
             yield number, "blanks at the end of the line"
         if "\t" in line:

@@ -160,8 +160,8 @@ void TcpLink::Unstall() {
 
 size_t TcpLink::hold_bytes_max() const { return kHoldBytesMax; }
 
-// Not before what lies behind the oldest frame is as much as the link bears: the caller detaches that
-// frame then, and nothing else would ever make the link read on.
+// Not before what lies behind the oldest frame is as much as the link bears: the caller detaches
+// that frame then, and nothing else would ever make the link read on.
 bool TcpLink::MustStall() const { return held_bytes_ >= kHoldBytesMax + longest_; }
 
 bool TcpLink::busy() const { return !queue_.empty() || !resend_.empty() || HasUnwritten(); }

@@ -1,6 +1,6 @@
-// Two members in this process whose operations are in a GPU's memory and on streams, over a GPU that
-// is none (tests/fakegpu): its memory cannot be followed by the host, its kernels and streams are
-// threads.
+// Two members in this process whose operations are in a GPU's memory and on streams, over a GPU
+// that is none (tests/fakegpu): its memory cannot be followed by the host, its kernels and streams
+// are threads.
 #ifndef FTAR_TESTS_PROCESS_API_DEVICE_JOBS_H_
 #define FTAR_TESTS_PROCESS_API_DEVICE_JOBS_H_
 

@@ -276,8 +276,9 @@ class FastWithoutBeats : public Fast {
   Knobs Settings() const override { return {{"timeout", "240s"}, {"heartbeat", "60s"}}; }
 };
 
-// Called while its progress thread sleeps, and left to it: one has to hear that the other, who comes
-// later by more than it is waited for, has called. No call before the first one keeps anybody up.
+// Called while its progress thread sleeps, and left to it: one has to hear that the other, who
+// comes later by more than it is waited for, has called. No call before the first one keeps anybody
+// up.
 TEST_F(FastWithoutBeats, AfterAPauseWhoNeverWaitsIsServedAllTheSame) {
   BothRun([](Member& member) {
     for (uint64_t i = 0; i < 24; ++i) {

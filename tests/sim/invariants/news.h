@@ -17,8 +17,8 @@ class News {
  public:
   // What it has been told since the view before; `view` is the one that it holds now.
   std::string Heard(const std::vector<engine::Notice>& notices, const wire::View& view);
-  // A step's `left`: who is lost or leaves since the one before, as of its view. Of a later one there
-  // may be news already: where a member was stopped meanwhile, both come at once.
+  // A step's `left`: who is lost or leaves since the one before, as of its view. Of a later one
+  // there may be news already: where a member was stopped meanwhile, both come at once.
   std::string Begins(const engine::StepBegun& step);
 
  private:

@@ -294,8 +294,8 @@ TEST(OpDesc, WhatIsUnmappedBetweenTwoCallsIsNoticedSoon) {
   EXPECT_LE(taken, kRememberedCalls);
 }
 
-// More buffers than there are places to remember, but side by side: each is asked about once. What is
-// remembered is told by what is still taken when it is gone.
+// More buffers than there are places to remember, but side by side: each is asked about once. What
+// is remembered is told by what is still taken when it is gone.
 TEST(OpDesc, BuffersOfOneBlockAreRememberedTogether) {
   constexpr size_t kBuffers = 16, kApart = 1 << 18;
   void* const memory = mmap(nullptr, kBuffers * kApart, PROT_READ | PROT_WRITE,

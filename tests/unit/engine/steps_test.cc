@@ -45,7 +45,8 @@ class Steps : public testing::Test {
   TimeNs now_ = 0;
 };
 
-// J4: users call more where somebody joins, so what the first one has heard of a step holds for all.
+// J4: users call more where somebody joins, so what the first one has heard of a step holds for
+// all.
 TEST_F(Steps, OneThatIsFarBehindBeginsEachAsTheRootHasToldIt) {
   ASSERT_NE(engine_.view(), nullptr);
   for (uint64_t step = 1; step <= kAhead; ++step) {

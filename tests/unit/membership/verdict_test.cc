@@ -93,7 +93,8 @@ TEST(Verdict, WhereOneNamesALostRootAndAnotherALivingOneTheRootIsGone) {
   }
 }
 
-// V6: it may be in any of them. The others have called on, also a lost one, whose calls it has heard of.
+// V6: it may be in any of them. The others have called on, also a lost one, whose calls it has
+// heard of.
 TEST(Verdict, WhoDoesNotKnowWhereItBeginsIsToldOfFailuresThatAreDelivered) {
   for (const bool knows : {false, true}) {
     const wire::Prepare prepare = PrepareBoth();

@@ -1,5 +1,5 @@
-// Goal: a line of the log is lost where it would have to wait, and goes to no descriptor but the one
-// that it is meant for.
+// Goal: a line of the log is lost where it would have to wait, and goes to no descriptor but the
+// one that it is meant for.
 #include "runtime/log_sink.h"
 
 #include <fcntl.h>

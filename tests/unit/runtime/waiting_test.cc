@@ -32,8 +32,8 @@ TEST(NextWaitStep, WithMoreRanksThanCoresSpinsHardlyAtAll) {
   EXPECT_EQ(Step(5, 4, 300 * kMicrosecond, 2), WaitStep::kSleep);
 }
 
-// A rank that sleeps because a round of thirty-two lasts long has to be woken for each operation, by
-// everybody, which makes the rounds longer still.
+// A rank that sleeps because a round of thirty-two lasts long has to be woken for each operation,
+// by everybody, which makes the rounds longer still.
 TEST(NextWaitStep, TheMoreRanksToACoreTheLongerARoundIsWaitedForAwake) {
   EXPECT_EQ(Step(32, 2, 1500 * kMicrosecond, 50), WaitStep::kYield);
   EXPECT_EQ(Step(32, 2, 1600 * kMicrosecond, 50), WaitStep::kSleep);

@@ -262,8 +262,8 @@ TEST_F(Lanes, TwoThreadsExchange) {
   }
 }
 
-// As a shared operation goes: the own half is made bit by bit and said to be, the other's copied as far
-// as that says, and no place is written again before both are done.
+// As a shared operation goes: the own half is made bit by bit and said to be, the other's copied as
+// far as that says, and no place is written again before both are done.
 TEST_F(Lanes, TwoThreadsShare) {
   constexpr size_t kPiece = 512, kPieces = 5;
   const auto run = [](LaneMemory& lane) {
