@@ -5,14 +5,33 @@
 #include <string>
 
 #include "base/config.h"
+#include "base/knob_value.h"
 #include "base/knobs.h"
 
 namespace {
 
+using ftar::KnobId;
+using ftar::KnobType;
+
+std::string Number(KnobType type, int64_t value) {
+  if (type == KnobType::kDuration) return ftar::FormatDuration(value);
+  return type == KnobType::kBytes ? ftar::FormatBytes(value)
+                                  : std::to_string(value);
+}
+
+// "" where any value of its type will do.
+std::string Range(const ftar::Knob& knob) {
+  const bool counts = knob.type == KnobType::kDuration || knob.type == KnobType::kBytes ||
+                      knob.type == KnobType::kInteger;
+  if (!counts || knob.min >= knob.max) return "";
+  return ", " + Number(knob.type, knob.min) + " to " + Number(knob.type, knob.max);
+}
+
 // What a value may be, in the words of the parser.
 std::string Values(const ftar::Knob& knob) {
-  std::string out = knob.type == ftar::KnobType::kEnum ? knob.words : ftar::KnobTypeName(knob.type);
-  if (knob.type != ftar::KnobType::kEnum && *knob.words != '\0')
+  std::string out = knob.type == KnobType::kEnum ? knob.words
+                                                 : ftar::KnobTypeName(knob.type) + Range(knob);
+  if (knob.type != KnobType::kEnum && *knob.words != '\0')
     out += std::string(" or ") + knob.words;
   for (size_t bar = out.find('|'); bar != std::string::npos; bar = out.find('|', bar))
     out.replace(bar, 1, ", ");
@@ -21,7 +40,6 @@ std::string Values(const ftar::Knob& knob) {
 
 // Of some the numbers that come of them are compared, so that auto agrees with what it stands for.
 bool MustAgree(const ftar::Knob& knob) {
-  using ftar::KnobId;
   return knob.agreed || knob.id == KnobId::kReplicas || knob.id == KnobId::kShards ||
          knob.id == KnobId::kMinReplicas;
 }
@@ -43,14 +61,40 @@ constexpr char kIntroduction[] =
     "need a unit (`10s`,\n"
     "`250ms`, `5min`); sizes may have one (`65536`, `64KiB`, `1MiB`).\n"
     "\n"
-    "| knob | values | default | agreed | meaning |\n"
-    "|---|---|---|---|---|\n";
+    "Most jobs need `coordinator`, `replica` and `replicas` (a launcher's variables stand for "
+    "them), `token` between hosts,\n"
+    "`interface` where a host has several networks, and a `timeout` that is longer than any pause "
+    "of a healthy process.\n";
+
+// What comes from this knob on, in the order of the table.
+struct Section {
+  KnobId first;
+  const char* title;
+};
+constexpr Section kSections[] = {
+    {KnobId::kTimeout, "Time"},
+    {KnobId::kJob, "Who this process is"},
+    {KnobId::kCoordinator, "Where to meet, and the secret"},
+    {KnobId::kTransport, "Network"},
+    {KnobId::kFt, "Operations"},
+    {KnobId::kCredit, "Transports"},
+    {KnobId::kGpu, "GPUs"},
+    {KnobId::kLog, "Log"},
+};
 
 }  // namespace
 
 int main() {
   std::fputs(kIntroduction, stdout);
   for (const ftar::Knob& knob : ftar::Knobs()) {
+    for (const Section& section : kSections) {
+      if (section.first != knob.id) continue;
+      std::printf(
+          "\n## %s\n\n"
+          "| knob | values | default | agreed | meaning |\n"
+          "|---|---|---|---|---|\n",
+          section.title);
+    }
     const char* fallback = *knob.default_text == '\0' ? "(empty)" : knob.default_text;
     std::printf("| `%s` | %s | %s | %s | %s |\n", knob.name, Values(knob).c_str(), fallback,
                 MustAgree(knob) ? "yes" : "", knob.help);
