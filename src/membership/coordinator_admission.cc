@@ -27,6 +27,14 @@ std::string Ranges(const std::vector<int32_t>& sorted) {
   return out.empty() ? "none" : out;
 }
 
+std::vector<int32_t> OthersBelow(int32_t end, const std::set<int32_t>& those) {
+  std::vector<int32_t> others;
+  for (int32_t i = 0; i < end; ++i) {
+    if (!those.contains(i)) others.push_back(i);
+  }
+  return others;
+}
+
 // Who is lost so does not come back.
 bool IsFinal(const wire::Loss& loss) {
   return loss.cause == Code::kEvicted || loss.stage == kProofStage ||
@@ -384,25 +392,34 @@ void CoordinatorMachine::TellMissing() {
 
 // Members of a launch give up at the same time: who did so right before is not to be looked for.
 std::string CoordinatorMachine::WhoIsMissing() {
-  std::map<int32_t, int32_t> shards;
+  std::map<int32_t, std::set<int32_t>> shards;  // that are here, by replica
   for (const auto& [id, peer] : peers_) {
-    if (peer.state == State::kNewcomer) ++shards[peer.card.replica];
+    if (peer.state == State::kNewcomer) shards[peer.card.replica].insert(peer.card.shard);
   }
   std::erase_if(gave_up_, [&](const auto& one) { return now_ - one.second > timeout_ns_; });
-  std::vector<int32_t> all, here, gone, missing, beyond;
+  std::vector<int32_t> all, here, gone, missing, in_part, beyond;
   for (int32_t replica = 0; replica < reference_->replicas; ++replica) {
     const auto found = shards.find(replica);
-    const bool whole = found != shards.end() && found->second >= reference_->shards;
+    const bool whole = found != shards.end() && std::ssize(found->second) >= reference_->shards;
     all.push_back(replica);
-    (whole ? here : gave_up_.contains(replica) ? gone : missing).push_back(replica);
+    if (whole) {
+      here.push_back(replica);
+    } else if (found != shards.end()) {
+      in_part.push_back(replica);
+    } else {
+      (gave_up_.contains(replica) ? gone : missing).push_back(replica);
+    }
   }
   for (auto at = shards.lower_bound(reference_->replicas); at != shards.end(); ++at)
     beyond.push_back(at->first);
   std::string text = "the first view waits for replicas " + Ranges(all) +
                      "; here: " + Ranges(here);
+  if (!in_part.empty()) {
+    text += "; in part: " + Ranges(in_part) + ", of replica " + std::to_string(in_part[0]) +
+            " without shards " + Ranges(OthersBelow(reference_->shards, shards[in_part[0]]));
+  }
   if (!gone.empty()) text += "; gave up: " + Ranges(gone);
   if (!missing.empty()) text += "; missing: " + Ranges(missing);
-  if (reference_->shards > 1) text += ", or some of their shards";
   if (!beyond.empty()) text += "; not waited for, as replicas count from 0: " + Ranges(beyond);
   return text;
 }
