@@ -358,9 +358,8 @@ bool CoordinatorMachine::HearOfNewcomers(Peer& from, const wire::Evidence& messa
 
 void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
   const MemberId reporter = from.card.id, subject = message.subject;
-  const bool of_link = message.kind == wire::EvidenceKind::kLinkLost ||
-                       message.kind == wire::EvidenceKind::kLinkRestored;
-  if (recovering_ && of_link) {
+  // Of a view that is not known yet, and said once a connection.
+  if (recovering_ && message.kind != wire::EvidenceKind::kProcessExited) {
     early_evidence_.push_back({reporter, message});
     return;
   }
