@@ -197,6 +197,8 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   peer.report = event.hello.report;
   peer.installed = std::max(peer.installed, peer.report.installed_by_all());
   conns_[event.conn] = id;
+  peer.no_quorum_heard = 0;
+  no_quorum_due_ = true;
   suspects_.erase(id);
   detector_.Heard(id);
   roster_changed_ = true;

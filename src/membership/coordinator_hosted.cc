@@ -66,13 +66,19 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
 
 void CoordinatorMachine::TellNoQuorum(const std::string& why) {
   if (config_.hosted) stand_down_at_ = std::min(stand_down_at_, now_ + kPatience * timeout_ns_);
-  if (std::exchange(no_quorum_told_, true)) return;
+  const bool again = std::exchange(no_quorum_told_, true);
+  if (!again) ++no_quorum_times_;
+  no_quorum_why_ = why;
+  no_quorum_due_ = false;
   std::vector<MemberId> all;
-  for (const auto& [id, peer] : peers_) {
-    if (peer.state == State::kMember || peer.state == State::kReporting) all.push_back(id);
+  for (auto& [id, peer] : peers_) {
+    const bool in = peer.state == State::kMember || peer.state == State::kReporting;
+    if (!in || peer.conn == 0) continue;
+    if (std::exchange(peer.no_quorum_heard, no_quorum_times_) != no_quorum_times_)
+      all.push_back(id);
   }
   Multicast(all, wire::NoQuorum{why});
-  Tell(LogLevel::kError, "no quorum: " + why);
+  if (!again) Tell(LogLevel::kError, "no quorum: " + why);
 }
 
 // Counted over the replicas of `base` that are here whole without `left_out`.
@@ -179,7 +185,10 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base, std::map<MemberId,
     stand_down_at_ = kNever;  // those who have come would find the seat empty, and come again
     return false;
   }
-  if (!late) return true;
+  if (!late) {
+    if (no_quorum_told_) TellNoQuorum(answer.text);  // to those who have come since
+    return true;
+  }
   const bool waited = all_known || no_quorum_told_;
   if (waited && !FTAR_MUTANT(kPromisedAlone)) AskToGo(base, *left_out);
   recover_at_ = now_ + timeout_ns_;

@@ -48,6 +48,10 @@ void CoordinatorMachine::Settle() {
   if (retiring_) TryHandOver();
   if (stood_down_) return;
   if (change_due_ && now_ >= gather_until_) StartChange();
+  // Who was away when it was said waits as the others do, and its waits are to end as theirs. If it
+  // brings the quorum back it hears nothing of this.
+  if (no_quorum_due_ && no_quorum_told_ && !recovering_ && !change_due_)
+    TellNoQuorum(no_quorum_why_);
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
   AnswerDoor();
   if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;

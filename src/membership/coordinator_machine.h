@@ -153,6 +153,7 @@ class CoordinatorMachine {
     bool released = false;     // told to go: all were ready to
     bool told_to_go = false;   // reports, and is out by what others have promised
     bool departed = false;     // released and gone; the entry goes with the next view
+    uint64_t no_quorum_heard = 0;  // which time of them, on this connection
     Epoch installed = 0;
     std::set<MemberId> told;   // peers it was told to dial
     std::set<MemberId> links;  // that it says are up
@@ -412,6 +413,9 @@ class CoordinatorMachine {
   bool nobody_stays_ =
       false;  // whom newcomers could take over from: known before the next view says it
   bool no_quorum_told_ = false;
+  bool no_quorum_due_ = false;  // to those who have come since
+  uint64_t no_quorum_times_ = 0;
+  std::string no_quorum_why_;
   bool roster_changed_ = false;  // who is here, or who has a place
   bool plan_due_ = false;        // something happened that may let a first or planned view begin
   std::optional<Change> change_;
@@ -420,7 +424,7 @@ class CoordinatorMachine {
   bool recovering_ = false;
   TimeNs recover_at_ = kNever, recover_until_ = kNever;
   std::map<MemberId, std::string> proven_dead_;                      // told while recovering
-  std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; of links, as above
+  std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; as above
   bool asked_early_ = false;               // for a verdict (rule V5), as above
   std::map<MemberId, wire::Report> told_;  // by those who are gone again, until somebody goes on
   CoordinatorRecord record_;
