@@ -317,10 +317,10 @@ void CoordinatorMachine::RejectOverdue() {
 
 // Newcomers do not beat, so one that hangs is found by this: it is silent, has not got its links,
 // and keeps another out who has all but that to it. Where all wait for somebody else, nobody is to
-// blame.
+// blame; and where this process has just stood still, what they have said is not read yet.
 void CoordinatorMachine::RejectHung() {
   constexpr int kTimeouts = 2;
-  if (!current_ || recovering_) return;
+  if (!current_ || recovering_ || detector_.JustWoke()) return;
   const auto hangs = [this](const Peer& peer) {
     return peer.state == State::kNewcomer && !peer.linked &&
            now_ - std::max(peer.placed_ns, peer.heard_ns) >= kTimeouts * timeout_ns_;
