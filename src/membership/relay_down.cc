@@ -151,6 +151,9 @@ void RelayMachine::ForgetUnits() {
     return true;
   });
   early_evidence_.clear();  // whoever is in is known by now
+  const auto gone = [this](const auto& e) { return !UnitOf(e.first.first, e.first.second); };
+  std::erase_if(overdue_, gone);
+  std::erase_if(unwanted_, gone);
 }
 
 // A newcomer has a place when whoever had it before has given it up or is lost. A change that is
@@ -199,9 +202,10 @@ void RelayMachine::Tell(const wire::Prepare& message) {
   const bool again = prepare_ && message.epoch == promised_;
   promised_ = message.epoch;
   prepare_ = message;
+  refused_ = false;
+  no_quorum_.reset();
   if (!again) {
     if (!FTAR_MUTANT(kRelayAggregateOutlives)) decided_.clear();
-    refused_ = false;
     proposed_ = confirming_ = announcing_ = 0;
     reserved_.clear();
   }
@@ -275,8 +279,14 @@ void RelayMachine::Tell(const wire::Evicted& message) { End(message); }
 void RelayMachine::Tell(const wire::Rejected& message) { End(message); }
 // Not passed on: it beats itself. That a view is formed only a coordinator says that has no relays.
 void RelayMachine::Tell(const wire::CoordinatorBeat& message) { away_ = message.away; }
-void RelayMachine::Tell(const wire::NoQuorum& message) { SendAll(message); }
-void RelayMachine::Tell(const wire::Release& message) { SendAll(message); }
+void RelayMachine::Tell(const wire::NoQuorum& message) {
+  no_quorum_ = message;
+  SendAll(message);
+}
+void RelayMachine::Tell(const wire::Release& message) {
+  release_ = message;
+  SendAll(message);
+}
 
 void RelayMachine::Tell(const wire::LateNotice& message) {
   const auto unit = units_.find(message.member);

@@ -139,6 +139,7 @@ void RelayMachine::Scatter() {
 // What it may have missed; all of it may come twice (V10).
 void RelayMachine::CatchUp(Child& child) {
   const size_t index = IndexOf(child);
+  ForgetReportsOf(index);
   for (auto& [id, unit] : units_) {
     unit.linked.erase(index);
     if (!child.roster.empty() && id != unit_)
@@ -152,6 +153,8 @@ void RelayMachine::CatchUp(Child& child) {
   if (pending_ && pending_->view.epoch > child.report.installed && KnowsAll(pending_->view.entries))
     Send(child,
          wire::Install{ViewFor(index, Own(pending_->view)), LossesFor(index, Own(pending_->lost))});
+  if (no_quorum_) Send(child, *no_quorum_);
+  if (release_) Send(child, *release_);
 }
 
 void RelayMachine::CompleteIfAll() {
@@ -255,6 +258,8 @@ void RelayMachine::GatherAgain(size_t index) {
   welcomed_ = false;
   links_told_.clear();
   early_evidence_.clear();
+  overdue_.clear();
+  unwanted_.clear();
   decided_.clear();
   pending_.reset();
   proposed_ = confirming_ = announcing_ = 0;
@@ -315,6 +320,7 @@ void RelayMachine::On(const AboveUp&) {
 // connection; one that was announced meanwhile is missed there.
 void RelayMachine::On(const AboveDown&) {
   above_ = false;
+  no_quorum_.reset();  // it says so again
   if (lost_ && !AnyIn()) return GatherAgain(lost_child_);
   links_told_.clear();
   if (proposed_ != 0) SendAll(wire::VoidPlan{std::exchange(proposed_, 0)});
@@ -370,6 +376,8 @@ void RelayMachine::Introduce() {
       ready_.up.push_back(
           wire::Evidence{wire::EvidenceKind::kLinkLost, id, Code::kLink, 0, "lost before"});
   }
+  for (const auto& [who, evidence] : overdue_) PassUp(who.first, evidence);
+  for (const auto& [who, evidence] : unwanted_) PassUp(who.first, evidence);
   for (const wire::AskPrepare& asked : asked_) ready_.up.push_back(asked);
   if (All(&Child::leave_requested)) ready_.up.push_back(wire::LeaveRequest{});
   if (All(&Child::leave_ready)) ready_.up.push_back(wire::LeaveReady{LeastInstalled(), {}});

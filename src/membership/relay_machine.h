@@ -153,6 +153,8 @@ class RelayMachine {
   void Hear(Child& child, const wire::LeaveReady& message);
   void Hear(Child& child, const wire::Goodbye& message);
   void KeepEarly(size_t index, const wire::Evidence& message);
+  void PassUp(size_t index, const wire::Evidence& message);
+  void ForgetReportsOf(size_t index);
   bool Linked(const Unit& unit) const;
   void TellDecided();
   bool MergeBounds(wire::Decided* decided, MemberId* clash) const;
@@ -233,6 +235,11 @@ class RelayMachine {
   std::set<size_t> confirmed_, announced_;
   std::vector<wire::AskPrepare> asked_;
   std::vector<std::pair<size_t, wire::Evidence>> early_evidence_;  // of whom no roster tells yet
+  // Told again to a coordinator that comes back: as who said it put it, by whom and of whom.
+  std::map<std::pair<size_t, MemberId>, wire::Evidence> overdue_, unwanted_;
+  // For who comes back; the first until there is a change.
+  std::optional<wire::NoQuorum> no_quorum_;
+  std::optional<wire::Release> release_;
 
   RelayReady ready_;
 };

@@ -290,6 +290,10 @@ void RelayMachine::Hear(Child& child, const wire::Heartbeat& message) {
   if (message.installed > child.installed) Hear(child, wire::Installed{message.installed});
   child.beat = message;
   detector_.Beat(child.card.id, message);
+  std::erase_if(overdue_, [&](const auto& entry) {
+    return entry.first.first == IndexOf(child) &&
+           !detector_.WaitsFor(child.card.id, entry.first.second);
+  });
 }
 
 // The least of what is done, the sum of what moves, all that anybody lacks. An operation that is
@@ -331,8 +335,18 @@ void RelayMachine::Hear(Child& child, const wire::Evidence& message) {
       LoseChild(index, message.code, "it reported itself: " + message.text);
     return;
   }
+  if (!UnitOf(index, message.subject)) return KeepEarly(index, message);
+  const std::pair<size_t, MemberId> who{index, message.subject};
+  if (message.kind == wire::EvidenceKind::kDeadline) overdue_[who] = message;
+  if (message.kind == wire::EvidenceKind::kOperator) unwanted_[who] = message;
+  PassUp(index, message);
+}
+
+// In the words of units.
+void RelayMachine::PassUp(size_t index, const wire::Evidence& message) {
   auto* const found = UnitOf(index, message.subject);
-  if (!found) return KeepEarly(index, message);
+  if (!found) return;
+  Child& child = children_[index];
   auto& [id, unit] = *found;
   wire::Evidence up = message;
   up.subject = id;
@@ -349,6 +363,19 @@ void RelayMachine::Hear(Child& child, const wire::Evidence& message) {
     case wire::EvidenceKind::kDeadline: break;
   }
   if (above_) ready_.up.push_back(std::move(up));
+}
+
+// What stands it says again; that a link is back, or that it waits for somebody no longer, it may
+// have said to nobody. The coordinator does the same with who comes back to it.
+void RelayMachine::ForgetReportsOf(size_t index) {
+  std::erase_if(early_evidence_, [index](const auto& early) { return early.first == index; });
+  std::erase_if(overdue_, [index](const auto& entry) { return entry.first.first == index; });
+  for (auto& [id, unit] : units_) {
+    const bool last = unit.broken.erase(index) > 0 && unit.broken.empty();
+    if (last && above_)
+      ready_.up.push_back(
+          wire::Evidence{wire::EvidenceKind::kLinkRestored, id, Code::kOk, 0, "its report is void"});
+  }
 }
 
 // Of one whom no roster tells of yet. That a link is back is not said when it is lost again.

@@ -324,6 +324,92 @@ TEST_F(RelayTest, ANewcomerThatIsBackIsWelcomedAgain) {
   ASSERT_NE(Up<wire::LinksUp>(), nullptr);
 }
 
+// That a link is up again it may have said to nobody, and who is accused for it would go.
+TEST_F(RelayTest, ReportsEndWithTheirConnection) {
+  Enter();
+  Say(2, wire::Evidence{wire::EvidenceKind::kLinkLost, IdOf(1, 2), Code::kLink, 0, "reset"});
+  ASSERT_NE(Up<wire::Evidence>(), nullptr);
+  Say(3, wire::Evidence{wire::EvidenceKind::kLinkLost, IdOf(2, 3), Code::kLink, 0, "reset"});
+  Arrive(2);
+  ASSERT_NE(Up<wire::Evidence>(), nullptr);
+  EXPECT_EQ(Up<wire::Evidence>()->kind, wire::EvidenceKind::kLinkRestored);
+  Arrive(3);
+  Feed(FromAbove{wire::Roster{{0xc, 0xc}, RosterOf(2, 2)}});
+  EXPECT_EQ(Up<wire::Evidence>(), nullptr);
+  Feed(AboveDown{});
+  Feed(AboveUp{});
+  EXPECT_EQ(Up<wire::Evidence>(), nullptr);
+}
+
+// Members say it once a connection to their relay, which may have none up then, or lose it.
+TEST_F(RelayTest, DeadlinesAreToldAgainWhileTheyStand) {
+  Enter();
+  const auto beat = [](std::vector<MemberId> lacks) {
+    return wire::Heartbeat{10, {{1, 3, 2, 0, std::move(lacks)}}};
+  };
+  Say(2, beat({IdOf(1, 2)}));
+  Feed(AboveDown{});
+  Say(2, wire::Evidence{wire::EvidenceKind::kDeadline, IdOf(1, 2), Code::kPeer, 0, "late"});
+  EXPECT_EQ(Up<wire::Evidence>(), nullptr);
+  for (int i = 0; i < 2; ++i) {
+    Feed(AboveUp{});
+    ASSERT_NE(Up<wire::Evidence>(), nullptr);
+    EXPECT_EQ(Up<wire::Evidence>()->kind, wire::EvidenceKind::kDeadline);
+    EXPECT_EQ(Up<wire::Evidence>()->subject, kOther);
+    Feed(AboveDown{});
+  }
+  Say(2, beat({}));
+  Feed(AboveUp{});
+  EXPECT_EQ(Up<wire::Evidence>(), nullptr);
+}
+
+TEST_F(RelayTest, WhoIsUnwantedIsToldAgain) {
+  Enter();
+  Feed(AboveDown{});
+  Say(2, wire::Evidence{wire::EvidenceKind::kOperator, IdOf(1, 2), Code::kEvicted, 0, "drained"});
+  Feed(AboveUp{});
+  ASSERT_NE(Up<wire::Evidence>(), nullptr);
+  EXPECT_EQ(Up<wire::Evidence>()->kind, wire::EvidenceKind::kOperator);
+  wire::Install without;
+  without.view.epoch = without.view.era = 11;
+  without.view.entries = {UnitEntry(machine_.unit(), 0, 1)};
+  Feed(FromAbove{without});
+  Feed(AboveDown{});
+  Feed(AboveUp{});
+  EXPECT_EQ(Up<wire::Evidence>(), nullptr);
+}
+
+TEST_F(RelayTest, WhatAllHearWhoIsBackHearsAsWell) {
+  Enter();
+  Feed(FromAbove{wire::NoQuorum{"too few"}});
+  Arrive(2);
+  ASSERT_NE(Down<wire::NoQuorum>(2), nullptr);
+  EXPECT_EQ(Down<wire::NoQuorum>(3), nullptr);
+  Feed(FromAbove{MakePrepare(11)});
+  Arrive(2);
+  EXPECT_EQ(Down<wire::NoQuorum>(2), nullptr);
+  EXPECT_EQ(Down<wire::Release>(2), nullptr);
+  Feed(FromAbove{wire::Release{10}});
+  Arrive(2);
+  ASSERT_NE(Down<wire::Release>(2), nullptr);
+  EXPECT_EQ(Down<wire::Release>(3), nullptr);
+}
+
+// The connection up was lost with the first one's word.
+TEST_F(RelayTest, AskedAgainItRefusesAgain) {
+  Enter();
+  for (int i = 0; i < 2; ++i) {
+    Feed(FromAbove{MakePrepare(11)});
+    wire::Refuse refuse;
+    refuse.epoch = 11;
+    refuse.report.promised = 12;
+    Say(2, refuse);
+    EXPECT_NE(Up<wire::Refuse>(), nullptr);
+    Say(3, refuse);
+    EXPECT_EQ(Up<wire::Refuse>(), nullptr);
+  }
+}
+
 // What wires cost is one word for a unit, and stands at each of its members in all views.
 TEST_F(RelayTest, WiresCostInTheMiddleWhatItsMembersSay) {
   Introduce();
