@@ -190,9 +190,19 @@ wire::ColumnStatus Engine::Impl::MakeStatus() {
   return status;
 }
 
+// Of each the last of a kind: whoever is frozen says the same at every beat, and where the
+// coordinator is away that may go on for hours.
+void Engine::Impl::HoldForChange(Epoch epoch, MemberId from, const wire::Message& message) {
+  std::vector<Held>& held = early_changes_[epoch];
+  std::erase_if(held, [&](const Held& one) {
+    return one.from == from && one.message.index() == message.index();
+  });
+  held.push_back({from, message});
+}
+
 void Engine::Impl::OnPeer(MemberId from, const wire::ColumnStatus& message) {
   if (message.epoch > promised_) {
-    early_changes_[message.epoch].push_back({from, message});
+    HoldForChange(message.epoch, from, message);
     return;
   }
   if (message.epoch != promised_ || !prepare_) return;
@@ -239,7 +249,7 @@ void Engine::Impl::LeadIfAll() {
 
 void Engine::Impl::OnPeer(MemberId from, const wire::ColumnVerdicts& message) {
   if (message.epoch > promised_) {
-    early_changes_[message.epoch].push_back({from, message});
+    HoldForChange(message.epoch, from, message);
     return;
   }
   if (message.epoch != promised_ || !prepare_ || verdicts_) return;
@@ -351,6 +361,7 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before) {
   if (before) TellNews(*before);
   losses_.clear();
   std::erase_if(leaving_, [this](MemberId id) { return !view_->Find(id); });
+  std::erase_if(user_says_, [this](const auto& one) { return !view_->Find(one.first); });
   for (const wire::ViewEntry& entry : view_->entries) {
     if (entry.last.kind != wire::Bound::Kind::kNone) leaving_.insert(entry.card.id);
   }

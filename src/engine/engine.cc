@@ -258,6 +258,8 @@ void Engine::Impl::On(const CoordinatorUp&) {
   coordinator_away_ = false;
   led_ = false;
   woke_at_ = 0;
+  // One that lacks it says so itself. Where members coordinate, one that has it does.
+  if (!view_ || view_->electorates.empty()) quorum_lost_ = false;
   if (FTAR_MUTANT(kPromiseForgotten)) promised_members_.clear();
   if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving)
     Introduce();
@@ -280,6 +282,7 @@ void Engine::Impl::Introduce() {
     welcomed_ = false;
   }
   for (const auto& [peer, evidence] : evidence_) SendCoordinator(evidence);
+  for (const auto& [peer, evidence] : user_says_) SendCoordinator(evidence);
   for (auto& [key, group] : groups_) group->ReportOverdueAgain();
   // What came up while nobody could be told; a newcomer may wait for it.
   if (phase_ != Phase::kJoining && !FTAR_MUTANT(kLinkBackUntold)) SendCoordinator(WantedLinks());
@@ -441,13 +444,15 @@ void Engine::Impl::On(const PeerExited& event) {
 }
 
 void Engine::Impl::On(const ReportSelf& event) {
-  SendCoordinator(
-      wire::Evidence{wire::EvidenceKind::kSelfReport, config_.self.id, event.code, 0, event.text});
+  const MemberId self = config_.self.id;
+  user_says_[self] = {wire::EvidenceKind::kSelfReport, self, event.code, 0, event.text};
+  SendCoordinator(user_says_[self]);
 }
 
 void Engine::Impl::On(const EvictPeer& event) {
-  SendCoordinator(
-      wire::Evidence{wire::EvidenceKind::kOperator, event.peer, Code::kEvicted, 0, event.text});
+  user_says_[event.peer] = {wire::EvidenceKind::kOperator, event.peer, Code::kEvicted, 0,
+                            event.text};
+  SendCoordinator(user_says_[event.peer]);
 }
 
 void Engine::Impl::On(const wire::Evicted& message) {

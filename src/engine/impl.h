@@ -162,6 +162,7 @@ class Engine::Impl {
   void EnterAtMark(GroupKey key, collective::GroupMachine& group);
 
   // change.cc
+  void HoldForChange(Epoch epoch, MemberId from, const wire::Message& message);
   wire::Report MakeReport() const;
   wire::ColumnStatus MakeStatus();
   MemberId LeaderOf(const wire::Prepare& prepare) const;
@@ -290,6 +291,7 @@ class Engine::Impl {
   // Told again to a coordinator that comes back: who is accused, and which verdicts are missing in
   // this era (rule V5).
   std::map<MemberId, wire::Evidence> evidence_;
+  std::map<MemberId, wire::Evidence> user_says_;  // of this member, or of whom it wants evicted
   std::vector<wire::AskPrepare> asked_;
   TimeNs next_beat_ = 0;
 };
