@@ -205,9 +205,11 @@ void ProcessWatch::Run() {
       return value == 0 || (value & FUTEX_OWNER_DIED) != 0;
     });
     if (decided > 0) {
-      signalled_.store(true);
+      // In this order: whoever polls in between would look for what has not been written yet, and
+      // never again, and what is written then would let nobody sleep.
       const uint64_t one = 1;
       [[maybe_unused]] const ssize_t put = ::write(event_.get(), &one, sizeof one);
+      signalled_.store(true);
     }
     while (!stop && generation_.load() == generation && WaitOnce(watched, generation) == 0) {
     }
