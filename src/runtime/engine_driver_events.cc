@@ -82,9 +82,10 @@ void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& comple
   peer.device = &device;
   host_mates_ = host_mates_ || completion.link->shares_memory();
   peer.link = completion.link;
-  peer.control.clear();
   peer.faulted = peer.late = false;
-  if (!was_up) Feed(now, engine::LinkIsUp{completion.peer, completion.link->wire_costs()});
+  if (was_up) return;  // a path is back: of a message that is under way nothing was lost
+  peer.control.clear();
+  Feed(now, engine::LinkIsUp{completion.peer, completion.link->wire_costs()});
 }
 
 void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {

@@ -1,0 +1,150 @@
+// Goal: what a peer says in pieces is whole, whatever its link does meanwhile.
+#include "runtime/engine_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "wire/codec.h"
+
+namespace ftar::runtime {
+namespace {
+
+using transport::Completion;
+
+const MemberId kPeer{1, 2};
+
+class SilentLink : public transport::Link {
+ public:
+  MemberId peer() const override { return kPeer; }
+  void Send(const wire::FrameHeader&, std::span<const std::byte>, std::span<const std::byte>, bool,
+            uint64_t) override {}
+  void CancelOp(uint32_t, uint64_t) override {}
+  void FinishOp(uint32_t, uint64_t) override {}
+  void Release(uint64_t) override { ++released; }
+  Detached Detach(uint64_t) override { return {}; }
+  size_t hold_bytes_max() const override { return size_t{1} << 30; }
+  bool busy() const override { return false; }
+  bool down() const override { return false; }
+  std::string Describe() const override { return "silent"; }
+
+  int released = 0;
+};
+
+// Says what a test has it say.
+class ToldDevice : public transport::Device {
+ public:
+  const char* name() const override { return "told"; }
+  std::string address() const override { return ""; }
+  bool Reaches(const wire::MemberCard&) const override { return true; }
+  transport::Link* Connect(const wire::MemberCard&, TimeNs) override { return &link; }
+  void Revoke(MemberId) override {}
+  void Forget(MemberId) override {}
+  transport::Link* Find(MemberId) override { return &link; }
+  bool Poll(TimeNs, size_t, std::vector<Completion>* out) override {
+    *out = std::exchange(says, {});
+    return !out->empty();
+  }
+  int wait_fd() const override { return -1; }
+  bool PrepareSleep() override { return true; }
+  void FinishSleep() override {}
+  TimeNs next_deadline() const override { return kNever; }
+  Counters counters() const override { return {}; }
+  void CloseInForkedChild() override {}
+  void Close() override {}
+
+  SilentLink link;
+  std::vector<Completion> says;
+};
+
+class NobodyHost : public DriverHost {
+ public:
+  Op* FindOp(GroupKey, Seq) override { return nullptr; }
+  void SendToCoordinator(const wire::Message&) override {}
+  void OnStarted(const engine::Started&) override {}
+  void OnDelivered(GroupKey, collective::Outcome&&) override {}
+  void NoteFast(const collective::Outcome&) override {}
+  void OnDeliveredFast(TimeNs) override {}
+  void OnStep(const engine::StepBegun&) override {}
+  void OnNotice(const engine::Notice&) override {}
+  void OnViewChanged() override {}
+  void OnPathLost(MemberId, const Status&) override {}
+  void OnPeerExited(MemberId) override {}
+};
+
+class EngineDriverTest : public testing::Test {
+ protected:
+  EngineDriverTest() {
+    auto device = std::make_unique<ToldDevice>();
+    device_ = device.get();
+    Devices devices;
+    devices.push_back(std::move(device));
+    engine::Config config;
+    config.job = "pieces";
+    config.self.id = {1, 1};
+    config.replicas = 2;
+    driver_ = std::make_unique<EngineDriver>(std::move(config), std::move(devices), nullptr,
+                                             nullptr, &host_, &log_);
+    Say(Completion::Kind::kUp);
+  }
+  void Say(Completion::Kind kind) { Hear(Of(kind)); }
+  void SayPiece(std::span<const std::byte> bytes, uint64_t offset, bool more) {
+    Completion completion = Of(Completion::Kind::kReceived);
+    completion.header.kind = wire::FrameKind::kControl;
+    completion.header.flags = more ? wire::kFrameMore : 0;
+    completion.header.offset = offset;
+    completion.header.payload_bytes = static_cast<uint32_t>(bytes.size());
+    completion.payload = bytes;
+    Hear(std::move(completion));
+  }
+  Completion Of(Completion::Kind kind) {
+    Completion completion;
+    completion.kind = kind;
+    completion.link = &device_->link;
+    completion.peer = kPeer;
+    return completion;
+  }
+  void Hear(Completion completion) {
+    device_->says.push_back(std::move(completion));
+    driver_->Poll(++now_);
+  }
+  // Nothing that it said was wrong.
+  bool IsHeard() const { return driver_->Links().at(0).up; }
+
+  NobodyHost host_;
+  Logger log_;
+  ToldDevice* device_ = nullptr;
+  std::unique_ptr<EngineDriver> driver_;
+  TimeNs now_ = 0;
+};
+
+std::vector<std::byte> LongMessage() {
+  wire::ColumnVerdicts verdicts;
+  verdicts.marks.resize(200);
+  return wire::Encode(verdicts);
+}
+
+TEST_F(EngineDriverTest, APathThatComesBackLosesNoPieceOfAMessage) {
+  const std::vector<std::byte> message = LongMessage();
+  const size_t half = message.size() / 2;
+  SayPiece({message.data(), half}, 0, true);
+  Say(Completion::Kind::kPathLost);
+  Say(Completion::Kind::kUp);
+  SayPiece({message.data() + half, message.size() - half}, half, false);
+  EXPECT_TRUE(IsHeard());
+  EXPECT_EQ(device_->link.released, 2);
+}
+
+TEST_F(EngineDriverTest, ALinkThatBeginsAnewBeginsWithAMessage) {
+  const std::vector<std::byte> message = LongMessage();
+  SayPiece({message.data(), message.size() / 2}, 0, true);
+  Say(Completion::Kind::kDown);
+  Say(Completion::Kind::kUp);
+  SayPiece(message, 0, false);
+  EXPECT_TRUE(IsHeard());
+}
+
+}  // namespace
+}  // namespace ftar::runtime
