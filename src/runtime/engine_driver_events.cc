@@ -140,13 +140,11 @@ void EngineDriver::OnControlFrame(TimeNs now, Peer* sender, const Completion& co
     completion.link->Release(completion.token);
     return LinkFault(now, completion.peer, Code::kCorrupt, "a message's pieces do not fit");
   }
-  const bool more = (header.flags & wire::kFrameMore) != 0;
-  if (more || !begun.empty())
-    begun.insert(begun.end(), completion.payload.begin(), completion.payload.end());
-  if (more) return completion.link->Release(completion.token);
-  const std::vector<std::byte> joined = std::exchange(begun, {});
-  Expected<wire::Message> message = wire::Decode(joined.empty() ? completion.payload : joined);
+  // A peer may still write where its ring lies, and what was verified must be what is read.
+  begun.insert(begun.end(), completion.payload.begin(), completion.payload.end());
   completion.link->Release(completion.token);
+  if ((header.flags & wire::kFrameMore) != 0) return;
+  Expected<wire::Message> message = wire::Decode(std::exchange(begun, {}));
   if (!message.ok()) {
     return LinkFault(now, completion.peer, Code::kCorrupt, message.status().text());
   }
