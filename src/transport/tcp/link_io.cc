@@ -23,6 +23,11 @@ constexpr uint64_t kAckFrames = 64;
 constexpr size_t kAckBytes = 1u << 20;
 constexpr TimeNs kAckDelayNs = 5 * kMillisecond;
 
+// As its sender's credit counts it.
+size_t WireBytes(const Arrived& frame) {
+  return sizeof frame.header + frame.ext().size() + frame.payload().size();
+}
+
 }  // namespace
 
 // ---- the caller's side
@@ -401,7 +406,7 @@ void TcpLink::Accept(Arrived frame, TimeNs now) {
   Unplace([number](Stream& stream) { return stream.UnplaceNumber(number); });
   if (state_ != State::kUp) return;
   if (number != expected_) {
-    ahead_bytes_ += frame.payload().size();
+    ahead_bytes_ += WireBytes(frame);
     ahead_.emplace(number, std::move(frame));
     return;
   }
@@ -409,7 +414,7 @@ void TcpLink::Accept(Arrived frame, TimeNs now) {
   while (!ahead_.empty() && ahead_.begin()->first == expected_) {
     Arrived next = std::move(ahead_.begin()->second);
     ahead_.erase(ahead_.begin());
-    ahead_bytes_ -= next.payload().size();
+    ahead_bytes_ -= WireBytes(next);
     Deliver(std::move(next), now);
   }
 }
