@@ -28,6 +28,12 @@ bool IsEventFd(int fd) {
   return std::strcmp(target, "anon_inode:[eventfd]") == 0;
 }
 
+// A bell that is full has been rung already; whoever rings it must not wait for its owner.
+bool NeverBlocks(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
 }  // namespace
 
 Expected<std::shared_ptr<Channel>> Channel::Create(size_t ring_bytes) {
@@ -97,6 +103,7 @@ Status Channel::Attach(const Offer& offer, LocalExchange::Message* message, Uniq
   }
   if (!IsEventFd(message->fds[1].get()))
     return {Code::kPeer, "the peer's doorbell is not an eventfd"};
+  if (!NeverBlocks(message->fds[1].get())) return Status::System("the peer's doorbell", errno);
   peer_doorbell_ = std::move(message->fds[1]);
   socket_ = std::move(socket);
   peer_ring_bytes_ = offer.ring_bytes;
