@@ -393,6 +393,8 @@ Borrower::Socket ShmLink::ListenForBlocks() {
 
 void ShmLink::OnPeerGone(bool exited, Status status) {
   if (state_ == State::kDead) return;
+  // One that has closed and lives could write on for ever.
+  if (state_ == State::kUp) channel_->reader().Stop();
   while (state_ == State::kUp && Receive(SIZE_MAX) > 0) {
   }
   if (exited) Tell(Completion::Kind::kExited);

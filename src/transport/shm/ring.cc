@@ -63,7 +63,7 @@ const std::byte* RingReader::At(uint64_t position) const {
 }
 
 Expected<bool> RingReader::Next(Record* record) {
-  const uint64_t head = peer_->head.load(std::memory_order_acquire);
+  const uint64_t head = std::min(peer_->head.load(std::memory_order_acquire), end_);
   if (head == position_) return false;
   if (head < position_ || head - done_ > ring_bytes_ || head % kLine != 0) {
     return Status(Code::kCorrupt, "the peer's ring position makes no sense");

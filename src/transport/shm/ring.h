@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/status.h"
@@ -93,6 +94,8 @@ class RingReader {
   RingReader(SegmentHeader* own, const SegmentHeader* peer, size_t peer_ring_bytes);
 
   bool HasMore() const { return peer_->head.load(std::memory_order_seq_cst) != position_; }
+  // Of what the peer publishes from now on nothing is read.
+  void Stop() { end_ = peer_->head.load(std::memory_order_acquire); }
   // False if there is none. An error means that the peer's memory makes no sense.
   Expected<bool> Next(Record* record);
   // Everything before `end` may be overwritten.
@@ -105,6 +108,7 @@ class RingReader {
   const SegmentHeader* peer_;
   size_t ring_bytes_;
   uint64_t position_ = 0, done_ = 0;
+  uint64_t end_ = std::numeric_limits<uint64_t>::max();
 };
 
 }  // namespace ftar::transport::shm

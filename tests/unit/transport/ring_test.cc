@@ -69,6 +69,22 @@ TEST(Ring, IsFullUntilTheReaderIsDone) {
   EXPECT_EQ(s.writer.Write(Header(0, 0, 1000), {}, bytes), RingWriter::Result::kFull);
 }
 
+TEST(Ring, AStoppedReaderReadsWhatWasThere) {
+  Segments s;
+  for (const uint64_t seq : {1, 2}) {
+    ASSERT_EQ(s.writer.Write(Header(seq, 0, 0), {}, {}), RingWriter::Result::kWritten);
+  }
+  s.reader.Stop();
+  ASSERT_EQ(s.writer.Write(Header(3, 0, 0), {}, {}), RingWriter::Result::kWritten);
+  RingReader::Record record;
+  for (const uint64_t seq : {1, 2}) {
+    ASSERT_TRUE(*s.reader.Next(&record));
+    EXPECT_EQ(record.header.seq, seq);
+  }
+  const auto more = s.reader.Next(&record);
+  EXPECT_TRUE(more.ok() && !*more);
+}
+
 TEST(Ring, TheLongestFrameAlwaysFitsAnEmptyRing) {
   for (size_t start = 0; start < 40; ++start) {
     Segments s;
