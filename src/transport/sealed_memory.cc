@@ -77,12 +77,13 @@ Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes, Pages 
 
 Expected<std::shared_ptr<MappedMemory>> MapSealedMemory(const UniqueFd& fd, size_t bytes_min,
                                                         size_t bytes_max) {
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return Status::System("fstat of the peer's memory", errno);
+  // Before its size is asked for: what is not sealed yet may shrink after that.
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
     return Status(Code::kPeer, "the peer's shared memory is not sealed");
   }
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return Status::System("fstat of the peer's memory", errno);
   const auto bytes = static_cast<size_t>(info.st_size);
   if (info.st_size < 0 || bytes < bytes_min || bytes > bytes_max) {
     return Status(Code::kPeer,
