@@ -266,6 +266,7 @@ void TcpDevice::Close() {
   handshakes_.clear();
   host_watch_.reset();
   listener_.fd.Reset();
+  spare_.Reset();  // which may stand for the listener
   events_.clear();
   dirty_.clear();
   closed_ = true;
