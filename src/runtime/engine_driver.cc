@@ -479,7 +479,7 @@ void EngineDriver::DeliverNow(TimeNs now, GroupKey group, collective::Outcome&& 
 // `number`: of the last plan that may touch its buffers, 0 if none does.
 bool EngineDriver::IsFree(GroupKey group, Seq seq, uint64_t number) const {
   const bool running = number > 0 && number > accelerator_->done() && accelerator_->status().ok();
-  return !running && !HasFlights(group, seq);
+  return !running && !flights_.Has(group, seq);
 }
 
 // Something of its group does, before `end`.

@@ -26,6 +26,7 @@
 #include "reduce/types.h"
 #include "runtime/accelerator.h"
 #include "runtime/asides.h"
+#include "runtime/flights.h"
 #include "runtime/hand_over.h"
 #include "runtime/lane.h"
 #include "runtime/lane_way.h"
@@ -232,14 +233,6 @@ class EngineDriver final : public transport::Placer {
     uint64_t number = 0;  // of the last plan that may touch its buffers
     collective::Outcome outcome;
   };
-  struct Flight {  // a send whose payload is not copied
-    bool used = false;
-    uint32_t generation = 0;
-    MemberId to;
-    GroupKey group = 0;
-    Seq seq = 0;
-    collective::BufferRef payload;
-  };
 
   template <typename Act>
   void Guard(Act act) {
@@ -390,10 +383,12 @@ class EngineDriver final : public transport::Placer {
   void DropInbound(TimeNs now, uint64_t id);
   uint64_t StartFlight(MemberId to, GroupKey group, Seq seq, const collective::BufferRef& payload);
   void EndFlight(TimeNs now, uint64_t cookie);
-  void EndFlightAt(TimeNs now, size_t slot);
+  template <typename Wanted>
+  void EndFlights(TimeNs now, const Wanted& wanted);
+  void EndFlightsTo(TimeNs now, MemberId peer);
+  void LandFlight(TimeNs now, const Flight& flight);
   void CancelSends(TimeNs now, GroupKey group, Seq seq);
   void FinishSends(GroupKey group, Seq seq);
-  bool HasFlights(GroupKey group, Seq seq) const;
   bool IsFree(GroupKey group, Seq seq, uint64_t number) const;
   bool WaitsBehind(GroupKey group, std::deque<Deferred>::iterator end);
   void DeliverFinished(TimeNs now);
@@ -436,9 +431,7 @@ class EngineDriver final : public transport::Placer {
   SlotTable<Inbound> inbound_;
   std::vector<Saved> saved_;
   std::map<std::pair<GroupKey, uint64_t>, Staging> staging_;  // each group counts its own
-  std::vector<Flight> flights_;
-  std::vector<uint32_t> free_flights_;
-  size_t flights_used_ = 0;
+  Flights flights_;
   std::vector<std::pair<GroupKey, Seq>> landing_;  // operations whose results arrive in place
   // Delivered when the GPU has let go of their buffers and, without fault tolerance, their last
   // send has left.

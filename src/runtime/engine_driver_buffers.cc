@@ -153,41 +153,27 @@ void EngineDriver::KeepLinkMoving(Peer& peer) {
 }
 
 uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const BufferRef& payload) {
-  uint32_t slot = 0;
-  if (free_flights_.empty()) {
-    slot = static_cast<uint32_t>(flights_.size());
-    flights_.emplace_back();
-  } else {
-    slot = free_flights_.back();
-    free_flights_.pop_back();
-  }
-  Flight& flight = flights_[slot];
-  flight.used = true;
-  ++flight.generation;
-  flight.to = to;
-  flight.group = group;
-  flight.seq = seq;
-  flight.payload = payload;
-  ++flights_used_;
+  const uint64_t cookie = flights_.Start({to, group, seq, payload});
   if (payload.kind == BufferRef::Kind::kStaging) ++staging_.at({group, payload.id}).flights;
   if (payload.kind == BufferRef::Kind::kInbound) ++inbound_.Find(payload.id)->flights;
-  return uint64_t{flight.generation} << 32 | (slot + 1);
+  return cookie;
 }
 
 void EngineDriver::EndFlight(TimeNs now, uint64_t cookie) {
-  const size_t slot = static_cast<uint32_t>(cookie) - size_t{1};
-  if (cookie == 0 || slot >= flights_.size()) return;
-  // A send that was cancelled may still be said to have left; its slot may be somebody else's by
-  // now.
-  if (!flights_[slot].used || flights_[slot].generation != cookie >> 32) return;
-  EndFlightAt(now, slot);
+  if (const auto over = flights_.End(cookie)) LandFlight(now, *over);
 }
 
-void EngineDriver::EndFlightAt(TimeNs now, size_t slot) {
-  Flight& flight = flights_[slot];
-  flight.used = false;
-  --flights_used_;
-  free_flights_.push_back(static_cast<uint32_t>(slot));
+template <typename Wanted>
+void EngineDriver::EndFlights(TimeNs now, const Wanted& wanted) {
+  for (size_t at = 0; const auto over = flights_.EndNext(&at, wanted);) LandFlight(now, *over);
+}
+
+void EngineDriver::EndFlightsTo(TimeNs now, MemberId peer) {
+  EndFlights(now, [peer](const Flight& flight) { return flight.to == peer; });
+}
+
+// Its payload is read no more.
+void EngineDriver::LandFlight(TimeNs now, const Flight& flight) {
   if (flight.payload.kind == BufferRef::Kind::kStaging) {
     const auto found = staging_.find({flight.group, flight.payload.id});
     if (--found->second.flights == 0 && found->second.released)
@@ -201,13 +187,6 @@ void EngineDriver::EndFlightAt(TimeNs now, size_t slot) {
   }
 }
 
-bool EngineDriver::HasFlights(GroupKey group, Seq seq) const {
-  if (flights_used_ == 0) return false;
-  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& flight) {
-    return flight.used && flight.group == group && flight.seq == seq;
-  });
-}
-
 std::byte* EngineDriver::PlaceFor(MemberId from, const wire::FrameHeader& header) {
   if (broken_ || failed_ || dropping_ || revoked_.Contains(from)) return nullptr;
   const std::optional<BufferRef> landing = engine_->LandingOf(from, header);
@@ -219,20 +198,17 @@ std::byte* EngineDriver::PlaceFor(MemberId from, const wire::FrameHeader& header
 
 void EngineDriver::CancelSends(TimeNs now, GroupKey group, Seq seq) {
   const bool lands = std::erase(landing_, std::pair{group, seq}) > 0;
-  if (flights_used_ == 0 && !lands) return;
+  if (flights_.empty() && !lands) return;
   DropWaiting(group, seq);
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->CancelOp(group, seq);
   }
-  for (size_t slot = 0; slot < flights_.size(); ++slot) {
-    const Flight& flight = flights_[slot];
-    if (flight.used && flight.group == group && flight.seq == seq) EndFlightAt(now, slot);
-  }
+  EndFlights(now, [&](const Flight& flight) { return flight.belongs_to(group, seq); });
 }
 
 void EngineDriver::FinishSends(GroupKey group, Seq seq) {
   std::erase(landing_, std::pair{group, seq});  // complete, so all has landed
-  if (flights_used_ == 0) return;
+  if (flights_.empty()) return;
   for (const auto& [id, peer] : peers_) {
     if (peer.link != nullptr) peer.link->FinishOp(group, seq);
   }
@@ -262,9 +238,7 @@ void EngineDriver::ForgetPeer(TimeNs now, MemberId peer) {
 // What the peer has sent whole and checksummed may still be needed by what runs; its memory is
 // about to go.
 void EngineDriver::LetGo(TimeNs now, MemberId peer) {
-  for (size_t slot = 0; slot < flights_.size(); ++slot) {
-    if (flights_[slot].used && flights_[slot].to == peer) EndFlightAt(now, slot);
-  }
+  EndFlightsTo(now, peer);
   inbound_.ForEach([&](Inbound& inbound) {
     if (inbound.from != peer || inbound.link == nullptr) return;
     if (inbound.lent != nullptr || inbound.own.data != nullptr) {

@@ -168,9 +168,7 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   if (found == peers_.end()) return never_up_.push_back(completion.peer);
   if (found->second.device != &device && found->second.up) return;
   Peer& peer = found->second;
-  for (size_t slot = 0; slot < flights_.size(); ++slot) {
-    if (flights_[slot].used && flights_[slot].to == completion.peer) EndFlightAt(now, slot);
-  }
+  EndFlightsTo(now, completion.peer);
   const bool was_up = std::exchange(peer.up, false);
   ++links_changed_;
   peer.link = nullptr;
