@@ -78,6 +78,12 @@ void CoordinatorMachine::Refuse(ConnId conn, const wire::Hello& hello,
   TurnAway(conn, refusal, "refused " + Describe(hello.card) + ": " + refusal.text);
 }
 
+// It was let go, and has not heard that.
+void CoordinatorMachine::TellLeft(const Connected& event) {
+  TurnAway(event.conn, wire::Rejected{Code::kLeft, "", "this member has left"},
+           Describe(event.hello.card) + " came back after it had left");
+}
+
 // ---- who disagrees ----
 
 // The job that it disagrees with may be over: nobody of it is here. Then it waits as long as one
@@ -178,9 +184,7 @@ void CoordinatorMachine::GivePlaces() {
 void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   Close(peer);
   const MemberId id = peer.card.id;
-  if (peer.departed && peer.released)
-    return TurnAway(event.conn, wire::Rejected{Code::kLeft, "", "this member has left"},
-                    Describe(peer.card) + " came back after it had left");
+  if (peer.departed && peer.released) return TellLeft(event);
   if (peer.departed) {  // taken for gone as planned, and it was only away: what it has called is
                         // lost
     const std::string text = Describe(peer.card) + " was away when the others went on without it";

@@ -313,6 +313,11 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
 void CoordinatorMachine::Depart(Peer& peer) {
   const MemberId id = peer.card.id;
   peer.departed = true;
+  if (peer.released) {  // the job may be over when it comes back
+    wire::Loss let_go;
+    let_go.cause = Code::kLeft;
+    Bury(id, let_go);
+  }
   suspects_.erase(id);
   edges_.Forget(id);
   detector_.Forget(id);

@@ -128,6 +128,7 @@ void CoordinatorMachine::On(const Connected& event) {
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
   const auto grave = graveyard_.find(card.id);
+  if (grave != graveyard_.end() && grave->second.cause == Code::kLeft) return TellLeft(event);
   const wire::Report& report = event.hello.report;
   const bool foreign = current_ ? report.installed != 0 && !Alive(card.id)
                                 : report.installed_view && OutByRecord(event.hello);

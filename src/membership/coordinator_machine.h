@@ -219,6 +219,7 @@ class CoordinatorMachine {
   void Bury(MemberId id, const wire::Loss& loss);
   void TurnAway(ConnId conn, wire::Message message, std::string note);
   void Refuse(ConnId conn, const wire::Hello& hello, const wire::Rejected& refusal);
+  void TellLeft(const Connected& event);
   void OnDisagreement(const Connected& event, const wire::Rejected& refusal);
   bool AnybodyHere() const;
   bool WholeJobAtDoor(const wire::Hello& one) const;
