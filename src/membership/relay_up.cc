@@ -372,9 +372,8 @@ void RelayMachine::ForgetReportsOf(size_t index) {
   std::erase_if(overdue_, [index](const auto& entry) { return entry.first.first == index; });
   for (auto& [id, unit] : units_) {
     const bool last = unit.broken.erase(index) > 0 && unit.broken.empty();
-    if (last && above_)
-      ready_.up.push_back(
-          wire::Evidence{wire::EvidenceKind::kLinkRestored, id, Code::kOk, 0, "its report is void"});
+    if (!last || !above_) continue;
+    ready_.up.push_back(wire::Evidence{wire::EvidenceKind::kLinkRestored, id, Code::kOk, 0, ""});
   }
 }
 
