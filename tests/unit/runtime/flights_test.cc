@@ -8,15 +8,15 @@
 namespace ftar::runtime {
 namespace {
 
-Flight Of(Seq seq, uint64_t to = 1) { return {{1, to}, 7, seq, {}}; }
+Flight FlightOf(Seq seq, uint64_t to = 1) { return {{1, to}, 7, seq, {}}; }
 
 TEST(Flights, AreOverOnce) {
   Flights flights;
-  const uint64_t first = flights.Start(Of(1)), second = flights.Start(Of(2));
+  const uint64_t first = flights.Start(FlightOf(1)), second = flights.Start(FlightOf(2));
   ASSERT_NE(first, 0u);
   EXPECT_EQ(flights.End(first)->seq, 1u);
   EXPECT_FALSE(flights.End(first));
-  const uint64_t third = flights.Start(Of(3));  // in the place of the first
+  const uint64_t third = flights.Start(FlightOf(3));  // in the place of the first
   EXPECT_FALSE(flights.End(first));
   EXPECT_FALSE(flights.End(0));
   EXPECT_TRUE(flights.Has(7, 2) && flights.Has(7, 3));
@@ -28,7 +28,7 @@ TEST(Flights, AreOverOnce) {
 
 TEST(Flights, AreFoundByWhatIsWanted) {
   Flights flights;
-  for (Seq seq = 0; seq < 60; ++seq) flights.Start(Of(seq, seq % 3));
+  for (Seq seq = 0; seq < 60; ++seq) flights.Start(FlightOf(seq, seq % 3));
   int ended = 0;
   const auto wanted = [](const Flight& flight) { return flight.to == MemberId{1, 2}; };
   for (size_t at = 0; const auto over = flights.EndNext(&at, wanted);) {
@@ -42,7 +42,7 @@ TEST(Flights, AreFoundByWhatIsWanted) {
 TEST(Flights, ThatAreOverAreNotLookedAt) {
   Flights flights;
   std::vector<uint64_t> cookies;
-  for (Seq seq = 0; seq < 1000; ++seq) cookies.push_back(flights.Start(Of(seq)));
+  for (Seq seq = 0; seq < 1000; ++seq) cookies.push_back(flights.Start(FlightOf(seq)));
   for (size_t i = 1; i < cookies.size(); ++i) EXPECT_TRUE(flights.End(cookies[i]));
   int looks = 0;
   size_t at = 0;
