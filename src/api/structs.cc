@@ -37,7 +37,8 @@ void CopyText(const std::string& text, char* field, size_t field_bytes) {
     // Never leave half a character behind: step back over its continuation bytes.
     while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
   }
-  std::memcpy(field, text.data(), length);
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  std::replace_copy_if(text.data(), text.data() + length, field, control, ' ');
   std::memset(field + length, 0, field_bytes - length);
 }
 

@@ -57,7 +57,8 @@ void WriteStruct(const T& from, T* out) {
               reinterpret_cast<const std::byte*>(&from) + kFirst, size - kFirst);
 }
 
-// Copies text into a fixed field: cut to fit at the start of a UTF-8 character, ended with 0.
+// Copies text into a fixed field: cut to fit at the start of a UTF-8 character, ended with 0. It is
+// one line, as in the log: control characters, which may be a caller's or a peer's, become spaces.
 void CopyText(const std::string& text, char* field, size_t field_bytes);
 template <size_t N>
 void CopyText(const std::string& text, char (&field)[N]) {

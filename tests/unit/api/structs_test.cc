@@ -94,5 +94,13 @@ TEST(Structs, TextIsCutAtACharacter) {
   EXPECT_STREQ(field, "");
 }
 
+TEST(Structs, TextIsOneLineWhoeverWroteIt) {
+  char field[16];
+  CopyText("a\nb\r\t\x1b[1m\x7f\xC3\xA9", field);
+  EXPECT_STREQ(field, "a b   [1m \xC3\xA9");
+  CopyText(std::string("a\0b", 3), field);
+  EXPECT_STREQ(field, "a b");
+}
+
 }  // namespace
 }  // namespace ftar::api
