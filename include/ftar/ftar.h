@@ -29,7 +29,8 @@
  *
  * (6) Callbacks come from the library's progress thread or from a thread that is inside a Wait.
  * They may call Get*, Report, Abort and Evict; Join, Leave, Start, Wait, Step*, Close and Destroy
- * return FTAR_ERR_STATE there. Do little in them: this member's operations wait meanwhile. An
+ * return FTAR_ERR_STATE there. Do little in them: this member's operations wait meanwhile, and so
+ * may its heartbeats: one that lasts longer than the knob `timeout` can cost it its place. An
  * exception must not leave one.
  *
  * (7) Fork. In a child forked after the first ftarJobJoin every call returns FTAR_ERR_FORKED.
