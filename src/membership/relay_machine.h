@@ -155,6 +155,7 @@ class RelayMachine {
   void KeepEarly(size_t index, const wire::Evidence& message);
   void PassUp(size_t index, const wire::Evidence& message);
   void ForgetReportsOf(size_t index);
+  void Mend(size_t index, MemberId id, Unit& unit);
   bool Linked(const Unit& unit) const;
   void TellDecided();
   bool MergeBounds(wire::Decided* decided, MemberId* clash) const;

@@ -77,6 +77,7 @@ void RelayMachine::Hear(Child& child, const wire::LinksUp& message) {
     auto* const found = UnitOf(index, peer);
     if (!found) continue;
     found->second.linked.insert(index);
+    Mend(index, found->first, found->second);
     more = more || (Linked(found->second) && !links_told_.contains(found->first));
   }
   if (!more || !above_) return;
@@ -370,11 +371,14 @@ void RelayMachine::PassUp(size_t index, const wire::Evidence& message) {
 void RelayMachine::ForgetReportsOf(size_t index) {
   std::erase_if(early_evidence_, [index](const auto& early) { return early.first == index; });
   std::erase_if(overdue_, [index](const auto& entry) { return entry.first.first == index; });
-  for (auto& [id, unit] : units_) {
-    const bool last = unit.broken.erase(index) > 0 && unit.broken.empty();
-    if (!last || !above_) continue;
+  if (children_[index].installed == 0) return;  // says which links it has when it is welcomed
+  for (auto& [id, unit] : units_) Mend(index, id, unit);
+}
+
+void RelayMachine::Mend(size_t index, MemberId id, Unit& unit) {
+  const bool last = unit.broken.erase(index) > 0 && unit.broken.empty();
+  if (last && above_)
     ready_.up.push_back(wire::Evidence{wire::EvidenceKind::kLinkRestored, id, Code::kOk, 0, ""});
-  }
 }
 
 // Of one whom no roster tells of yet. That a link is back is not said when it is lost again.

@@ -341,6 +341,20 @@ TEST_F(RelayTest, ReportsEndWithTheirConnection) {
   EXPECT_EQ(Up<wire::Evidence>(), nullptr);
 }
 
+// It is taken in by what it says, so nothing is said for it meanwhile.
+TEST_F(RelayTest, ReportsOfANewcomerEndWhenItSaysWhichLinksItHas) {
+  Introduce();
+  Feed(FromAbove{wire::Welcome{{UnitEntry(kOther, 1, 1).card}}});
+  for (const int shard : {2, 3}) Say(shard, wire::LinksUp{{IdOf(1, shard)}});
+  Say(2, wire::Evidence{wire::EvidenceKind::kLinkLost, IdOf(1, 2), Code::kLink, 0, "reset"});
+  Arrive(2);
+  EXPECT_EQ(Up<wire::Evidence>(), nullptr);
+  Say(2, wire::LinksUp{{IdOf(1, 2)}});
+  ASSERT_NE(Up<wire::Evidence>(), nullptr);
+  EXPECT_EQ(Up<wire::Evidence>()->kind, wire::EvidenceKind::kLinkRestored);
+  EXPECT_NE(Up<wire::LinksUp>(), nullptr);
+}
+
 // Members say it once a connection to their relay, which may have none up then, or lose it.
 TEST_F(RelayTest, DeadlinesAreToldAgainWhileTheyStand) {
   Enter();
