@@ -30,6 +30,7 @@ void Behind::Hears(MemberId from, const wire::Message& message) {
   Member& member = members_[from];
   if (const auto* hello = std::get_if<wire::Hello>(&message)) {
     member.installed = std::max(member.installed, hello->report.installed);
+    member.broken.clear();  // what still is it says again
   } else if (const auto* installed = std::get_if<wire::Installed>(&message)) {
     member.installed = std::max(member.installed, installed->epoch);
   } else if (const auto* beat = std::get_if<wire::Heartbeat>(&message)) {

@@ -28,6 +28,8 @@ std::string Views::Installed(MemberId member, std::shared_ptr<const wire::View> 
   std::shared_ptr<const wire::View>& last = last_[member];
   const std::shared_ptr<const wire::View> before = last;
   last = view;
+  if (std::ranges::any_of(view->entries, [this](const auto& entry) { return Leaves(entry); }))
+    with_leavers_.insert(view->epoch);
   std::string wrong = first ? CheckReplicas(*view) : "";
   if (!before || !wrong.empty()) return wrong;
   if (view->epoch < before->epoch)
@@ -61,9 +63,7 @@ std::string Views::CheckOrder(const wire::View& before, const wire::View& view) 
 std::string Views::CheckQuorum(const wire::View& before, const wire::View& view) const {
   const auto count = [](const wire::View& of) { return static_cast<int>(ReplicasOf(of).size()); };
   if (view.planned || count(view) >= min_replicas_ || count(before) < min_replicas_) return "";
-  for (const wire::ViewEntry& entry : before.entries) {
-    if (Leaves(entry)) return "";  // it may have gone as planned
-  }
+  if (with_leavers_.contains(before.epoch)) return "";  // they may have gone as planned
   return "views: epoch " + Short(view) + " has " + std::to_string(count(view)) + " replicas of " +
          std::to_string(min_replicas_) + " that the job needs";
 }

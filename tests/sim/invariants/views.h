@@ -32,6 +32,7 @@ class Views {
 
   const int shards_, min_replicas_;
   std::set<MemberId> leaving_;
+  std::set<Epoch> with_leavers_;  // views with some, in any column: others may have none left
   std::map<std::pair<Epoch, int32_t>, std::shared_ptr<const wire::View>> known_;
   std::map<MemberId, std::shared_ptr<const wire::View>> last_;
 };
