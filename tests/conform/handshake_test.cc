@@ -196,6 +196,45 @@ TEST_P(HandshakeTest, ReportsRefusedDials) {
   EXPECT_EQ(a.Last(Kind::kDown)->status.code(), Code::kPeer);
 }
 
+// Listens, and nobody is there to answer.
+UniqueFd ListenSilently(wire::MemberCard* card) {
+  UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(silent.get(), raw, bytes), 0);
+  EXPECT_EQ(::listen(silent.get(), 16), 0);
+  EXPECT_EQ(::getsockname(silent.get(), raw, &bytes), 0);
+  card->id = Member(2);
+  card->addresses = "tcp=127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  return silent;
+}
+
+// An attempt that has come through is not given up before answers can have come from so far away.
+TEST(TcpDial, TakesItsTimeWhereTheOtherIsFarAway) {
+  Variant variant;
+  variant.name = variant.transport = "tcp";
+  DeviceConfig config = BaseConfig(variant, 1);
+  config.handshake_timeout_ns = config.path_retry_ns = kSecond;
+  Node a(variant, config);
+  wire::MemberCard card = a.card;
+  const UniqueFd silent = ListenSilently(&card);
+  const TimeNs begin = Now();
+  std::vector<Completion> batch;
+  a.device->Connect(card, begin);
+  a.device->Poll(begin, 1, &batch);
+  // By the clock that the device is given the connections come up late, and nothing else comes.
+  std::vector<UniqueFd> dialled;
+  for (int ms = 130; ms < 900; ms += 10) {
+    a.device->Poll(begin + ms * kMillisecond, 1, &batch);
+    UniqueFd fd(::accept4(silent.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (fd.valid()) dialled.push_back(std::move(fd));
+  }
+  EXPECT_EQ(dialled.size(), static_cast<size_t>(config.tcp_streams));
+}
+
 // As where the first packets are lost.
 TEST(TcpDial, IsRepeatedWhereNothingAnswers) {
   Variant variant;
@@ -203,18 +242,8 @@ TEST(TcpDial, IsRepeatedWhereNothingAnswers) {
   DeviceConfig config = BaseConfig(variant, 1);
   config.handshake_timeout_ns = config.path_retry_ns = 200 * kMillisecond;
   Node a(variant, config);
-  const UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof address;
-  auto* const raw = reinterpret_cast<sockaddr*>(&address);
-  ASSERT_EQ(::bind(silent.get(), raw, bytes), 0);
-  ASSERT_EQ(::listen(silent.get(), 16), 0);
-  ASSERT_EQ(::getsockname(silent.get(), raw, &bytes), 0);
   wire::MemberCard card = a.card;
-  card.id = Member(2);
-  card.addresses = "tcp=127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const UniqueFd silent = ListenSilently(&card);
   a.device->Connect(card, Now());
   std::vector<UniqueFd> dialled;
   ASSERT_TRUE(PumpUntil({&a}, [&] {

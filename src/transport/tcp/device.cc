@@ -294,6 +294,7 @@ void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
   link->slots()[slot].handshake = next_key_;
   // The network sends a lost first packet again after a second, when the link has been given up.
   const bool first = link->slots()[slot].backoff_ns == 0;
+  handshake->begun = now;
   handshake->deadline = now + config_.handshake_timeout_ns / (first ? kFirstDialPart : 1);
   AddHandshake(std::move(handshake), now);
 }

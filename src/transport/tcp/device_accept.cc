@@ -13,6 +13,7 @@ namespace ftar::transport::tcp {
 namespace {
 
 constexpr int kAcceptsMax = 64;
+constexpr int kConnectsMax = 8;  // a handshake takes as long as so many connects, at most
 
 }  // namespace
 
@@ -89,7 +90,14 @@ void TcpDevice::RemoveHandshake(uint64_t id) {
 
 void TcpDevice::DriveHandshake(uint64_t id, TimeNs now) {
   Handshake* handshake = handshakes_.at(id).get();
+  const bool connecting = handshake->state() == Handshake::State::kConnecting;
   handshake->OnReady();
+  // The way there and back has been measured now, and the greetings go it several times more.
+  if (connecting && handshake->state() != Handshake::State::kConnecting) {
+    const TimeNs needed = std::min(kConnectsMax * (now - handshake->begun),
+                                   config_.handshake_timeout_ns);
+    handshake->deadline = std::max(handshake->deadline, handshake->begun + needed);
+  }
   switch (handshake->state()) {
     case Handshake::State::kGreeted: return OnGreeted(handshake, now);
     case Handshake::State::kDone:

@@ -89,7 +89,7 @@ class Handshake {
   const std::string& peer_address() const { return peer_address_; }
   const std::vector<std::byte>& leftover() const { return input_; }
 
-  TimeNs deadline = kNever;
+  TimeNs begun = 0, deadline = kNever;
   uint64_t id = 0;        // the device's key
   uint32_t interest = 0;  // epoll events armed now
 
