@@ -52,7 +52,7 @@ void ControlConnection::BeginAttempt(TimeNs now) {
   addresses_.clear();
   next_address_ = 0;
   told_ = true;
-  failed_ = false;
+  failed_ = silent_ = false;
   next_try_ns_ = now;
 }
 
@@ -160,7 +160,13 @@ void ControlConnection::Expire(TimeNs now) {
     // one is looked for meanwhile.
     const bool nothing = stream_->state() == State::kConnecting;
     const TimeNs most = nothing ? std::min(settings_.silence_ns, kHandshakeMax) : kHandshakeMax;
-    if (!settings_.hosted) patience_ns_ = std::min(2 * patience_ns_, most);
+    if (!settings_.hosted) {
+      patience_ns_ = std::min(2 * patience_ns_, most);
+    } else if (!ever_up_) {
+      // Nobody waits for a newcomer to take over.
+      patience_ns_ = std::min(2 * patience_ns_, std::max(patience_ns_, settings_.silence_ns / 2));
+    }
+    silent_ = true;
     Lose(now, Status(Code::kCoordinator, Unanswered()));
   } else if (up_ && now - stream_->heard_ns() > settings_.silence_ns) {
     Lose(now, Status(Code::kCoordinator, "silent"));
@@ -183,7 +189,9 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
       up_ = ever_up_ = true;
       told_ = false;
       pause_ns_ = 0;
-      patience_ns_ = std::min(settings_.handshake_timeout_ns, kHandshakeMax);
+      // Who is far away stays so.
+      const TimeNs took = settings_.hosted ? now - stream_->created_ns() : 0;
+      patience_ns_ = std::min(std::max(settings_.handshake_timeout_ns, 2 * took), kHandshakeMax);
       result->went_up = true;
       log_->Info(settings_.log_name, "coordinator " + shown_ + " is there");
     }
@@ -193,6 +201,7 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
     result->any |= result->went_up || result->went_down;
   }
   result->dial_failed = std::exchange(failed_, false);
+  result->silent = silent_;
   result->any |= result->dial_failed;
 }
 

@@ -50,7 +50,7 @@ class ControlConnection {
     std::vector<wire::Message> messages;  // between up and down
     // Hosted: what whoever answered said first; without went_up it coordinates not, or no longer.
     std::optional<wire::Redirect> redirect;
-    bool dial_failed = false;
+    bool dial_failed = false, silent = false;  // the latter: and somebody may be there
   };
   void Poll(TimeNs now, Result* result);
   // Hosted: one attempt, instead of any that is under way.
@@ -103,6 +103,7 @@ class ControlConnection {
   TimeNs first_refusal_ns_ = 0;
   bool goodbye_said_ = false;  // whoever hears it closes the connection
   bool told_ = false, failed_ = false;  // hosted: an attempt is under way, has failed
+  bool silent_ = false;                 // nothing came in time from one of its addresses
   TimeNs first_try_ns_ = -1;
   TimeNs next_try_ns_ = 0, pause_ns_ = 0;
   TimeNs patience_ns_ = kHandshakeMax;  // for one attempt

@@ -13,7 +13,7 @@ constexpr int64_t kParts = 4;  // of a step: neighbours on the list differ by on
 
 void Succession::Step(TimeNs now, const SuccessionEvent& event) {
   now_ = std::max(now, now_);
-  if (!started_) lost_at_ = dial_at_ = now_;
+  if (!started_) began_at_ = lost_at_ = dial_at_ = now_;
   started_ = true;
   std::visit([this](const auto& concrete) { On(concrete); }, event);
 }
@@ -57,9 +57,10 @@ void Succession::On(const CoordinatorGone&) {
   cursor_ = place == successors_.end() ? 0 : static_cast<size_t>(place - successors_.begin());
 }
 
-void Succession::On(const DialFailed&) {
+void Succession::On(const DialFailed& event) {
   dialling_ = false;
-  ++looked_;
+  const bool ask_again = event.silent && now_ - began_at_ < config_.asks_again_ns;
+  looked_ = ask_again ? 0 : looked_ + 1;
   const bool round_over = ++tried_ >= Others() + (LooksFurther() ? 1 : 0);
   if (round_over) tried_ = 0;
   dial_at_ = now_ + (round_over ? config_.retry_ns : 0);

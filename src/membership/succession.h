@@ -40,6 +40,8 @@ struct SuccessionConfig {
   // Of a founder: so many other places it looks at first, for the job may have begun without it: it
   // is the second to be started in the founder's place.
   int64_t looks_first = 0;
+  // So long it asks those again who say nothing: they may only be slow, or far away.
+  TimeNs asks_again_ns = 0;
 };
 
 // The newest view's, in list order (wire::View::Successors); before the first view is installed,
@@ -52,7 +54,9 @@ struct CoordinatorFound {  // a connection to it is open
 };
 struct CoordinatorLeaves {};  // it has handed over and says so; CoordinatorGone follows
 struct CoordinatorGone {};
-struct DialFailed {};   // nobody there, or not coordinating
+struct DialFailed {  // nobody there, or not coordinating
+  bool silent = false;  // or not heard of in time
+};
 struct JobHasBegun {};  // somebody has said that it holds a view: it is too late to found this job
 struct HostExited {  // proof that this process has ended
   MemberId member;
@@ -88,7 +92,7 @@ class Succession {
   void On(const CoordinatorFound& event);
   void On(const CoordinatorLeaves&);
   void On(const CoordinatorGone&);
-  void On(const DialFailed&);
+  void On(const DialFailed& event);
   void On(const JobHasBegun&) { begun_ = true; }
   void On(const HostExited& event);
   void On(const StoodDown&);
@@ -112,7 +116,7 @@ class Succession {
   bool last_look_ = false;  // along those who may be there, before it steps up itself
   bool sat_down_ = false;   // nobody listened: all others first
   int times_sat_down_ = 0;
-  TimeNs lost_at_ = 0, dial_at_ = 0;
+  TimeNs began_at_ = 0, lost_at_ = 0, dial_at_ = 0;
   TimeNs gone_at_ = 0;  // when another one was lost
   size_t cursor_ = 0;
   int64_t tried_ = 0;  // in this round

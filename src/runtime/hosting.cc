@@ -40,6 +40,7 @@ membership::SuccessionConfig MakeConfig(const Hosting::Settings& settings, bool 
   config.retry_ns = std::clamp(settings.timeout_ns / 100, 5 * kMillisecond, 20 * kMillisecond);
   config.grace_ns = ClusterOf(settings.timeout_ns) / 2;
   if (founder) config.looks_first = static_cast<int64_t>(settings.meeting.size()) - 1;
+  config.asks_again_ns = 2 * settings.timeout_ns;
   return config;
 }
 
@@ -188,7 +189,7 @@ void Hosting::Connection(TimeNs now, const ControlConnection::Result& result,
   // Also where who coordinates does not answer to the next dial: it may stand still.
   if (result.redirect && result.redirect->epoch != 0) Step(now, membership::JobHasBegun{});
   if (result.redirect && Follow(now, *result.redirect, control)) return;
-  Step(now, membership::DialFailed{});
+  Step(now, membership::DialFailed{.silent = result.silent});
 }
 
 // A member that does not coordinate says who does.

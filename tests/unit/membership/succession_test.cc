@@ -71,6 +71,24 @@ TEST(Succession, AFounderLooksAtOtherPlacesFirst) {
   }
 }
 
+// They may only be far away, or packets get lost: where the job is under way, one that says nothing
+// is no proof that it is not.
+TEST(Succession, AFounderAsksAgainWhoSaysNothing) {
+  SuccessionConfig config{Member(0), 1, true, kStep, kRetry, kGrace, 2};
+  config.asks_again_ns = 5 * kStep;
+  Succession succession(config);
+  TimeNs now = 5;
+  // Of two one refuses and one says nothing, again and again.
+  for (int look = 0; now < 5 + config.asks_again_ns; ++look, now += kRetry) {
+    succession.Step(now, SuccessionTick{});
+    const SuccessionReady ready = succession.TakeReady();
+    EXPECT_FALSE(ready.take_over) << now;
+    ASSERT_TRUE(ready.dial);
+    succession.Step(now, DialFailed{.silent = look % 2 == 1});
+  }
+  EXPECT_EQ(TakesOverAt(&succession, now), now + kRetry);
+}
+
 TEST(Succession, WhoKnowsNobodyLooksAtTheMeetingPoint) {
   Succession succession({Member(7), 1, false, kStep, kRetry, kGrace});
   succession.Step(5, SuccessionTick{});
