@@ -178,6 +178,7 @@ TEST(Hpp, WhatAJobTellsOfItself) {
   EXPECT_EQ(job.Dump("/no/such/folder/dump").code(), FTAR_ERR_SYSTEM);
 
   pollfd ready = {job.EventFd().value(), POLLIN, 0};
+  EXPECT_EQ(job.NextEvent(10'000'000'000).value().type, FTAR_EVENT_VIEW);
   while (job.NextEvent().ok()) continue;
   EXPECT_EQ(poll(&ready, 1, 0), 0);
   EXPECT_EQ(job.NextEvent().code(), FTAR_IN_PROGRESS);

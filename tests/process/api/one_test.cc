@@ -360,7 +360,7 @@ TEST_F(OneMember, TheEventDescriptorPolls) {
   int fd = -1;
   ASSERT_EQ(ftarJobEventFd(job_, &fd), FTAR_OK);
   pollfd watch{fd, POLLIN, 0};
-  EXPECT_EQ(poll(&watch, 1, 0), 1) << "the first view's event waits";
+  EXPECT_EQ(poll(&watch, 1, 10'000), 1) << "the first view's event waits";
   EXPECT_EQ(watch.revents, POLLIN);
   ftarEvent event = FTAR_EVENT_INIT;
   while (ftarJobNextEvent(job_, &event, 0) == FTAR_OK) {
