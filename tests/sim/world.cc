@@ -317,7 +317,7 @@ void World::CarryOut(Node& node, engine::Ready ready) {
       use->memory.LoseLender(id);
       use->memory.RecallFrom(id);
     }
-    if (Node* peer = Find(id)) CloseLink(node, *peer);
+    if (Node* peer = Find(id)) node.SetLink(*peer, false);
   }
   for (const MemberId id : ready.forget) {
     const auto view = node.engine->view();
@@ -578,21 +578,6 @@ void World::SendFrame(Node& node, const collective::SendFrame& frame) {
 // What was under way when a link closed on this side does not arrive any more.
 bool World::Reaches(const Node& target, MemberId sender) const {
   return !target.revoked.contains(sender) && (target.links >> sender.lo & 1) != 0;
-}
-
-// Whoever is revoked and lives hears so, where the wire between them is not cut.
-void World::CloseLink(Node& node, Node& revoked) {
-  constexpr TimeNs kCloses = 100 * kMicrosecond;
-  node.SetLink(revoked, false);
-  if (!revoked.alive || !revoked.Holds(node) || cut_.contains({node.index, revoked.index})) return;
-  After(kCloses, [this, &revoked, id = node.card.id] {
-    const Node* closer = Find(id);
-    if (!revoked.alive || revoked.revoked.contains(id) || !revoked.Holds(*closer)) return;
-    revoked.SetLink(*closer, false);
-    revoked.main.memory.RecallFrom(id);
-    revoked.urgent.memory.RecallFrom(id);
-    Feed(revoked, engine::LinkIsDown{id, Code::kLink, "connection closed"});
-  });
 }
 
 void World::Connect(Node& node, const wire::MemberCard& card) {

@@ -163,7 +163,6 @@ class World {
   bool ShareFast(Node& node, collective::FastLook found);
   void EndFast(Node& node, Seq seq, Buffer result);
   bool Reaches(const Node& target, MemberId sender) const;
-  void CloseLink(Node& node, Node& revoked);
   void Connect(Node& node, const wire::MemberCard& card);
   wire::WireCosts WireCosts(const Node& from, const Node& to) const;
   void Trace(const std::string& line) const;
