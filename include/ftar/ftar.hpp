@@ -66,7 +66,7 @@ class [[nodiscard]] Status {
     const std::string name = ftarResultString(code_);
     return error_ ? name + ": " + error_->text : name;
   }
-  void OrThrow() const;
+  [[gnu::always_inline]] void OrThrow() const;
 
  private:
   friend class Group;
@@ -95,8 +95,9 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
-// Where exceptions are switched off, asking for one ends the program.
-inline void Status::OrThrow() const {
+// Where exceptions are switched off, asking for one ends the program. What asks is made anew where
+// it is called: of an inline function the linker keeps one copy, maybe that of a file without them.
+[[gnu::always_inline]] inline void Status::OrThrow() const {
   if (ok()) return;
 #if defined(__cpp_exceptions)
   throw Error(*this);
@@ -111,8 +112,8 @@ template <typename T>
 class [[nodiscard]] Result : public Status {
  public:
   Result(ftarResult_t code, T value = T()) : Status(code), value_(std::move(value)) {}
-  T value() && { return OrThrow(), std::move(value_); }
-  T& value() & { return OrThrow(), value_; }
+  [[gnu::always_inline]] T value() && { return OrThrow(), std::move(value_); }
+  [[gnu::always_inline]] T& value() & { return OrThrow(), value_; }
   T& operator*() { return value_; }
   T* operator->() { return &value_; }
 
@@ -125,7 +126,7 @@ struct [[nodiscard]] Outcome : ftarOutcome, Status {
   Outcome(const ftarOutcome& outcome, const Status& why) : ftarOutcome(outcome), Status(why) {
     status = why.code();
   }
-  const Outcome& OrThrow() const { return Status::OrThrow(), *this; }
+  [[gnu::always_inline]] const Outcome& OrThrow() const { return Status::OrThrow(), *this; }
 };
 
 // What `wait()`, asked until it is final, answers: it waits for as long as nobody can decide who is
