@@ -19,7 +19,7 @@
 // Threads: as in ftar.h; moving and destroying an object must be alone.
 // Ownership: objects are move-only and give their handle back when they go. An Op that goes does
 // not stop its operation: the buffers stay the library's until the final outcome. Destroy groups
-// and buffers before their job.
+// and buffers before their job. A job or group that goes in a callback lives on, out of reach.
 // Left to ftar.h, which may be called beside this: its version, the log handler (a function, since
 // a replaced one may still be running), knobs before there is a job, and registered memory.
 #ifndef FTAR_FTAR_HPP_
@@ -30,6 +30,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <stdexcept>
@@ -150,9 +151,16 @@ class Handle {
   explicit operator bool() const { return handle_ != nullptr; }
 
  protected:
+  // What callbacks use; it goes after the handle. `self`: never, since the job lives on.
+  struct Kept {
+    std::function<void(const ftarEvent&)> handler;
+    std::shared_ptr<Kept> self;
+  };
   struct Deleter {
-    void operator()(T handle) const { Free(handle); }
-    std::shared_ptr<const void> kept;  // what callbacks use; it goes after the handle
+    void operator()(T handle) const {
+      if (Free(handle) == FTAR_ERR_STATE && kept) kept->self = kept;  // it is in a callback
+    }
+    std::shared_ptr<Kept> kept;
   };
   // A wrapper around what `make(&handle)` made; the value of an output struct after `fill(&value)`.
   template <typename Wrapper, typename Raw, typename Make>
@@ -209,13 +217,18 @@ class View : public Handle<ftarView_t, ftarViewRelease> {
   }
 };
 
+// Not of 16-bit integers, and not of __int128.
+template <typename T>
+constexpr bool kHasDtype =
+    std::is_same_v<T, float> || std::is_same_v<T, double> ||
+    (std::is_integral_v<T> && (sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8));
+
 // For types C++ has no name for, fill in an OpDesc.
 template <typename T>
 constexpr ftarDtype_t DtypeOf() {
   if constexpr (std::is_same_v<T, float>) return FTAR_F32;
   if constexpr (std::is_same_v<T, double>) return FTAR_F64;
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                (std::is_integral_v<T> && sizeof(T) != 2));
+  static_assert(kHasDtype<T>);
   constexpr ftarDtype_t kSigned = sizeof(T) == 1 ? FTAR_I8 : sizeof(T) == 4 ? FTAR_I32 : FTAR_I64;
   return std::is_signed_v<T> ? kSigned : kSigned + 1;
 }
@@ -228,10 +241,15 @@ using ElementOf = std::remove_pointer_t<decltype(std::data(std::declval<C&>()))>
 // the elements are somebody else's. An array's are its own, as are a vector's and a Buffer's.
 template <typename C, typename = void>
 struct IsView : std::false_type {};
+// What {1, 2} becomes looks like one, and its elements go with it.
+template <typename C>
+constexpr bool kIsList = false;
+template <typename T>
+constexpr bool kIsList<std::initializer_list<T>> = true;
 template <typename C>
 struct IsView<C, std::enable_if_t<std::is_same_v<ElementOf<C>, ElementOf<const C>>>>
     : std::bool_constant<std::is_trivially_destructible_v<C> &&
-                         std::is_trivially_copy_assignable_v<C>> {};
+                         std::is_trivially_copy_assignable_v<C> && !kIsList<C>> {};
 
 // ElementOf what an operation takes: an object with a name, or a temporary view. There is none for
 // a temporary that owns its elements, which would go before the operation ends.
@@ -370,10 +388,16 @@ class Group : public Handle<ftarGroup_t, ftarGroupClose> {
   Status ShareState(C&& data, const ftarStepInfo& step) const {
     if (step.joined == 0) return FTAR_OK;
     if (step.source < 0) return Status::Own(FTAR_ERR_ABSENT, "state", "all who had it have gone");
-    Outcome sent = Broadcast(data, step).Finish();
+    // Also from who has no input for this step.
+    const auto from = [&](int32_t rank) {
+      OpDesc desc = OpDesc::Broadcast(data, rank, step.epoch);
+      desc.weight = 1;
+      return Start(desc).Finish();
+    };
+    Outcome sent = from(step.source);
     for (int32_t rank = 0; rank < step.participants - step.joined; ++rank) {
       if (sent.code() != FTAR_ERR_ABSENT) break;
-      if (rank != step.source) sent = Broadcast(data, rank, step.epoch).Finish();
+      if (rank != step.source) sent = from(rank);
     }
     return sent;
   }
@@ -419,9 +443,9 @@ class Buffer {
  public:
   Buffer(ftarJob_t job, T* data, size_t size) : data_(data, Free{job}), size_(size) {}
   T* data() const { return data_.get(); }
-  size_t size() const { return size_; }
+  size_t size() const { return data_ ? size_ : 0; }  // it may have been moved from
   T* begin() const { return data(); }
-  T* end() const { return data() + size_; }
+  T* end() const { return data() + size(); }
   T& operator[](size_t i) const { return data()[i]; }
 
  private:
@@ -458,10 +482,10 @@ class Job : public Handle<ftarJob_t, ftarJobDestroy> {
     if (knobs) config.config = knobs.get();
     Job job;
     if (config.handler) {
-      const auto handler = std::make_shared<Handler>(std::move(config.handler));
-      config.user = handler.get();
-      config.on_event = [](const ftarEvent* e, void* h) { (*static_cast<Handler*>(h))(*e); };
-      job.handle_.get_deleter().kept = handler;
+      const auto kept = std::make_shared<Kept>(Kept{std::move(config.handler), nullptr});
+      config.user = kept.get();
+      config.on_event = [](const ftarEvent* e, void* k) { static_cast<Kept*>(k)->handler(*e); };
+      job.handle_.get_deleter().kept = kept;
     }
     ftarJob_t raw = nullptr;
     const ftarResult_t code = ftarJobJoin(&config, &raw);
@@ -528,7 +552,8 @@ class Job : public Handle<ftarJob_t, ftarJobDestroy> {
     const ftarResult_t code = ftarStepBegin(get(), &config, &info);
     return {code, info};
   }
-  // Waits for the operations of the step that runs and sums up who was in all of them.
+  // Waits for the operations of the step that runs and sums up who was in all of them. If any has
+  // failed it says so: FTAR_ERR_ABSENT also where ShareState had to ask another source.
   Result<ftarStepInfo> EndStep(int64_t step = -1) const {
     ftarStepInfo info = FTAR_STEP_INFO_INIT;
     const ftarResult_t code = ftarStepEnd(get(), step, &info);
@@ -544,7 +569,6 @@ class Job : public Handle<ftarJob_t, ftarJobDestroy> {
   }
 
  private:
-  using Handler = std::function<void(const ftarEvent&)>;
   static ftarResult_t Configure(const JobConfig& config,
                                 Handle<ftarConfig_t, ftarConfigDestroy>* knobs) {
     if (config.knobs.empty()) return FTAR_OK;

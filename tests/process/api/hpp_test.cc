@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <ftar/ftar.hpp>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -44,6 +47,22 @@ constexpr bool kGathers<C, std::void_t<decltype(std::declval<const ftar::Group&>
                                std::declval<C>(), std::declval<std::vector<float>&>()))>> = true;
 static_assert(kGathers<const std::vector<float>&> && kGathers<Slice<const float>>);
 static_assert(!kGathers<std::vector<float>> && !kGathers<std::string>);
+
+static_assert(!kGathers<std::initializer_list<float>>);
+
+// GNU dialects take it for an integer.
+__extension__ typedef __int128 Wide;
+static_assert(ftar::kHasDtype<bool> && ftar::kHasDtype<int64_t> && ftar::kHasDtype<float>);
+static_assert(!ftar::kHasDtype<Wide> && !ftar::kHasDtype<short> && !ftar::kHasDtype<long double>);
+
+TEST(Hpp, ABufferThatWasMovedFromIsEmpty) {
+  ftar::Job job = ftar::Job::Join().value();
+  auto buffer = job.Alloc<float>(8).value();
+  const auto other = std::move(buffer);
+  EXPECT_EQ(other.size(), 8u);
+  EXPECT_EQ(buffer.size(), 0u);
+  EXPECT_EQ(buffer.begin(), buffer.end());
+}
 
 TEST(Hpp, TrainsAlone) {
   ftar::Job job = ftar::Job::Join().value();
@@ -178,7 +197,7 @@ TEST(Hpp, WhatAJobTellsOfItself) {
   EXPECT_EQ(job.Dump("/no/such/folder/dump").code(), FTAR_ERR_SYSTEM);
 
   pollfd ready = {job.EventFd().value(), POLLIN, 0};
-  EXPECT_EQ(job.NextEvent(10'000'000'000).value().type, FTAR_EVENT_VIEW);
+  EXPECT_EQ(job.NextEvent(20'000'000'000)->type, FTAR_EVENT_VIEW);  // maybe after the join
   while (job.NextEvent().ok()) continue;
   EXPECT_EQ(poll(&ready, 1, 0), 0);
   EXPECT_EQ(job.NextEvent().code(), FTAR_IN_PROGRESS);
@@ -274,6 +293,31 @@ TEST(Hpp, AMovedJobIsTheSameJob) {
   EXPECT_EQ(third.OpenGroup("urgent", 0, 1000).code(), FTAR_ERR_ARG);
   third = ftar::Job();
   EXPECT_EQ(ftarJobWaitReady(handle, 0), FTAR_ERR_HANDLE) << "the temporary took it along";
+}
+
+// A callback may not end a job. The job lives on, and what it calls has to as well.
+TEST(Hpp, WhatAJobCallsStaysWhereACallbackDropsTheJob) {
+  struct Shared {
+    ftar::Job job;
+    std::atomic<bool> begin{false}, dropped{false};
+  };
+  const auto shared = std::make_shared<Shared>();  // for as long as the job lives: to the end
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> handler_is_there = held;
+  ftar::JobConfig config;
+  config.flags = FTAR_JOB_NONBLOCKING;
+  config.handler = [shared, held = std::move(held)](const ftarEvent&) {
+    while (!shared->begin) usleep(100);
+    shared->job = ftar::Job();
+    shared->dropped = true;
+  };
+  shared->job = ftar::Job::Join(std::move(config)).value();
+  const ftarJob_t handle = shared->job.get();
+  shared->begin = true;
+  while (!shared->dropped) usleep(100);
+  EXPECT_FALSE(shared->job);
+  EXPECT_FALSE(handler_is_there.expired());
+  EXPECT_EQ(ftarJobWaitReady(handle, -1), FTAR_OK) << "it lives on";
 }
 
 }  // namespace

@@ -50,13 +50,13 @@ class Steps : public testing::Test {
     groups_[member] = ftar::Group();
     jobs_[member] = ftar::Job();
   }
-  // In the first one's place, to which member 1 is to send the state.
-  void AwaitANewcomer() {
+  // In the first one's place, to which member 1 is to send the state. `weight`: of who has it.
+  void AwaitANewcomer(double weight = 1) {
     BeginStep();
     LoseTheSource();
     JoinAs(0);
     do {
-      for (int i : {1, 2}) steps_[i] = jobs_[i].BeginStep().value();
+      for (int i : {1, 2}) steps_[i] = jobs_[i].BeginStep(-1, weight).value();
       SleepMs(5);
     } while (steps_[1].joined == 0);
     steps_[0] = jobs_[0].BeginStep().value();
@@ -202,6 +202,22 @@ TEST_F(Steps, TheStateComesFromWhoeverHasItAndLives) {
   const ftar::Status status = received.get();
   EXPECT_TRUE(status.ok()) << status.Text();
   EXPECT_EQ(data_[0], std::vector<float>(100, 2));
+  EXPECT_EQ(jobs_[2].EndStep().code(), FTAR_ERR_ABSENT) << "the first try was of the step";
+}
+
+TEST_F(Steps, TheStateComesAlsoFromWhoHasNoInput) {
+  AwaitANewcomer(/*weight=*/0);
+  std::vector<std::future<ftar::Status>> shared;
+  for (int i = 0; i < 3; ++i) {
+    shared.push_back(std::async(
+        std::launch::async, [this, i] { return groups_[i].ShareState(data_[i], steps_[i]); }));
+  }
+  for (std::future<ftar::Status>& one : shared) {
+    const ftar::Status status = one.get();
+    EXPECT_TRUE(status.ok()) << status.Text();
+  }
+  EXPECT_EQ(data_[0], std::vector<float>(100, 1));
+  EXPECT_EQ(groups_[0].Info().next_seq, 1u) << "from the first who was asked";
 }
 
 TEST_F(Steps, AStateThatNobodyHasAnyMoreIsAbsent) {
