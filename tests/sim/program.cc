@@ -244,8 +244,10 @@ bool World::MayEnter(const Node& newcomer) const {
 }
 
 // False while losses have left fewer replicas than the job needs: it waits for newcomers then, and
-// has none to wait for in the end (rule Q4).
+// has none to wait for in the end (rule Q4). Who is struck may be among the lost; but where one
+// replica is enough, whoever is left goes on, struck or not.
 bool World::HasQuorum() const {
+  if (weather_.min_replicas == 1) return true;
   std::set<int> replicas;
   for (const auto& node : nodes_) {
     if (node->alive && !node->over && !node->struck && MayEnter(*node))

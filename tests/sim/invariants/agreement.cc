@@ -52,17 +52,23 @@ std::string Agreement::Delivered(int shard, const collective::Outcome& outcome,
                                  const Buffer* result) {
   std::vector<Known>& known = known_[static_cast<uint64_t>(shard) << 48 | outcome.seq];
   const uint64_t bits = result && outcome.status == Code::kOk ? HashOf(*result) : 0;
+  Known* same = nullptr;
   const collective::Outcome* other = nullptr;
   for (Known& one : known) {
     if (Same(one.outcome, outcome)) {
-      const bool differ = bits != 0 && one.bits != 0 && bits != one.bits;
-      if (bits != 0) one.bits = bits;
-      return differ ? "agreement: other bits of " + NameOf(outcome) : "";
+      same = &one;
+    } else if (OneOperation(one.outcome, outcome)) {
+      other = &one.outcome;  // also where it is not the first to say so: it may know the step
     }
-    if (OneOperation(one.outcome, outcome)) other = &one.outcome;
   }
-  const std::string wrong = other ? "agreement: " + NameOf(*other) + " and " + NameOf(outcome) : "";
-  known.push_back({outcome, bits});
+  std::string wrong = other ? "agreement: " + NameOf(*other) + " and " + NameOf(outcome) : "";
+  if (!same) {
+    known.push_back({outcome, bits});
+    return wrong;
+  }
+  if (wrong.empty() && bits != 0 && same->bits != 0 && bits != same->bits)
+    wrong = "agreement: other bits of " + NameOf(outcome);
+  if (bits != 0) same->bits = bits;
   return wrong;
 }
 
