@@ -100,6 +100,7 @@ class Director {
   std::string JudgeEnds() const;
   std::string JudgeView(const std::vector<std::string>& names) const;
   bool MayWait(const Node& node) const;
+  bool IsLeft(const std::string& name) const;
   bool Said(const std::string& text) const;
   bool Done() const;
   bool AllFired() const;

@@ -100,10 +100,12 @@ std::string Director::JudgeEnds() const {
 }
 
 std::string Director::JudgeView(const std::vector<std::string>& names) const {
+  bool any = false;
   for (const auto& node : world_.nodes_) {
     const auto view = node->engine->view();
     const bool in = node->alive && !node->over && !node->stopped && view;
     if (!in || MayWait(*node)) continue;
+    any = true;
     std::string have;
     for (const wire::ViewEntry& entry : view->entries) {
       if (entry.last.kind != wire::Bound::Kind::kNone) continue;  // it has its end
@@ -112,7 +114,13 @@ std::string Director::JudgeView(const std::vector<std::string>& names) const {
     if (have != Joined(names))
       return "the view of " + NameOf(node.get()) + " is " + have + ", expected " + Joined(names);
   }
-  return "";
+  return any ? "" : "nobody is left who has a view";
+}
+
+// Of that name somebody lives, and runs: the others' ends are not looked at.
+bool Director::IsLeft(const std::string& name) const {
+  return std::ranges::any_of(NodesOf(name),
+                             [](const Node* node) { return node->alive && !node->stopped; });
 }
 
 bool Director::Said(const std::string& text) const {
@@ -124,9 +132,12 @@ bool Director::Said(const std::string& text) const {
 std::string Director::JudgeOne(const Expectation& expectation) const {
   using Kind = Expectation::Kind;
   switch (expectation.kind) {
-    case Kind::kAllFinish:  // JudgeEnds
-    case Kind::kEnd:
+    case Kind::kEnd:  // how is JudgeEnds' business
     case Kind::kWaits:
+      return expectation.text == "anyhow" || IsLeft(expectation.names[0])
+                 ? ""
+                 : "nobody is left whose end it could be";
+    case Kind::kAllFinish:  // JudgeEnds
     case Kind::kNever:
     case Kind::kSeen: return "";
     case Kind::kView: return JudgeView(expectation.names);
