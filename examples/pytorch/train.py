@@ -140,7 +140,7 @@ class Team:
 def run_team(options):
     """Problems that were found, none if all is well."""
     victim, at = options.kill or (None, None)
-    killed, back, deadline = False, 0, time.monotonic() + options.limit
+    killed, started_again, back, deadline = False, False, 0, time.monotonic() + options.limit
     team, digests, problems = Team(options), {}, []
     try:
         while any(p.poll() is None for p in team.processes.values()):
@@ -151,6 +151,7 @@ def run_team(options):
                     code = team.processes[replica].returncode
                     if replica == victim and killed and code == -signal.SIGKILL:
                         print(f"-- replica {replica} is started again", flush=True)
+                        started_again = True
                         team.start(replica)
                     elif code != 0:
                         problems.append(f"replica {replica} ended with {code}")
@@ -168,7 +169,7 @@ def run_team(options):
                     print(f"-- replica {replica} is killed after step {line['step']}", flush=True)
                     team.processes[replica].kill()
                     killed = True
-                elif replica == victim and killed:
+                elif replica == victim and started_again:  # not what it said before it died
                     back += 1
                     if back == options.more:  # that is enough of them
                         team.signal(signal.SIGINT)
