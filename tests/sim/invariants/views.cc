@@ -20,6 +20,11 @@ bool Views::Leaves(const wire::ViewEntry& entry) const {
   return entry.last.kind != wire::Bound::Kind::kNone || leaving_.contains(entry.card.id);
 }
 
+bool Views::HasLeavers(const wire::View& view) const {
+  return std::ranges::any_of(view.entries,
+                             [this](const wire::ViewEntry& entry) { return Leaves(entry); });
+}
+
 std::string Views::Installed(MemberId member, std::shared_ptr<const wire::View> view) {
   const int32_t column = shards_ > 0 ? -1 : view->entries.front().card.shard;
   const auto [known, first] = known_.insert({{view->epoch, column}, view});
@@ -28,8 +33,7 @@ std::string Views::Installed(MemberId member, std::shared_ptr<const wire::View> 
   std::shared_ptr<const wire::View>& last = last_[member];
   const std::shared_ptr<const wire::View> before = last;
   last = view;
-  const auto leaves = [this](const wire::ViewEntry& entry) { return Leaves(entry); };
-  if (std::ranges::any_of(view->entries, leaves)) with_leavers_.insert(view->epoch);
+  if (HasLeavers(*view)) with_leavers_.insert(view->epoch);
   std::string wrong = first ? CheckReplicas(*view) : "";
   if (!before || !wrong.empty()) return wrong;
   if (view->epoch < before->epoch)
@@ -63,10 +67,8 @@ std::string Views::CheckOrder(const wire::View& before, const wire::View& view) 
 std::string Views::CheckQuorum(const wire::View& before, const wire::View& view) const {
   const auto count = [](const wire::View& of) { return static_cast<int>(ReplicasOf(of).size()); };
   if (view.planned || count(view) >= min_replicas_ || count(before) < min_replicas_) return "";
-  const auto leaves = [this](const wire::ViewEntry& entry) { return Leaves(entry); };
   // They may have gone as planned.
-  if (with_leavers_.contains(before.epoch) || std::ranges::any_of(before.entries, leaves))
-    return "";
+  if (with_leavers_.contains(before.epoch) || HasLeavers(before)) return "";
   return "views: epoch " + Short(view) + " has " + std::to_string(count(view)) + " replicas of " +
          std::to_string(min_replicas_) + " that the job needs";
 }

@@ -26,6 +26,7 @@ class Views {
 
  private:
   bool Leaves(const wire::ViewEntry& entry) const;
+  bool HasLeavers(const wire::View& view) const;
   std::string CheckReplicas(const wire::View& view) const;
   std::string CheckOrder(const wire::View& before, const wire::View& view) const;
   std::string CheckQuorum(const wire::View& before, const wire::View& view) const;
