@@ -41,6 +41,8 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
     }
     context.members = info.members;
     context.my_rank = info.rank;
+    // Buffers are checked for these members: a view that comes before the start may have more.
+    if (desc.epoch == 0) desc.epoch = info.epoch;
   }
   runtime::Job& job = *group.job->job;
   if (desc.stream_kind == FTAR_STREAM_CUDA || desc.device != -1) {
