@@ -147,7 +147,7 @@ void CoordinatorMachine::On(const Connected& event) {
     TellEvicted(event.conn, report, {current_ ? current_->epoch : record_.epoch, reason});
     return;
   }
-  if (event.hello.roster.empty() && MayBeRevoked(event.hello.report)) {
+  if (MayBeRevoked(event.hello.report)) {
     const std::string text = Describe(card) + " had promised a view, and lost its coordinator";
     TurnAway(event.conn, wire::Rejected{Code::kPeer, "", text}, text + " since; it may come anew");
     return;

@@ -359,7 +359,7 @@ void CoordinatorMachine::TurnRevokedAway() {
   std::vector<MemberId> revoked;
   for (const auto& [id, peer] : peers_) {
     const bool waits = peer.state == State::kWaiting || peer.state == State::kNewcomer;
-    if (waits && peer.roster.empty() && MayBeRevoked(peer.report)) revoked.push_back(id);
+    if (waits && MayBeRevoked(peer.report)) revoked.push_back(id);
   }
   for (const MemberId id : revoked)
     RejectNewcomer(id, "it had promised a view, and lost its coordinator since; it may come anew",
