@@ -108,6 +108,7 @@
   X(kRelayHidesTheLast, "Q2", "reports what one behind the relay holds as held by all") \
   X(kRelayMixesLives, "Q7", "lets a newcomer stand behind a relay for one that was in") \
   X(kRelayPreparedUntold, "Q7", "names newcomers to a relay that has not heard who they are") \
+  X(kLateRosterUntold, "Q7", "forgets who is behind a relay that was away at its restart") \
   X(kLateInstallUnasked, "Q2", "leaves a newcomer alone that has installed an older view since") \
   X(kRelayBrokenKept, "Q7", "recovers with newcomers whose relay says that one of them is lost") \
   X(kRelayReservesFirst, "J4", "reserves the boundary of a relay's first column, not the latest") \

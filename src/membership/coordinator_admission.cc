@@ -207,8 +207,12 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   detector_.Heard(id);
   roster_changed_ = true;
   if (peer.state == State::kReporting) return OnReport(peer);
+  // It was away when the coordinator was started anew: from here on it is known who is behind it.
+  const bool unknown = peer.roster.empty() && !FTAR_MUTANT(kLateRosterUntold);
+  if (unknown) peer.roster = event.hello.roster;
   const bool relay = !peer.roster.empty();
   if (relay) SendRosters(peer);  // it may be another process, which has taken the members over
+  if (relay && unknown) TellRosterOf(peer, UINT64_MAX);
   // Those that stand are told again; that a link is back may have been said to nobody.
   if (relay || !FTAR_MUTANT(kOldReportsStand)) edges_.ForgetReportsOf(id);
   if (peer.state != State::kMember) {
@@ -506,13 +510,17 @@ void CoordinatorMachine::TellRosters(const std::vector<Peer*>& fresh) {
   for (const Peer* peer : fresh) {
     if (peer->roster.empty()) continue;
     SendRosters(*peer);
-    std::vector<MemberId> others;
-    for (const auto& [id, other] : peers_) {
-      const bool column = other.card.shard == peer->card.shard && id != peer->card.id;
-      if (column && other.serial < peer->serial && KnowsRosters(other)) others.push_back(id);
-    }
-    Multicast(others, wire::Roster{peer->card.id, peer->roster});
+    TellRosterOf(*peer, peer->serial);
   }
+}
+
+void CoordinatorMachine::TellRosterOf(const Peer& peer, uint64_t before_serial) {
+  std::vector<MemberId> others;
+  for (const auto& [id, other] : peers_) {
+    const bool column = other.card.shard == peer.card.shard && id != peer.card.id;
+    if (column && other.serial < before_serial && KnowsRosters(other)) others.push_back(id);
+  }
+  Multicast(others, wire::Roster{peer.card.id, peer.roster});
 }
 
 void CoordinatorMachine::SendRosters(const Peer& to) {

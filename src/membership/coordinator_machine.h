@@ -228,6 +228,7 @@ class CoordinatorMachine {
   void GivePlaces();
   void TellPeers();
   void TellRosters(const std::vector<Peer*>& fresh);
+  void TellRosterOf(const Peer& peer, uint64_t before_serial);
   void SendRosters(const Peer& to);
   bool KnowsRosters(const Peer& peer) const;
   bool InRoster(const Peer& peer) const;

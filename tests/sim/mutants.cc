@@ -105,6 +105,8 @@ constexpr Where kWhere[] = {
     {Mutant::kRelayHidesTheLast, "relays=2,shards=2,relay_losses=2,coordinator_restarts=1"},
     {Mutant::kRelayMissesHolders, "relays=2,shards=2,hangs=1,hosted=0"},
     {Mutant::kRelayPreparedUntold, "relays=1,shards=1,relay_losses=3,hosted=0"},
+    {Mutant::kLateRosterUntold,
+     "hiccups=4,relays=2,relay_losses=2,coordinator_restarts=2,hosted=0,record=1"},
     {Mutant::kLateInstallUnasked, "relays=1,shards=2,relay_losses=2,coordinator_restarts=1"},
     {Mutant::kRelayMixesLives, "relays=2,shards=2,relay_losses=2"},
     {Mutant::kLaneSharedScanned,
