@@ -97,10 +97,11 @@ wire::Prepare RelayMachine::PrepareFor(size_t index, const wire::Prepare& own) c
   return out;
 }
 
-bool RelayMachine::KnowsAll(const std::vector<wire::ViewEntry>& units) const {
-  return std::all_of(units.begin(), units.end(), [this](const wire::ViewEntry& entry) {
-    return entry.card.shard != block_ || units_.contains(entry.card.id);
+const wire::ViewEntry* RelayMachine::Unknown(const std::vector<wire::ViewEntry>& units) const {
+  const auto found = std::find_if(units.begin(), units.end(), [this](const wire::ViewEntry& entry) {
+    return entry.card.shard == block_ && !units_.contains(entry.card.id);
   });
+  return found == units.end() ? nullptr : &*found;
 }
 
 // ---- who is where ----
@@ -129,6 +130,7 @@ void RelayMachine::Name(const wire::Roster& message, wire::Behind behind) {
   const auto [at, fresh] = units_.try_emplace(message.unit);
   Unit& unit = at->second;
   unit.named = ++namings_;
+  unit.seen = false;
   if (!fresh) return;
   unit.replica = behind.cards[0].replica;
   unit.behind = std::move(behind);
@@ -138,12 +140,7 @@ void RelayMachine::Name(const wire::Roster& message, wire::Behind behind) {
 // Who has not been in yet may be on its way.
 void RelayMachine::ForgetUnits() {
   std::set<MemberId> in;
-  for (const wire::ViewEntry& entry : pending_->view.entries) {
-    const auto unit = units_.find(entry.card.id);
-    if (unit == units_.end()) continue;
-    unit->second.seen = true;
-    in.insert(entry.card.id);
-  }
+  for (const wire::ViewEntry& entry : pending_->view.entries) in.insert(entry.card.id);
   std::erase_if(units_, [&](const auto& entry) {
     const auto& [id, unit] = entry;
     if (id == unit_ || in.contains(id) || (!unit.seen && !IsOfThePast(unit))) return false;
@@ -154,6 +151,15 @@ void RelayMachine::ForgetUnits() {
   const auto gone = [this](const auto& e) { return !UnitOf(e.first.first, e.first.second); };
   std::erase_if(overdue_, gone);
   std::erase_if(unwanted_, gone);
+}
+
+// Of a plan that is announced this is not said before somebody holds its view: until then it may be
+// void, and its newcomers wait for the next one.
+void RelayMachine::AreIn(const wire::View& view) {
+  for (const wire::ViewEntry& entry : view.entries) {
+    const auto unit = units_.find(entry.card.id);
+    if (unit != units_.end()) unit->second.seen = true;
+  }
 }
 
 // A newcomer has a place when whoever had it before has given it up or is lost. A change that is
@@ -186,8 +192,10 @@ void RelayMachine::Tell(const wire::Prepare& message) {
     ready_.up.push_back(wire::Refuse{message.epoch, MakeReport()});  // Q2
     return;
   }
-  if (!KnowsAll(message.members)) {
-    Tell(LogLevel::kError, "a change names somebody of whom no roster has come");
+  if (const wire::ViewEntry* const unknown = Unknown(message.members)) {
+    Tell(LogLevel::kError, "a change names " + Describe(unknown->card) +
+                               ", of which no roster has come to that of replica " +
+                               std::to_string(children_[0].card.replica));
     return;
   }
   // Of a unit that leaves some have gone already and can say nothing any more; the others go, too.
@@ -224,7 +232,7 @@ void RelayMachine::WatchAll() {
 }
 
 void RelayMachine::Tell(const wire::Install& message) {
-  if (!KnowsAll(message.view.entries)) return;
+  if (Unknown(message.view.entries)) return;
   pending_ = message;
   WatchAll();
   const wire::View own = Own(message.view);
@@ -233,11 +241,12 @@ void RelayMachine::Tell(const wire::Install& message) {
     Send(children_[i], wire::Install{ViewFor(i, own), LossesFor(i, lost)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
+  AreIn(message.view);
   ForgetUnits();
 }
 
 void RelayMachine::Tell(const wire::Propose& message) {
-  if (!KnowsAll(message.view.entries)) return;
+  if (Unknown(message.view.entries)) return;
   proposed_ = message.view.epoch;
   reserved_.clear();
   const wire::View own = Own(message.view);
@@ -245,7 +254,7 @@ void RelayMachine::Tell(const wire::Propose& message) {
 }
 
 void RelayMachine::Tell(const wire::Confirm& message) {
-  if (!KnowsAll(message.view.entries)) return;
+  if (Unknown(message.view.entries)) return;
   confirming_ = message.view.epoch;
   confirmed_.clear();
   pending_ = wire::Install{message.view, {}};
@@ -256,7 +265,7 @@ void RelayMachine::Tell(const wire::Confirm& message) {
 // To those whose members are roots an order, to the others a word: their members hear of it on
 // their links, and the relay would have to report it.
 void RelayMachine::Tell(const wire::Announce& message) {
-  if (!KnowsAll(message.view.entries)) return;
+  if (Unknown(message.view.entries)) return;
   announcing_ = message.view.epoch;
   announced_.clear();
   pending_ = wire::Install{message.view, {}};
@@ -266,6 +275,7 @@ void RelayMachine::Tell(const wire::Announce& message) {
     Send(children_[i], wire::Announce{ViewFor(i, own)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
+  if (installed_ && installed_->epoch == message.view.epoch) AreIn(message.view);
   ForgetUnits();
 }
 

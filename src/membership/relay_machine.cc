@@ -148,9 +148,9 @@ void RelayMachine::CatchUp(Child& child) {
   // Who is in knows its peers. Before that it tells of its links when it is welcomed, each time.
   if (child.installed == 0 && welcomed_) Send(child, wire::Welcome{CardsFor(index, peers_)});
   if (prepare_ && prepare_->epoch >= child.report.promised &&
-      prepare_->epoch > child.report.installed && KnowsAll(prepare_->members))
+      prepare_->epoch > child.report.installed && !Unknown(prepare_->members))
     Send(child, PrepareFor(index, Own(*prepare_)));
-  if (pending_ && pending_->view.epoch > child.report.installed && KnowsAll(pending_->view.entries))
+  if (pending_ && pending_->view.epoch > child.report.installed && !Unknown(pending_->view.entries))
     Send(child,
          wire::Install{ViewFor(index, Own(pending_->view)), LossesFor(index, Own(pending_->lost))});
   if (no_quorum_) Send(child, *no_quorum_);

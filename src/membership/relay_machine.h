@@ -195,9 +195,11 @@ class RelayMachine {
   std::vector<wire::Loss> LossesFor(size_t index, const std::vector<wire::Loss>& own) const;
   wire::Loss LossFor(size_t index, wire::Loss loss) const;
   wire::Prepare PrepareFor(size_t index, const wire::Prepare& own) const;
-  bool KnowsAll(const std::vector<wire::ViewEntry>& units) const;
+  // One of whom no roster has come; null: there is none.
+  const wire::ViewEntry* Unknown(const std::vector<wire::ViewEntry>& units) const;
   void Name(const wire::Roster& message, wire::Behind behind);
   void ForgetUnits();
+  void AreIn(const wire::View& view);
   bool IsOfThePast(const Unit& unit) const;
 
   const RelayConfig config_;

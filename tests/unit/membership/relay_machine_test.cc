@@ -778,5 +778,28 @@ TEST_F(RelayTest, KeepsWhoIsOnItsWay) {
   EXPECT_EQ(machine_.units(), 2u);
 }
 
+// A failure came between: the newcomer is not in, and waits for the change behind that one.
+TEST_F(RelayTest, KeepsANewcomerWhosePlanIsVoid) {
+  Enter();
+  constexpr MemberId kNewcomer{0xc, 1};
+  const auto view = [this](Epoch epoch, bool with_newcomer) {
+    wire::View of;
+    of.epoch = of.era = epoch;
+    of.entries = MakePrepare(epoch).members;
+    if (with_newcomer) of.entries.push_back(UnitEntry(kNewcomer, 2, 1));
+    return of;
+  };
+  Feed(FromAbove{wire::Roster{kNewcomer, RosterOf(2, 2)}});
+  Feed(FromAbove{wire::Announce{view(11, true)}});
+  Feed(FromAbove{wire::VoidPlan{11}});
+  Feed(FromAbove{wire::Install{view(12, false), {}}});
+  wire::Prepare prepare = MakePrepare(13);
+  prepare.members = view(13, true).entries;
+  Feed(FromAbove{prepare});
+  const auto* passed = Down<wire::Prepare>(2);
+  ASSERT_NE(passed, nullptr);
+  EXPECT_EQ(passed->members.back().card, CardOf(2, 2));
+}
+
 }  // namespace
 }  // namespace ftar::membership
