@@ -109,11 +109,14 @@
   X(kRelayMixesLives, "Q7", "lets a newcomer stand behind a relay for one that was in") \
   X(kRelayPreparedUntold, "Q7", "names newcomers to a relay that has not heard who they are") \
   X(kLateRosterUntold, "Q7", "forgets who is behind a relay that was away at its restart") \
+  X(kViewlessInChange, "Q7", "leaves a relay that came in a change without the view before it") \
+  X(kRelayToldUnsaid, "J1", "does not report behind a relay what its members are told to begin") \
   X(kLateInstallUnasked, "Q2", "leaves a newcomer alone that has installed an older view since") \
   X(kRelayBrokenKept, "Q7", "recovers with newcomers whose relay says that one of them is lost") \
   X(kRelayReservesFirst, "J4", "reserves the boundary of a relay's first column, not the latest") \
   X(kRelayConfirmsForAll, "J3", "confirms for all behind a relay when one has") \
   X(kAbortedGoesOn, "Q8", "takes part after it has returned a terminal error") \
+  X(kOldTermStands, "J1", "wakes for when it would have gone, though it may go no more") \
   X(kLeaveBoundForgotten, "J1", "forgets a leaver's end when a failure interrupts") \
   X(kOldFirstKept, "J1", "begins where it would have, though that is moved or void now") \
   X(kQueuedCallsVoid, "J1", "moves a newcomer whose steps have begun but whose calls wait") \

@@ -226,13 +226,15 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   // Lost, but no Prepare without it has gone out for want of a quorum: it is not out (rule Q3 binds
   // only what was sent).
   if (lost_.contains(id) && !change_) TakeBack(peer.card.replica);
+  const bool lacks = current_ && !current_->planned && !change_ &&
+                     peer.report.installed_by_all() != current_->epoch;
+  // Another relay has to be able to report the view that its members hold, also in a change.
+  const bool cannot_report = current_ && relay && !peer.report.installed_view &&
+                             (!change_ || !FTAR_MUTANT(kViewlessInChange));
+  if (lacks || cannot_report) Send(peer, wire::Install{*current_, last_lost_});  // V10: idempotent
   if (change_) {
     Send(peer, change_->prepare);
-  } else if (current_ &&
-             ((!current_->planned && peer.report.installed_by_all() != current_->epoch) ||
-              (relay && !peer.report.installed_view))) {
-    Send(peer, wire::Install{*current_, last_lost_});  // V10: idempotent
-  } else if (current_ && peer.report.promised > peer.report.installed_by_all()) {
+  } else if (current_ && !lacks && peer.report.promised > peer.report.installed_by_all()) {
     // It has promised another coordinator a change that came to nothing, and does not obey an
     // announcement (J1): only a change of our own has it go on.
     change_due_ = change_due_ || !FTAR_MUTANT(kPromisedElsewhere);

@@ -234,6 +234,7 @@ void RelayMachine::WatchAll() {
 void RelayMachine::Tell(const wire::Install& message) {
   if (Unknown(message.view.entries)) return;
   pending_ = message;
+  told_.reset();
   WatchAll();
   const wire::View own = Own(message.view);
   const std::vector<wire::Loss> lost = Own(message.lost);
@@ -269,6 +270,7 @@ void RelayMachine::Tell(const wire::Announce& message) {
   announcing_ = message.view.epoch;
   announced_.clear();
   pending_ = wire::Install{message.view, {}};
+  told_ = message.view;
   WatchAll();
   const wire::View own = Own(message.view);
   for (size_t i = 0; i < children_.size(); ++i) {
@@ -282,6 +284,7 @@ void RelayMachine::Tell(const wire::Announce& message) {
 void RelayMachine::Tell(const wire::VoidPlan& message) {
   if (proposed_ == message.epoch) proposed_ = 0;
   if (confirming_ == message.epoch) confirming_ = 0;
+  if (told_ && told_->epoch == message.epoch) told_.reset();
   SendAll(message);
 }
 

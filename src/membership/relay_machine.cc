@@ -262,6 +262,7 @@ void RelayMachine::GatherAgain(size_t index) {
   unwanted_.clear();
   decided_.clear();
   pending_.reset();
+  told_.reset();
   proposed_ = confirming_ = announcing_ = 0;
   lost_.reset();
   complete_ = above_ = false;
@@ -326,7 +327,8 @@ void RelayMachine::On(const AboveDown&) {
   if (proposed_ != 0) SendAll(wire::VoidPlan{std::exchange(proposed_, 0)});
 }
 
-// As a member does (Q2): the highest that anybody here has promised or holds.
+// As a member does (Q2): the highest that anybody here has promised or holds, or may begin any
+// moment (J1).
 wire::Report RelayMachine::MakeReport() const {
   wire::Report report;
   report.promised = promised_;
@@ -342,6 +344,10 @@ wire::Report RelayMachine::MakeReport() const {
     report.installed = std::max(report.installed, child.installed);
   }
   if (installed_ && installed_->epoch == report.installed) report.installed_view = installed_;
+  if (told_ && told_->epoch > report.installed && !FTAR_MUTANT(kRelayToldUnsaid)) {
+    report.installed = told_->epoch;
+    report.installed_view = told_;
+  }
   const bool below = std::ranges::any_of(children_, [](const Child& child) {
     return child.report.in_part && child.installed == child.report.installed;
   });

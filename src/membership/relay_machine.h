@@ -231,6 +231,9 @@ class RelayMachine {
   // The newest that was passed on, and the newest that somebody here holds.
   std::optional<wire::Install> pending_;
   std::optional<wire::View> installed_;
+  // Of a plan that was announced to them, or that newcomers have confirmed: they may begin in it by
+  // a word of another column's members, before or behind a Prepare.
+  std::optional<wire::View> told_;
   Epoch installed_told_ = 0;
   Epoch proposed_ = 0;
   std::map<size_t, wire::Reserved> reserved_;

@@ -241,7 +241,9 @@ void RelayMachine::Hear(Child& child, const wire::Confirmed& message) {
   if (message.epoch != confirming_) return;
   confirmed_.insert(IndexOf(child));
   const size_t needed = FTAR_MUTANT(kRelayConfirmsForAll) ? 1 : children_.size();
-  if (confirmed_.size() == needed) ready_.up.push_back(wire::Confirmed{confirming_});
+  if (confirmed_.size() != needed) return;
+  told_ = pending_->view;
+  ready_.up.push_back(wire::Confirmed{confirming_});
 }
 
 void RelayMachine::Hear(Child& child, const wire::Announced& message) {
