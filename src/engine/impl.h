@@ -201,7 +201,7 @@ class Engine::Impl {
   void SkipWhatNobodyCalls();
   void TendLeaving();
   void TellLeaveReady();
-  void GoHeard();
+  void GoHeard(TimeNs go_by);
   void Go();
 
   // steps.cc

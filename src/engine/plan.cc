@@ -276,6 +276,8 @@ void Engine::Impl::TendLeaving() {
     return;
   }
   TellLeaveReady();
+  const TimeNs go_by = go_by_;
+  if (!FTAR_MUTANT(kOldTermStands)) go_by_ = kNever;  // unless it still may go
   const std::vector<MemberId>& leavers = Leavers();
   if (frozen_ || leavers.empty()) return;
   const MemberId keeper = RootOf(*view_);  // who looks after the leavers
@@ -292,7 +294,7 @@ void Engine::Impl::TendLeaving() {
     // other; but whoever has passed its bound knows the same of them, and has told them all it has
     // to (J5).
     SkipWhatNobodyCalls();
-    if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) GoHeard();
+    if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) GoHeard(go_by);
     return;
   }
   // One word for all who leave: it is given at the latest of their bounds. Not before they have
@@ -342,8 +344,8 @@ void Engine::Impl::On(const wire::Release&) {
 
 // A coordinator that does not hear of it takes it for lost, and what is left of its replica with
 // it. For one that stays away others find by the view that this member had its end.
-void Engine::Impl::GoHeard() {
-  go_by_ = std::min(go_by_, now_ + config_.timeout_ns);
+void Engine::Impl::GoHeard(TimeNs go_by) {
+  go_by_ = std::min(go_by, now_ + config_.timeout_ns);
   if (HasCoordinator() || now_ >= go_by_ || FTAR_MUTANT(kGoesUnheard)) Go();
 }
 

@@ -103,12 +103,15 @@ void World::DrainSeat(Seat& seat) {
 }
 
 void World::WakeSeat(Seat& seat, TimeNs deadline) {
+  CheckRests(&seat.rest, deadline, "the coordinator");
   if (deadline >= seat.wake) return;
   seat.wake = std::max(deadline, now_ + 1);
   At(seat.wake, [this, &seat, life = seat.life] {
     if (life != seat.life) return;
     seat.wake = kNever;
+    seat.rest.just_woken = true;
     FeedSeat(seat, membership::Timer{});
+    seat.rest.just_woken = false;
   });
 }
 

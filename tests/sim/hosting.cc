@@ -33,11 +33,14 @@ void World::Pursue(Node& node) {
     OpenSeat(node.seat);
   }
   if (ready.dial) Dial(node, *ready.dial);
+  CheckRests(&node.pursuit, ready.next_deadline, "the succession of " + ToString(node.card.id));
   if (ready.next_deadline >= node.pursue_at) return;
   node.pursue_at = std::max(ready.next_deadline, now_ + 1);
   AtNode(node, node.pursue_at, [this, &node] {
     node.pursue_at = kNever;
+    node.pursuit.just_woken = true;
     StepSuccession(node, membership::SuccessionTick{});
+    node.pursuit.just_woken = false;
   });
 }
 

@@ -61,6 +61,7 @@ struct World::Node {
   TimeNs pursue_at = kNever, heard_at = 0;
   uint64_t dial = 0, meeting_turn = 0;
   TimeNs wake = kNever;
+  Rest rest, pursuit;
   bool draining = false;
   // the program
   bool first_known = false;

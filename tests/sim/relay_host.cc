@@ -92,12 +92,15 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
   }
   for (const uint64_t conn : ready.close) CloseFromCoordinator(conn);
   for (const membership::LineId line : ready.hang_up) HangUp(relay, line);
+  CheckRests(&relay.rest, ready.next_deadline, "a relay");
   if (!relay.lines || ready.next_deadline >= relay.wake) return;
   relay.wake = std::max(ready.next_deadline, now_ + 1);
   At(relay.wake, [this, &relay, life = relay.life] {
     if (life != relay.life) return;
     relay.wake = kNever;
+    relay.rest.just_woken = true;
     FeedRelay(relay, membership::Timer{});
+    relay.rest.just_woken = false;
   });
 }
 

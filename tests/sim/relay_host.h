@@ -19,6 +19,7 @@ struct World::RelayHost {
   std::set<membership::LineId> wanted;
   std::map<membership::LineId, uint64_t> up;  // connections of lines
   TimeNs wake = kNever;
+  Rest rest;
   Behind behind;
 };
 

@@ -278,6 +278,14 @@ void World::Feed(Node& node, engine::Event event) {
       [this, &node, held = std::move(held)] { Feed(node, std::move(*held)); });
 }
 
+// Whoever has been told the time, and wants to be told at once again, over and over, never sleeps.
+void World::CheckRests(Rest* rest, TimeNs deadline, const std::string& who) {
+  constexpr int kInARowMax = 100;
+  if (!rest->just_woken) return;
+  rest->in_a_row = deadline <= now_ ? rest->in_a_row + 1 : 0;
+  if (rest->in_a_row > kInARowMax) Fail("rest: " + who + " is woken again and again");
+}
+
 void World::Drain(Node& node) {
   if (node.draining) return;
   node.draining = true;
@@ -290,11 +298,14 @@ void World::Drain(Node& node) {
       CarryOut(node, std::move(ready));
       continue;
     }
+    CheckRests(&node.rest, deadline, ToString(node.card.id));
     if (deadline != kNever && deadline < node.wake) {
       node.wake = std::max(deadline, now_ + 1);
       AtNode(node, node.wake, [this, &node] {
         node.wake = kNever;
+        node.rest.just_woken = true;
         if (node.engine->phase() != engine::Phase::kLeft) Feed(node, engine::Tick{});
+        node.rest.just_woken = false;
       });
     }
     break;
@@ -638,7 +649,7 @@ std::string World::Run() {
     if (events_done_ > kEventsMax || now_ > kTimeMax) break;
   }
   if (failure_.empty() && !Finished()) {
-    std::string missing = "liveness:";
+    std::string missing = "liveness: after " + std::to_string(events_done_) + " events";
     for (const auto& node : nodes_) {
       if (node->alive && !node->over && !node->hung) missing += DescribeStuck(*node);
     }

@@ -94,12 +94,17 @@ class World {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
+  struct Rest {
+    bool just_woken = false;  // by its own timer, and nothing else has come since
+    int in_a_row = 0;         // so often it was, only to be woken at once again
+  };
   // A coordinator's machine and where it runs. In hosted weather each member has a place for one.
   struct Seat {
     std::unique_ptr<membership::CoordinatorMachine> machine;
     Node* host = nullptr;  // null: a process of its own
     uint64_t life = 0;
     TimeNs wake = kNever;
+    Rest rest;
   };
   struct Connection {
     Node* member = nullptr;
@@ -131,6 +136,7 @@ class World {
   Node& AddNode(int replica, int shard);
   Node* Find(MemberId id);
   void Feed(Node& node, engine::Event event);
+  void CheckRests(Rest* rest, TimeNs deadline, const std::string& who);
   void Drain(Node& node);
   void CarryOut(Node& node, engine::Ready ready);
   void CarryWord(Node& node, engine::PeerMessage& message);
