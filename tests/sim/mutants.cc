@@ -112,7 +112,8 @@ constexpr Where kWhere[] = {
      "hosted=0"},
     {Mutant::kViewlessInChange, "relays=2,relay_losses=2,joins=2,leaves=2"},
     {Mutant::kRelayToldUnsaid,
-     "ops_per_step=3,joins=3,ambushes=6,relays=2,shards=1,coordinator_restarts=1,hosted=0,record=0"},
+     "ops_per_step=3,joins=3,ambushes=6,relays=2,shards=1,coordinator_restarts=1,hosted=0,"
+     "record=0"},
     {Mutant::kLateInstallUnasked, "relays=1,shards=2,relay_losses=2,coordinator_restarts=1"},
     {Mutant::kRelayMixesLives, "relays=2,shards=2,relay_losses=2"},
     {Mutant::kLaneSharedScanned,
