@@ -97,7 +97,7 @@ TimeNs MemberLane::PublishShared(GroupKey group, const LaneLine& line, const Buf
   LaneHost::Segment::Aside& aside = host_->segment(own_).asides[group];
   if (keeps && aside.view != line.view) aside = {line.view, std::make_shared<Buffer>()};
   const TimeNs seen_at = host_->Publish(own_, group, line, std::move(slot), delay);
-  PutAside(group, line.seq, 0, input);
+  PutInArea(group, line.seq, 0, input);
   return seen_at;
 }
 
@@ -109,11 +109,16 @@ void MemberLane::PutAside(GroupKey group, Seq seq, uint64_t first, const Buffer&
     kept.resize(std::max<size_t>(kept.size(), first + sums.size()));
     std::copy(sums.begin(), sums.end(), kept.begin() + static_cast<std::ptrdiff_t>(first));
   }
-  if (!slot.in_area) return;
+  PutInArea(group, seq, first, sums);
+}
+
+void MemberLane::PutInArea(GroupKey group, Seq seq, uint64_t first, const Buffer& elements) {
+  LaneHost::Segment& own = host_->segment(own_);
+  if (!own.slots[{group, seq % kLaneSlots}].in_area) return;
   Buffer& area = own.areas[group];
   area.resize(kAreaElements);
   const uint64_t at = PlaceOf(seq) / kElementBytes + first;
-  std::copy(sums.begin(), sums.end(), area.begin() + static_cast<std::ptrdiff_t>(at));
+  std::copy(elements.begin(), elements.end(), area.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 std::shared_ptr<const Buffer> MemberLane::KeptSums(GroupKey group, uint64_t id) const {

@@ -122,6 +122,8 @@ class MemberLane final : public collective::Lane {
   }
 
  private:
+  // What others do not read where the user has it.
+  void PutInArea(GroupKey group, Seq seq, uint64_t first, const Buffer& elements);
   collective::LaneWords WordsOf(int segment, GroupKey group, Seq seq) const;
   bool Dropped(MemberId member) const;
 
