@@ -346,23 +346,23 @@ Status CudaGpu::Unmap(CUdeviceptr address, size_t bytes) {
   return unmapped.ok() ? freed : unmapped;
 }
 
-void CudaGpu::Keep(CUdeviceptr address, const Mapping& mapping) {
+void CudaGpu::Keep(CUdeviceptr address, size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  mappings_[ToHost(address)] = mapping;
+  mappings_[ToHost(address)] = bytes;
 }
 
-Expected<CudaGpu::Mapping> CudaGpu::Forget(void* address) {
+Expected<size_t> CudaGpu::Forget(void* address) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto place = mappings_.find(address);
   if (place == mappings_.end()) return Status(Code::kArg, "no memory that was mapped here");
-  const Mapping mapping = place->second;
+  const size_t bytes = place->second;
   mappings_.erase(place);
-  return mapping;
+  return bytes;
 }
 
-// The mapping and the descriptor hold the memory; the handle is needed in between alone. Where
-// there is no descriptor (a sandbox may let none out of the driver) others get copies of what is in
-// it.
+// The mapping holds the memory, and so does the descriptor; the handle is needed in between alone.
+// Where there is no descriptor (a sandbox may let none out of the driver) others get copies of what
+// is in it.
 Expected<SharedBlock> CudaGpu::AllocateShared(size_t bytes) {
   if (!maps_memory_) return Status(Code::kUnsupported, "this GPU maps no memory");
   if (bytes == 0) return Status(Code::kArg, "no bytes to share");
@@ -378,7 +378,7 @@ Expected<SharedBlock> CudaGpu::AllocateShared(size_t bytes) {
   const int descriptor = address.ok() && facts_.shares_memory ? Export(handle) : -1;
   driver_.cuMemRelease(handle);
   if (!address.ok()) return address.status();
-  Keep(*address, {.bytes = whole, .descriptor = descriptor});
+  Keep(*address, whole);
   return SharedBlock{.address = ToHost(*address), .bytes = whole, .descriptor = descriptor};
 }
 
@@ -392,12 +392,11 @@ int CudaGpu::Export(CUmemGenericAllocationHandle handle) const {
 }
 
 Status CudaGpu::FreeShared(void* address) {
-  const Expected<Mapping> mapping = Forget(address);
-  if (!mapping.ok()) return mapping.status();
-  if (mapping->descriptor >= 0) close(mapping->descriptor);
+  const Expected<size_t> bytes = Forget(address);
+  if (!bytes.ok()) return bytes.status();
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
-  return Unmap(ToDevice(address), mapping->bytes);
+  return Unmap(ToDevice(address), *bytes);
 }
 
 Expected<void*> CudaGpu::Import(int descriptor, size_t bytes) {
@@ -419,7 +418,7 @@ Expected<void*> CudaGpu::Import(int descriptor, size_t bytes) {
   if (!address.ok()) address = Map(handle, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   driver_.cuMemRelease(handle);
   if (!address.ok()) return address.status();
-  Keep(*address, {.bytes = bytes});
+  Keep(*address, bytes);
   return ToHost(*address);
 }
 

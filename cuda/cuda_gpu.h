@@ -42,11 +42,6 @@ class CudaGpu final : public Gpu {
   Status Health() override;
 
  private:
-  struct Mapping {
-    size_t bytes = 0;
-    int descriptor = -1;  // of what is exported
-  };
-
   CudaGpu(const Driver* driver, CUdevice device) : driver_(*driver), device_(device) {}
   Status Start();
   Status MakeStream(CUstream* stream);
@@ -59,8 +54,8 @@ class CudaGpu final : public Gpu {
   Status Unmap(CUdeviceptr address, size_t bytes);
   // A descriptor of the memory; -1: the driver gives none.
   int Export(CUmemGenericAllocationHandle handle) const;
-  void Keep(CUdeviceptr address, const Mapping& mapping);
-  Expected<Mapping> Forget(void* address);
+  void Keep(CUdeviceptr address, size_t bytes);
+  Expected<size_t> Forget(void* address);
 
   const Driver& driver_;
   const CUdevice device_;
@@ -71,7 +66,7 @@ class CudaGpu final : public Gpu {
   CUstream resident_ = nullptr;  // made when it is first launched
 
   std::mutex mutex_;
-  std::map<void*, Mapping> mappings_;  // guarded by mutex_
+  std::map<void*, size_t> mappings_;  // their bytes; guarded by mutex_
 };
 
 }  // namespace ftar::device

@@ -83,9 +83,11 @@ class AsideGpu final : public Gpu {
   }
 
   Expected<SharedBlock> AllocateShared(size_t bytes) override {
-    return Ask<SharedBlock>(
-        [bytes](Gpu& gpu) { return gpu.AllocateShared(bytes); },
-        [](Gpu& gpu, const SharedBlock& block) { return gpu.FreeShared(block.address); });
+    return Ask<SharedBlock>([bytes](Gpu& gpu) { return gpu.AllocateShared(bytes); },
+                            [](Gpu& gpu, const SharedBlock& block) {
+                              if (block.descriptor >= 0) close(block.descriptor);
+                              return gpu.FreeShared(block.address);
+                            });
   }
   Expected<void*> Import(int descriptor, size_t bytes) override {
     // The caller's may be closed before the call is made.

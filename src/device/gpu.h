@@ -64,7 +64,7 @@ static_assert(sizeof(Gate) == 64);
 struct SharedBlock {
   void* address = nullptr;
   size_t bytes = 0;  // what was really taken
-  // Stays the Gpu's until FreeShared; duplicate it to keep it. -1: nobody else may map the memory.
+  // The caller's to close, at any time: the memory does not need it. -1: nobody else may map it.
   int descriptor = -1;
 };
 

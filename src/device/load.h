@@ -14,7 +14,7 @@ namespace ftar::device {
 
 // What such a library exports. Both sides are built from one tree; the number guards against a
 // libftar-cuda.so of another version. Null and a reason where there is no GPU that works.
-inline constexpr uint32_t kGpuInterface = 4;
+inline constexpr uint32_t kGpuInterface = 5;
 inline constexpr const char* kOpenGpuSymbol = "ftarOpenGpu";
 using OpenGpuFunction = Gpu* (*)(uint32_t version, int32_t device, char* why, size_t why_bytes);
 // What it answers without opening a GPU. False, and a reason, where no driver serves.

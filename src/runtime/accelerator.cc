@@ -1,5 +1,7 @@
 #include "runtime/accelerator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -31,6 +33,8 @@ std::byte* GpuBlocks::Piece(size_t bytes) {
   } else {
     const Expected<device::SharedBlock> made = gpu_->AllocateShared(bytes);
     if (made.ok()) address = made->address;
+    // Nobody maps these, and there may be hundreds.
+    if (made.ok() && made->descriptor >= 0) close(made->descriptor);
   }
   if (address != nullptr) pieces_.push_back(address);
   return static_cast<std::byte*>(address);

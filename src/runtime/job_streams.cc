@@ -3,8 +3,6 @@
 //
 // Nothing is put onto a stream under the job's lock: that may wait until the stream gets on, which
 // may wait for an operation of ours.
-#include <fcntl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -154,6 +152,7 @@ Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
   if (!gpu.ok()) return gpu.status();
   const Expected<device::SharedBlock> made = (*gpu)->AllocateShared(bytes);
   if (!made.ok()) return made.status();
+  transport::UniqueFd shown(made->descriptor);
   std::shared_ptr<device::Gpu> owner;
   {
     Lock lock = TakeLock();
@@ -161,10 +160,7 @@ Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
   }
   const std::shared_ptr<void> memory(
       made->address, [owner](void* address) { static_cast<void>(owner->FreeShared(address)); });
-  const bool shares = owner->facts().shares_memory;
-  const int shown = shares ? ::fcntl(made->descriptor, F_DUPFD_CLOEXEC, 0) : -1;
-  exports_->Add(static_cast<std::byte*>(made->address), made->bytes, transport::UniqueFd(shown),
-                memory);
+  exports_->Add(static_cast<std::byte*>(made->address), made->bytes, std::move(shown), memory);
   return made->address;
 }
 

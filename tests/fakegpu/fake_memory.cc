@@ -1,5 +1,6 @@
 #include "fake_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,7 +47,9 @@ Expected<device::SharedBlock> FakeMemory::AllocateDevice(size_t bytes, int32_t c
     close(descriptor);
     return NoMemory();
   }
-  return Map(descriptor, rounded, false, card);
+  Expected<device::SharedBlock> block = Map(descriptor, rounded, false, card);
+  if (block.ok()) block->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  return block;
 }
 
 Expected<void*> FakeMemory::Import(int descriptor, size_t bytes, int32_t card) {

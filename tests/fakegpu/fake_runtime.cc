@@ -1,6 +1,8 @@
 // The part of CUDA's runtime that a test's user needs, over the fake GPU: memory, streams, graphs.
 // The names and the numbers are CUDA's, so that a program written for it (ftar-perf, the example)
 // runs over this one unchanged.
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -59,6 +61,7 @@ EXPORT int cudaMalloc(void** out, size_t bytes) {
   const Locked lock(DriverLock());
   const auto block = FakeMemory::Get().AllocateDevice(bytes, CurrentCard());
   if (!block.ok()) return kOutOfMemory;
+  close(block->descriptor);
   return *out = block->address, kSuccess;
 }
 EXPORT int cudaFree(void* address) {

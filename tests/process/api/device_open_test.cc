@@ -2,7 +2,10 @@
 // opened for is refused, not followed.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
+#include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,19 @@ namespace process {
 namespace {
 
 constexpr size_t kCount = 1000;
+
+// Descriptors of the fake GPU's memory beyond the one that it keeps itself of each block.
+size_t ShownBlocks() {
+  std::multiset<ino_t> open;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    struct stat info = {};
+    const std::string name = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (name.find("memfd:fakegpu") != std::string::npos && stat(entry.path().c_str(), &info) == 0)
+      open.insert(info.st_ino);
+  }
+  return open.size() - std::set<ino_t>(open.begin(), open.end()).size();
+}
 
 // A job of one member.
 class FirstUse : public testing::Test {
@@ -65,6 +81,19 @@ TEST_F(FirstUse, CallsOnTheHostsMemoryOpenNoGpu) {
     EXPECT_EQ(Run(AllReduce(host_.data())), FTAR_OK);
   }
   EXPECT_LE(fakeGpuAllocations(), before);  // an earlier test's may go meanwhile
+}
+
+// What an operation in place saves may be hundreds of blocks, and a process may have 1,024
+// descriptors.
+TEST_F(FirstUse, OnlyWhatPeersMayMapHasADescriptor) {
+  OnGpu data(Values(kCount, 0));
+  EXPECT_EQ(Run(AllReduce(data.get())), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ShownBlocks(), 0u);
+  ftarMemDesc where = FTAR_MEM_DESC_INIT;
+  where.kind = FTAR_MEM_CUDA;
+  void* shown = nullptr;
+  ASSERT_EQ(ftarMemAlloc(job_, 1, &where, &shown), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ShownBlocks(), 1u);
 }
 
 TEST_F(FirstUse, ATensorsGpuIsTheJobs) {

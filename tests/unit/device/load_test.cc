@@ -66,6 +66,7 @@ TEST(LoadTest, DeviceMemoryHasADescriptorForANetworkCard) {
   EXPECT_FALSE(gpu->OpenDmaBuf(bytes, sizeof bytes).ok()) << "the host's memory";
   EXPECT_FALSE(gpu->OpenDmaBuf(address, block->bytes).ok()) << "more than there is";
   EXPECT_TRUE(gpu->FreeShared(block->address).ok());
+  close(block->descriptor);
 }
 
 }  // namespace
