@@ -98,11 +98,14 @@ class Pair {
     if (!victim.closes) PumpFor({node.get()}, 50 * kMillisecond);
   }
   ~Pair() {
+    if (pid_ <= 0) return;
     Kill();
     ::kill(-pid_, SIGKILL);  // its children
     ::waitpid(pid_, nullptr, 0);
   }
-  void Kill() { ::kill(pid_, SIGKILL); }
+  void Kill() {
+    if (pid_ > 0) ::kill(pid_, SIGKILL);  // nobody was started: -1 is everybody
+  }
 
   std::unique_ptr<Node> node;
 

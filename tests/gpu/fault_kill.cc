@@ -95,6 +95,10 @@ int PlayVictim(Gpu* gpu) {
     Send(kSocket, Failed(block.status().ToString()));
     return 1;
   }
+  if (block->descriptor < 0) {
+    Send(kSocket, Failed("the driver gives out no descriptor of its memory"));
+    return 1;
+  }
   const auto seed = static_cast<uint64_t>(getpid());
   const std::vector<unsigned char> bytes = RandomBytes(kVictimBytes, seed);
   kernels::DeviceSpace space(reduce::MemoryKind::kDevice);
@@ -201,6 +205,7 @@ Child Spawn(const char* role) {
 }
 
 void Kill(Child* child) {
+  if (child->pid <= 0) return;  // nobody was started; -1 would be everybody
   kill(child->pid, SIGKILL);
   waitpid(child->pid, nullptr, 0);
   close(child->socket);
