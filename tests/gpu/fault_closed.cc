@@ -5,6 +5,7 @@
 // What the library asks must not keep a launch waiting. What a user asks is measured and printed:
 // docs/gpu.md says what to avoid.
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +26,7 @@ constexpr size_t kBytes = size_t{1} << 20;
 struct Act {
   const char* name;
   bool ours;
-  std::function<void()> act;
+  std::function<Status()> act;
 };
 
 template <typename End>
@@ -66,8 +67,9 @@ void Try(Gpu* gpu, cudaStream_t stream, Gate* gate, uint64_t* done, uint64_t num
   ClosedGate closed(gpu, stream, gate);
   std::atomic<TimeNs> acted{0}, launched{0};
   const TimeNs begun = Now();
+  Status said;
   std::thread beside([&] {
-    act.act();
+    said = act.act();
     acted = Now();
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -94,6 +96,7 @@ void Try(Gpu* gpu, cudaStream_t stream, Gate* gate, uint64_t* done, uint64_t num
   std::printf("  beside %-34s  it %9.3f ms, our launch %9.3f ms (-1: waited for the gate)\n",
               act.name, ms(acted, begun), ms(launched, launch_begun));
   if (act.ours) {
+    ExpectOk(said, act.name);
     Expect(through, std::string("a launch waits for the gate, beside ") + act.name);
     Expect(ms(acted, begun) >= 0, std::string(act.name) + " waits for the gate");
   }
@@ -118,44 +121,48 @@ void TestBesideClosedGate(Gpu* gpu) {
   ExpectCuda(cudaMallocHost(&outcome, sizeof(Gate::Outcome)), "memory");
   std::vector<unsigned char> pageable(kBytes);
   const Act acts[] = {
-      {"nothing", true, [] {}},
+      {"nothing", true, [] { return Status::Ok(); }},
       {"AllocatePinned", true,
        [&] {
          const Expected<void*> more = gpu->AllocatePinned(kBytes);
-         if (more.ok()) static_cast<void>(gpu->FreePinned(*more));
+         return more.ok() ? gpu->FreePinned(*more) : more.status();
        }},
       {"AllocateShared", true,
        [&] {
          const Expected<SharedBlock> more = gpu->AllocateShared(kBytes);
-         if (more.ok()) static_cast<void>(gpu->FreeShared(more->address));
+         if (!more.ok()) return more.status();
+         if (more->descriptor >= 0) close(more->descriptor);
+         return gpu->FreeShared(more->address);
        }},
       {"Import and Unmap", true,
        [&] {
          const Expected<void*> mapped = gpu->Import(block->descriptor, block->bytes);
-         if (mapped.ok()) static_cast<void>(gpu->Unmap(*mapped));
+         return mapped.ok() ? gpu->Unmap(*mapped) : mapped.status();
        }},
       {"a second gate, its outcome pinned", true,
        [&] {
          // Its stream finds it open.
          std::atomic_ref<uint32_t>(gates[1].done).store(1, std::memory_order_release);
-         static_cast<void>(gpu->EnqueueGate(stream, &gates[1], outcome));
+         return gpu->EnqueueGate(stream, &gates[1], outcome);
        }},
       {"cudaMalloc", false,
        [&] {
          void* more = nullptr;
          if (cudaMalloc(&more, kBytes) == cudaSuccess) cudaFreeAsync(more, stream);
+         return Status::Ok();
        }},
-      {"cudaFree", false, [&] { cudaFree(to_free); }},
+      {"cudaFree", false, [&] { return cudaFree(to_free), Status::Ok(); }},
       {"a copy to pageable memory", false,
        [&] {
          cudaMemcpyAsync(pageable.data(), device, kBytes, cudaMemcpyDeviceToHost, stream);
-         cudaStreamSynchronize(stream);
+         return cudaStreamSynchronize(stream), Status::Ok();
        }},
       {"3,000 memsets on the stream", false,
        [&] {
          for (int i = 0; i < 3000; ++i) cudaMemsetAsync(device, i, 64, stream);
+         return Status::Ok();
        }},
-      {"cudaDeviceSynchronize", false, [&] { cudaDeviceSynchronize(); }},
+      {"cudaDeviceSynchronize", false, [] { return cudaDeviceSynchronize(), Status::Ok(); }},
   };
   uint64_t number = 0;
   for (const Act& act : acts) Try(gpu, stream, &gates[0], done, ++number, act);
@@ -163,6 +170,7 @@ void TestBesideClosedGate(Gpu* gpu) {
   ExpectCuda(cudaFree(device), "free");
   ExpectCuda(cudaFreeHost(outcome), "free");
   ExpectOk(gpu->FreeShared(block->address), "free");
+  if (block->descriptor >= 0) close(block->descriptor);
   ExpectOk(gpu->FreePinned(*pinned), "free");
 }
 

@@ -344,6 +344,9 @@ void TestGates(Gpu* gpu, int times) {
     ExpectCuda(cudaStreamEndCapture(setting.stream, &graph), "end of capture");
     ExpectCuda(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
     for (int i = 0; i < times && exec != nullptr && failures == 0; ++i) {
+      // Whoever did not wait would see this.
+      ExpectCuda(cudaMemsetAsync(setting.out.data(), 0, GateSetting::kBytes, setting.stream),
+                 "wipe");
       ExpectCuda(cudaGraphLaunch(exec, setting.stream), "replay");
       if (!drive(static_cast<uint64_t>(1000 + i))) return;
       if (i % 50 == 0) setting.Check(77, static_cast<uint64_t>(1000 + i));
