@@ -62,6 +62,9 @@ void TestAborts(Gpu* gpu, uint64_t seed, int times);
 void TestGates(Gpu* gpu, int times);
 // What a launch of ours waits for while a user's stream waits for us.
 void TestBesideClosedGate(Gpu* gpu);
+// Which of a user's streams keep a launch of ours waiting while they wait themselves, and how many
+// may wait at once.
+void TestQueues(Gpu* gpu);
 
 // Processes that share memory, and are killed. A controller without CUDA, and its children.
 int RunKills(int times);

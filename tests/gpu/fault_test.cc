@@ -402,7 +402,9 @@ int Main(int argc, char** argv) {
   TestGates(gpu->get(), quick ? 100 : 1000);
   before = Report("gates", before);
   TestBesideClosedGate(gpu->get());
-  Report("closed gate", before);
+  before = Report("closed gate", before);
+  TestQueues(gpu->get());
+  Report("queues", before);
   std::printf("ftar-gpu-fault: %d failures\n", failures);
   return failures > 0 ? 1 : 0;
 }
