@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """collectives_test.py FTAR-PERF FAKE-GPU: collectives.py over a GPU that is none."""
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 import collectives
 
@@ -33,11 +35,23 @@ def test_what_is_missing():
     assert "no PyTorch" in collectives.missing(60, "raise ImportError")
 
 
+def test_the_first_run_has_time():
+    with tempfile.TemporaryDirectory() as folder:
+        perf, said = pathlib.Path(folder, "ftar-perf"), pathlib.Path(folder, "said")
+        perf.write_text(f"#!/bin/sh\necho \"$@\" >>{said}\necho no GPU\nexit 2\n", encoding="utf-8")
+        perf.chmod(0o755)
+        code, text = run(["--perf", str(perf)])
+        assert code == 77 and "SKIPPED: no GPU" in text
+        lines = said.read_text(encoding="utf-8").splitlines()
+        assert len(lines) == 1 and "-T 110" in lines[0], "as much as PyTorch has for its first look"
+
+
 def main():
     perf, fake = sys.argv[1:]
     over_fake = ["--cuda-runtime", fake, "--set", f"gpu={fake}"]
     test_reports()
     test_what_is_missing()
+    test_the_first_run_has_time()
     code, text = run(["--quick", "--perf", perf, "--", *over_fake])
     assert code == 0 and text.count(" ok") == 6, "all right by both executors"
     code, text = run(["--quick", "--perf", perf, "--", *over_fake, "--min-bw", "1e9"])
