@@ -32,6 +32,7 @@ constexpr int kSocket = 3;  // in a child
 constexpr int kSkipped = 77;
 // The first who use CUDA on a machine wait until it has been read from the disk.
 constexpr int kPatienceMs = 30'000, kFirstPatienceMs = 120'000;
+constexpr int kForEver = -1;  // in a child: as long as the controller is there
 constexpr double kLeakBytesMax = 64e6;
 
 enum class Kind : uint32_t { kReady, kNoDevice, kFailed, kWork, kBusy, kDone, kMeasure };
@@ -108,7 +109,7 @@ int PlayVictim(Gpu* gpu) {
   ExpectOk(space.CopyIn(block->address, bytes.data(), kVictimBytes), "fill");
   Send(kSocket, {.kind = Kind::kReady, .bytes = block->bytes, .number = seed}, block->descriptor);
   // Until it is killed, or the controller is gone.
-  for (Message message; Receive(kSocket, &message);) {
+  for (Message message; Receive(kSocket, &message, nullptr, kForEver);) {
   }
   return 0;
 }
@@ -172,7 +173,7 @@ int PlaySurvivor(Gpu* gpu, ExecutorKind kind) {
   Survivor survivor(gpu, executor->get());
   Send(kSocket, {.kind = Kind::kReady});
   int descriptor = -1;
-  for (Message message; Receive(kSocket, &message, &descriptor);) {
+  for (Message message; Receive(kSocket, &message, &descriptor, kForEver);) {
     if (message.kind == Kind::kMeasure) {
       Send(kSocket, {.kind = Kind::kDone, .number = FreeMemory()});
       continue;
