@@ -37,6 +37,7 @@ class CudaGpuTest : public testing::Test {
     TheMachine() = {};
     EXPECT_EQ(strict_driver::Allocations(), 0u);
     EXPECT_EQ(strict_driver::Reservations(), 0u);
+    EXPECT_EQ(strict_driver::OpenDescriptors(), 0u);
     EXPECT_EQ(strict_driver::CurrentContexts(), 0u) << "the user's thread finds its own again";
     EXPECT_EQ(strict_driver::ModeOfThread(), CU_STREAM_CAPTURE_MODE_GLOBAL);
     EXPECT_FALSE(strict_driver::CaptureIsBroken());

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -34,6 +35,7 @@ std::mutex mutex;
 std::map<CUmemGenericAllocationHandle, Allocation> allocations;
 std::map<CUdeviceptr, Reservation> reservations;
 std::map<ino_t, CUmemGenericAllocationHandle> shown;  // by descriptors
+std::vector<std::pair<int, ino_t>> descriptors;
 CUmemGenericAllocationHandle last_handle = 0;
 CUdeviceptr next_address = CUdeviceptr{1} << 46;
 bool capture_is_broken = false;
@@ -138,6 +140,7 @@ CUresult MemExport(void* to, CUmemGenericAllocationHandle handle, CUmemAllocatio
   struct stat info = {};
   fstat(descriptor, &info);
   shown[info.st_ino] = handle;
+  descriptors.emplace_back(descriptor, info.st_ino);
   return *static_cast<int*>(to) = descriptor, CUDA_SUCCESS;
 }
 CUresult MemImport(CUmemGenericAllocationHandle* handle, void* from,
@@ -192,9 +195,11 @@ CUresult MemUnmap(CUdeviceptr address, size_t bytes) {
   Drop(std::exchange(found->second.mapped, 0));
   return NeedContext();
 }
-CUresult MemHostAlloc(void** address, size_t bytes, unsigned) {
+// What is pinned is kept for whoever comes next, on any GPU.
+CUresult MemHostAlloc(void** address, size_t bytes, unsigned flags) {
   const CUresult allowed = NeedQuiet();
   if (allowed != CUDA_SUCCESS) return allowed;
+  if ((flags & CU_MEMHOSTALLOC_PORTABLE) == 0) return CUDA_ERROR_INVALID_VALUE;
   // No page begins there, as the documentation does not say that one does.
   return *address = static_cast<char*>(std::malloc(bytes + 64)) + 64, CUDA_SUCCESS;
 }
@@ -230,7 +235,9 @@ CUresult PointerAttributes(unsigned count, CUpointer_attribute* asked, void** an
 
 // ---- streams
 
-CUresult StreamCreate(CUstream* stream, unsigned, int) {
+// Another one would wait for what its user puts onto the default stream.
+CUresult StreamCreate(CUstream* stream, unsigned flags, int) {
+  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   return *stream = reinterpret_cast<CUstream>(0x2000), NeedContext();
 }
 CUresult StreamDestroy(CUstream) { return NeedContext(); }
@@ -239,8 +246,15 @@ CUresult StreamGetCtx(CUstream, CUcontext* context) { return *context = kPrimary
 CUresult StreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
   return *status = CU_STREAM_CAPTURE_STATUS_NONE, NeedContext();
 }
-CUresult StreamBatch(CUstream, unsigned count, CUstreamBatchMemOpParams*, unsigned flags) {
-  return count < 256 && flags == 0 ? NeedContext() : CUDA_ERROR_INVALID_VALUE;
+CUresult StreamBatch(CUstream, unsigned count, CUstreamBatchMemOpParams* ops, unsigned flags) {
+  const bool known = std::all_of(ops, ops + count, [](const CUstreamBatchMemOpParams& op) {
+    const bool waits = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    const unsigned how = waits ? op.waitValue.flags : op.writeValue.flags;
+    if (waits) return how <= CU_STREAM_WAIT_VALUE_NOR && op.waitValue.address % 4 == 0;
+    return op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 &&
+           how == CU_STREAM_WRITE_VALUE_DEFAULT && op.writeValue.address % 4 == 0;
+  });
+  return known && count < 256 && flags == 0 ? NeedContext() : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult StreamWrite64(CUstream, CUdeviceptr at, cuuint64_t, unsigned) {
   return at % 8 == 0 ? NeedContext() : CUDA_ERROR_INVALID_VALUE;
@@ -305,6 +319,14 @@ size_t Allocations() {
 size_t Reservations() {
   const Locked lock(mutex);
   return reservations.size();
+}
+size_t OpenDescriptors() {
+  const Locked lock(mutex);
+  return static_cast<size_t>(
+      std::count_if(descriptors.begin(), descriptors.end(), [](const auto& given) {
+        struct stat info = {};
+        return fstat(given.first, &info) == 0 && info.st_ino == given.second;
+      }));
 }
 size_t CurrentContexts() { return t_contexts.size(); }
 CUstreamCaptureMode ModeOfThread() { return t_mode; }

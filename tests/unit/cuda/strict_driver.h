@@ -21,10 +21,11 @@ struct Machine {
 };
 Machine& TheMachine();
 
-// Of memory that was made and is not free again, of addresses that are reserved, and of contexts
-// that are current in this thread.
+// Of memory that was made and is not free again, of addresses that are reserved, of descriptors
+// that nobody has closed, and of contexts that are current in this thread.
 size_t Allocations();
 size_t Reservations();
+size_t OpenDescriptors();
 size_t CurrentContexts();
 CUstreamCaptureMode ModeOfThread();
 // Whether a call that was not allowed then has broken the capture.
