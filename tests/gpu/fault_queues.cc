@@ -95,7 +95,8 @@ void TestQueues(Gpu* gpu) {
   Crowd crowd(gpu);
   if (!crowd.good()) return;
   int behind = 0;
-  for (int i = 0; i < kStreams && failures == 0; ++i) {
+  const int before = failures;
+  for (int i = 0; i < kStreams && failures == before; ++i) {
     Expect(crowd.Close(i), "a stream that is alone does not come to its gate");
     if (!crowd.Passes()) {
       std::printf("  our launches stand behind stream %d of %d\n", i, kStreams);

@@ -321,6 +321,7 @@ void TestGates(Gpu* gpu, int times) {
   ExpectOk(memory.status(), "gate");
   if (!memory.ok()) return;
   auto* gate = static_cast<Gate*>(*memory);
+  const int before = failures;
   for (const NamedOptions& kind : {kKinds[0], kKinds[2]}) {
     const auto executor = Open(gpu, kind);
     if (executor == nullptr) continue;
@@ -343,7 +344,7 @@ void TestGates(Gpu* gpu, int times) {
     setting.Enqueue(gpu, gate, 77);
     ExpectCuda(cudaStreamEndCapture(setting.stream, &graph), "end of capture");
     ExpectCuda(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
-    for (int i = 0; i < times && exec != nullptr && failures == 0; ++i) {
+    for (int i = 0; i < times && exec != nullptr && failures == before; ++i) {
       // Whoever did not wait would see this.
       ExpectCuda(cudaMemsetAsync(setting.out.data(), 0, GateSetting::kBytes, setting.stream),
                  "wipe");
