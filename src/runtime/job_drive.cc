@@ -218,6 +218,7 @@ void Job::Impl::TakeWheel(Wheel who) {
     driver_->FinishSleep();
     Raise(progress_wake_fd_);
   }
+  if (who == Wheel::kUser) ++drives_;
   wheel_ = who;
 }
 
@@ -313,14 +314,13 @@ void Job::Impl::ProgressTurn(Lock& lock) {
   if (!callbacks_.empty()) RunCallbacks(lock);
   const TimeNs now = Now();
   if (wheel_ == Wheel::kUser) {
-    if (user_sleeping_) {
-      // Leaving the wheel wakes us; until then there is nothing to look after.
-      progress_waits_ = true;
-      progress_.wait_for(lock, std::chrono::milliseconds(100));
-      progress_waits_ = false;
-    } else {
-      progress_.wait_until(lock, ToTimePoint(now + pace_.look_ns));
-    }
+    // Leaving the wheel wakes us where the user sleeps, or has had it since we looked last: at each
+    // look we take the core, and the lock, from who drives. To ring for us at the end of what is
+    // short would take longer than that.
+    progress_waits_ = user_sleeping_ || std::exchange(seen_drive_, drives_) == drives_;
+    const TimeNs until = now + (progress_waits_ ? 100 * kMillisecond : pace_.look_ns);
+    progress_.wait_until(lock, ToTimePoint(until));
+    progress_waits_ = false;
     return;
   }
   if (last_user_drive_ns_ != 0 && now - last_user_drive_ns_ < pace_.look_ns) {

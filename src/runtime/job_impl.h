@@ -316,6 +316,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
   bool user_sleeping_ = false, progress_waits_ = false;
+  // How often users' threads have had the wheel: now, and when the progress thread looked last.
+  uint64_t drives_ = 0, seen_drive_ = 0;
   // The progress thread sleeps, and whatever comes wakes it. It takes that back without the lock,
   // as soon as it is up: then it looks at everything, whoever has the lock meanwhile.
   std::atomic<bool> guards_{false};
