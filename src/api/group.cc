@@ -49,6 +49,13 @@ Status CheckGroupConfig(const ftarGroupConfig& config) {
 
 Status OpenGroup(const std::shared_ptr<api::JobObject>& owner, const ftarGroupConfig& config,
                  ftarGroup_t* group) {
+  // Before the group is opened: the first one who opens it decides its window.
+  const int32_t mine = owner->job->shard();
+  if (config.shard != -1 && config.shard != mine) {
+    return Status(Code::kUnsupported, "config.shard",
+                  "config.shard is " + std::to_string(config.shard) +
+                      "; a group is its members' own column, here " + std::to_string(mine));
+  }
   const std::string name = config.name != nullptr ? config.name : "default";
   // The handle comes first, so that an opened group is never lost for want of memory.
   auto object = std::make_shared<api::GroupObject>();
@@ -57,22 +64,13 @@ Status OpenGroup(const std::shared_ptr<api::JobObject>& owner, const ftarGroupCo
   Expected<ftarGroup_t> handle = api::AddHandle<ftarGroup_t>(object);
   if (!handle.ok()) return handle.status();
   Expected<runtime::GroupPtr> opened = owner->job->OpenGroup(name, config.window, config.priority);
-  Status status = opened.status();
-  if (opened.ok()) {
-    object->group = *opened;
-    const int32_t mine = owner->job->group_info(object->group).shard;
-    if (config.shard == -1 || config.shard == mine) {
-      *group = *handle;
-      return Status::Ok();
-    }
-    status = Status(Code::kUnsupported, "config.shard",
-                    "config.shard is " + std::to_string(config.shard) +
-                        "; a group is its members' own column, here " + std::to_string(mine));
-    // The reason above is what counts; nothing has been started in the group.
-    static_cast<void>(owner->job->CloseGroup(object->group));
+  if (!opened.ok()) {
+    api::RemoveHandle(*handle);
+    return opened.status();
   }
-  api::RemoveHandle(*handle);
-  return status;
+  object->group = *opened;
+  *group = *handle;
+  return Status::Ok();
 }
 
 Status CheckStepConfig(const ftarStepConfig& config) {

@@ -89,6 +89,7 @@ Status Job::Dump(const std::string& path) const {
 ViewPtr Job::view() const { return impl_->view(); }
 ViewPtr Job::group_view(const GroupPtr& group) const { return impl_->group_view(group->key); }
 MemberId Job::self() const { return impl_->self(); }
+int32_t Job::shard() const { return impl_->shard(); }
 Culprit Job::last_culprit() const { return impl_->last_culprit(); }
 Culprit Job::CulpritOf(const OpPtr& op, Code code) const { return impl_->CulpritOf(*op, code); }
 

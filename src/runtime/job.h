@@ -148,6 +148,7 @@ class Job : public std::enable_shared_from_this<Job> {
   // one on. What a call that names its epoch refers to.
   ViewPtr group_view(const GroupPtr& group) const;
   MemberId self() const;
+  int32_t shard() const;
   Culprit last_culprit() const;  // who died or why we are out, for error info
   // Where an operation has ended with `code`, or a wait for it has, and whose fault that was, as
   // far as it is known here.

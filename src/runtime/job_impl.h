@@ -90,6 +90,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
   MemberId self() const { return self_; }
+  int32_t shard() const { return place_.shard; }
   const Config& config() const { return config_; }
   EventQueue& events() { return events_; }
   // job_streams.cc

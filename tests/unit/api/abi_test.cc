@@ -509,8 +509,10 @@ TEST_F(Abi, GroupConfigurations) {
     ftarGroupConfig config = FTAR_GROUP_CONFIG_INIT;
     bad.spoil(&config);
     ftarGroup_t group = nullptr;
+    World().group_priority = -1;
     EXPECT_EQ(ftarGroupOpen(job_, &config, &group), bad.code) << LastError().text;
     EXPECT_EQ(group, nullptr);
+    EXPECT_EQ(World().group_priority, -1) << "what is refused decides nothing";
   }
 }
 

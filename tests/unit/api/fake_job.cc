@@ -100,6 +100,7 @@ Status Job::Dump(const std::string&) const { return Status::Ok(); }
 ViewPtr Job::view() const { return World().view; }
 ViewPtr Job::group_view(const GroupPtr&) const { return World().view; }
 MemberId Job::self() const { return MemberId{1, 1}; }
+int32_t Job::shard() const { return 0; }
 Culprit Job::last_culprit() const { return World().culprit; }
 Culprit Job::CulpritOf(const OpPtr&, Code) const { return World().culprit; }
 Expected<GroupPtr> Job::OpenGroup(const std::string&, int32_t, int32_t priority) {
