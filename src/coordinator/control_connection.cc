@@ -9,7 +9,6 @@ namespace {
 
 using State = MessageStream::State;
 
-constexpr int kRefusalsMax = 3;  // in a row
 // And for so long: one that dies, or makes room among many newcomers, hangs up, too.
 constexpr TimeNs kRefusedForNs = 2 * kSecond;
 constexpr TimeNs kPauseMin = 10 * kMillisecond;
@@ -94,7 +93,7 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   // A coordinator that dies at that moment hangs up as one does that has another token.
   refusals_ = why.code() == Code::kAuth ? refusals_ + 1 : 0;
   if (refusals_ == 1) first_refusal_ns_ = now;
-  const bool lasting = refusals_ >= kRefusalsMax && now - first_refusal_ns_ >= kRefusedForNs;
+  const bool lasting = refused_often() && now - first_refusal_ns_ >= kRefusedForNs;
   const bool refused = lasting || why.code() == Code::kVersion;
   if (refused && !ever_up_) {
     hopeless_ = true;

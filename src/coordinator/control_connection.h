@@ -70,6 +70,8 @@ class ControlConnection {
   // The same for people, also while the first attempt is under way.
   std::string trouble() const;
   bool hopeless() const { return hopeless_; }
+  // The last attempts ended alike, by a token or a job that is not the other side's.
+  bool refused_often() const { return refusals_ >= kRefusalsMax; }
   int fd() const { return stream_ ? stream_->fd() : -1; }
   bool wants_write() const { return stream_ && stream_->wants_write(); }
   TimeNs next_deadline() const;
@@ -99,6 +101,7 @@ class ControlConnection {
   std::vector<std::string> addresses_;
   size_t next_address_ = 0;
   bool up_ = false, ever_up_ = false, hopeless_ = false, closed_ = false;
+  static constexpr int kRefusalsMax = 3;
   int refusals_ = 0;  // in a row
   TimeNs first_refusal_ns_ = 0;
   bool goodbye_said_ = false;  // whoever hears it closes the connection

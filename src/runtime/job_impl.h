@@ -266,6 +266,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   TimeNs JoinLimit() const;
   void GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why);
   Status JoinFailure(TimeNs now, TimeNs deadline);
+  Status RefusedByCoordinator() const;
   TimeNs SpeakAfter() const;
   void SayWhatItWaitsFor(TimeNs now);
   void SayWhatIsOdd();

@@ -38,12 +38,19 @@ Status Job::Impl::JoinFailure(TimeNs now, TimeNs deadline) {
     return deadline <= now ? Status(Code::kTimeout, "not ready yet") : Status::Ok();
   }
   if (control_ && !control_->ever_up()) {
+    if (control_->refused_often()) return RefusedByCoordinator();
     return Status(Code::kCoordinator, "coordinator",
                   "no coordinator at " + control_->shown_address() +
                       " within join_timeout: " + control_->trouble());
   }
   return Status(Code::kTimeout, "join_timeout",
                 "the job did not become ready within join_timeout: " + AwaitedToJoin());
+}
+
+// By whoever answers there.
+Status Job::Impl::RefusedByCoordinator() const {
+  return Status(control_->last_error().code(), "token",
+                "coordinator " + control_->shown_address() + ": " + control_->last_error().text());
 }
 
 // What this member waits for while it joins, as far as it is known here.
@@ -134,12 +141,7 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
   }
   if (!join_failed_.ok()) return join_failed_;
   FTAR_RETURN_IF_ERROR(CheckUsable());
-  if (control_ && control_->hopeless()) {
-    return Status(
-        control_->last_error().code(), "token",
-        "coordinator " + control_->shown_address() + ": " + control_->last_error().text());
-  }
-  return Status::Ok();
+  return control_ && control_->hopeless() ? RefusedByCoordinator() : Status::Ok();
 }
 
 Status Job::Impl::Leave(int64_t timeout_ns) {

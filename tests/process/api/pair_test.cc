@@ -62,6 +62,18 @@ TEST(Join, ThatLacksReplicasEndsInTimeAndNamesThem) {
   EXPECT_STREQ(LastError().argument, "join_timeout");
 }
 
+// Its coordinator is there: that none was reached would send people to look for another fault.
+TEST(Join, WithAnotherTokenSaysSoHoweverSoonItEnds) {
+  const Coordinator coordinator;
+  ftarJobConfig config = Place(coordinator.address(), 0);
+  config.flags = 0;
+  ftarJob_t job = nullptr;
+  const Knobs knobs = {{"token", "another"}, {"join_timeout", "1s"}};
+  EXPECT_EQ(Join(config, knobs, &job), FTAR_ERR_AUTH) << LastError().text;
+  EXPECT_STREQ(LastError().argument, "token");
+  EXPECT_EQ(job, nullptr);
+}
+
 // What can be done with it afterwards is to destroy it.
 TEST(Join, ThatHasEndedIsNotToBeCalledAgain) {
   const Coordinator coordinator;
