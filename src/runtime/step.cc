@@ -116,6 +116,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
                       std::to_string(current_step_.step));
   }
   const std::deque<OpPtr> ops = step_ops_;
+  const uint64_t number = step_number_;
   const Predicate done = [&] {
     return destroyed_ || !ended_.ok() || std::all_of(ops.begin(), ops.end(), [](const OpPtr& op) {
              return op->done.load(std::memory_order_relaxed);
@@ -129,20 +130,21 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   };
   FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, kNever, undecided));
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  *result = step_sum_;
-  Status worst;
+  if (step_number_ != number) return Status(Code::kState, "step", "the next step has begun");
   for (const OpPtr& op : ops) {
     if (!op->done.load(std::memory_order_acquire)) return CheckUsable();
-    if (!op->status.ok() && worst.ok()) {
-      worst = op->status;
-      result->failed = op;
-    }
-    if (op->status.ok()) AddTo(result, *op);
   }
+  std::erase_if(step_ops_, [this](const OpPtr& op) {
+    if (!op->done.load(std::memory_order_relaxed)) return false;  // of another thread, meanwhile
+    if (op->status.ok()) AddTo(&step_sum_, *op);
+    // Also for whoever asks again.
+    if (!op->status.ok() && step_sum_.failed == nullptr) step_sum_.failed = op;
+    return true;
+  });
+  *result = step_sum_;
   // Of others' weights nothing is known but by operations.
   if (result->weight_sum == kNothingSummed) result->weight_sum = result->participants;
-  step_ops_.clear();
-  return worst;
+  return result->failed != nullptr ? result->failed->status : Status::Ok();
 }
 
 }  // namespace ftar::runtime

@@ -215,6 +215,22 @@ TEST_F(OneMember, AWeightOfZeroIsAbsentAndLeavesTheOutputAlone) {
   ExpectWorking();
 }
 
+// A failure that the first one had heard of was forgotten: the step had ended well.
+TEST_F(OneMember, AStepThatEndsBadlyDoesSoHoweverOftenItIsAsked) {
+  ftarStepConfig step = FTAR_STEP_CONFIG_INIT;
+  step.weight = 0;
+  ASSERT_EQ(ftarStepBegin(job_, &step, nullptr), FTAR_OK) << LastError().text;
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.send = desc.recv = data_.data();
+  desc.count = data_.size();
+  ASSERT_EQ(ftarOpStart(group_, &desc, nullptr), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarStepEnd(job_, -1, nullptr), FTAR_ERR_ABSENT);
+  EXPECT_EQ(ftarStepEnd(job_, -1, nullptr), FTAR_ERR_ABSENT);
+  EXPECT_EQ(LastError().code, FTAR_ERR_ABSENT);
+  ASSERT_EQ(ftarStepBegin(job_, nullptr, nullptr), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarStepEnd(job_, -1, nullptr), FTAR_OK) << LastError().text;
+}
+
 // 1e-50 is 0 in f32, and twice 2e38 is infinite: the average was NaN, and the status FTAR_OK.
 TEST_F(OneMember, AWeightThatTheTypeDoesNotHoldIsRefused) {
   ftarOpDesc desc = FTAR_OP_DESC_INIT;
