@@ -18,7 +18,7 @@ using api::Where;
 namespace ftar::api {
 
 Status VisitConfig(const Config& config, ftarConfigVisitor visitor, void* user) {
-  if (visitor == nullptr) return Status(Code::kArg, "fn", "fn is null");
+  if (visitor == nullptr) return Status(Code::kArg, "visitor", "visitor is null");
   for (const Knob& knob : Knobs()) {
     const std::string value = config.ShownText(knob.id);
     const std::string origin = config.Origin(knob.id);

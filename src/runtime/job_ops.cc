@@ -295,7 +295,12 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   FTAR_RETURN_IF_ERROR(CheckStart(group));
   GroupState& state = groups_[group->key];
   last_fast_ = nullptr;
-  for (const OpPtr& op : ops) FTAR_RETURN_IF_ERROR(Prepare(now, state, group->key, op.get()));
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const Status fits = Prepare(now, state, group->key, ops[i].get());
+    if (fits.ok()) continue;
+    const std::string field = FieldOf(fits.argument().c_str(), i, ops.size());
+    return Status(fits.code(), field, field + ": " + fits.text());
+  }
   if (std::ranges::any_of(ops, [](const OpPtr& op) { return op->request.on_stream; })) {
     FTAR_RETURN_IF_ERROR(StartOnStreams(lock, group, ops));
   } else if (!state.held.empty()) {

@@ -241,7 +241,10 @@ TEST_F(OneMember, AWeightThatTheTypeDoesNotHoldIsRefused) {
     desc.redop = FTAR_WAVG;
     desc.weight = weight;
     EXPECT_EQ(ftarOpStart(group_, &desc, &op), FTAR_ERR_ARG) << weight;
-    EXPECT_STREQ(LastError().argument, "weight");
+    EXPECT_STREQ(LastError().argument, "desc.weight");
+    const ftarOpDesc both[] = {FTAR_OP_DESC_INIT, desc};
+    EXPECT_EQ(ftarOpStartMany(group_, both, sizeof desc, 2, nullptr), FTAR_ERR_ARG) << weight;
+    EXPECT_STREQ(LastError().argument, "desc[1].weight");
     desc.redop = FTAR_SUM;
     ASSERT_EQ(ftarOpStart(group_, &desc, &op), FTAR_OK) << LastError().text;
     EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;

@@ -85,6 +85,7 @@ TEST(AbiConfig, ChecksNamesAndValuesAtOnce) {
   EXPECT_EQ(ftarConfigEach(config, visit, &timeout), FTAR_OK);
   EXPECT_EQ(timeout, "30s");
   EXPECT_EQ(ftarConfigEach(config, nullptr, nullptr), FTAR_ERR_ARG);
+  EXPECT_STREQ(LastError().argument, "visitor");
   EXPECT_EQ(ftarConfigDestroy(config), FTAR_OK);
   EXPECT_EQ(ftarConfigDestroy(config), FTAR_ERR_HANDLE);
   EXPECT_EQ(ftarConfigSet(config, "timeout", "30s"), FTAR_ERR_HANDLE);
