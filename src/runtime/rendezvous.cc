@@ -260,7 +260,9 @@ std::string FirstSlurmHost(const std::string& list) {
 }
 
 bool IsLoopbackText(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  // A name may begin so and lead anywhere.
+  const bool number = host.find_first_not_of("0123456789.") == std::string::npos;
+  return host == "localhost" || host == "::1" || (number && host.starts_with("127."));
 }
 
 }  // namespace ftar::runtime

@@ -307,7 +307,7 @@ TEST(FirstSlurmHost, ReadsListsAndRanges) {
 TEST(IsLoopbackText, TellsWithoutResolving) {
   for (const char* host : {"localhost", "::1", "127.0.0.1", "127.9.9.9"})
     EXPECT_TRUE(IsLoopbackText(host)) << host;
-  for (const char* host : {"", "128.0.0.1", "node127", "::2", "0.0.0.0"})
+  for (const char* host : {"", "128.0.0.1", "node127", "127.example.com", "::2", "0.0.0.0"})
     EXPECT_FALSE(IsLoopbackText(host)) << host;
 }
 
