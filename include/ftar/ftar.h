@@ -13,8 +13,9 @@
  *
  * (2) Structs start with `size` and are initialised with their FTAR_..._INIT macro. The library
  * reads and writes no further than `size`. A size larger than the library knows is fine if the rest
- * is zero, else FTAR_ERR_ARG names the offset; with a smaller one (a multiple of 8) the fields cut
- * off keep their defaults. A size of 0 is FTAR_ERR_ARG. Arrays of structs carry a `stride`.
+ * is zero, else FTAR_ERR_ARG names the offset; with a smaller one (a multiple of 8, from 16 on) the
+ * fields cut off keep their defaults. A size of 0 is FTAR_ERR_ARG. Arrays of structs carry a
+ * `stride`.
  *
  * (3) Handles are opaque. NULL is legal for every Destroy, Release, Close, Free and Deregister and
  * does nothing. A handle that was released, or is of another kind, is FTAR_ERR_HANDLE, always: a
@@ -162,7 +163,7 @@ enum {
 enum {
   FTAR_ALLREDUCE,      /* send: count, recv: count */
   FTAR_REDUCE_SCATTER, /* send: n * count, recv: count, the segment of this member's rank */
-  FTAR_ALLGATHER,      /* send: count, recv: n * count */
+  FTAR_ALLGATHER,      /* send: count, recv: n * count; zeros from who has weight 0 */
   FTAR_BROADCAST,      /* send: count, read at the root only; recv: count */
   FTAR_BARRIER         /* no data */
 };
@@ -237,13 +238,15 @@ FTAR_API ftarResult_t ftarGetLastError(ftarErrorInfo* info);
 
 /* Sends this process's log lines (no newline, UTF-8) to `fn` instead of standard error; NULL
  * restores that. `fn` may be called from any thread and must call nothing of libftar but this.
- * After return the old one is not entered any more, unless this is called from inside it. */
+ * Lines that other threads were telling the old one may still reach it after return, so keep it and
+ * what its `user` points to. */
 FTAR_API ftarResult_t ftarSetLogHandler(void (*fn)(int32_t level, const char* line, void* user),
                                         void* user);
 
 /* ---- configuration: names and text, so that a new knob never touches the ABI ---- */
 
-/* Called once a knob; `origin` says where the value comes from, for example "FTAR_TIMEOUT". */
+/* Called once a knob; `origin` says where the value comes from: "default", "ftar.conf FILE:LINE",
+ * "environment FTAR_TIMEOUT" or "program". */
 typedef void (*ftarConfigVisitor)(const char* name, const char* value, const char* origin,
                                   const char* help, void* user);
 
@@ -590,8 +593,9 @@ typedef struct {
   int32_t priority;   /* must be 0: a priority is a group's */
   double weight;      /* 0: the input is not read and does not count, but `send` has to be memory
                          all the same; NaN: the step's, else 1 */
-  double scale;       /* multiplies the result; finite, not 0; the same on all. Of what only copies,
-                         broadcast and all-gather, it must be 1 */
+  double scale;       /* multiplies the result; finite, not 0; the same on all. Of integers that is
+                         done in f64, truncated toward zero and kept within the type. Of what only
+                         copies, broadcast and all-gather, it must be 1 */
   int64_t timeout_ns; /* no time limit of a wait; ftarOpWait has one. When it passes on any one
                          member, whoever the operation still lacks there and who holds it up itself
                          is evicted, and be it that it only computes; the operation goes on without.

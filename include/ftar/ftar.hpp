@@ -468,7 +468,7 @@ struct JobConfig : ftarJobConfig {
   std::function<void(const ftarEvent&)> handler;  // instead of on_event and user
 };
 
-// A knob's value in force and where it comes from, for example "FTAR_TIMEOUT".
+// A knob's value in force and where it comes from, for example "environment FTAR_TIMEOUT".
 struct Knob {
   std::string name, value, origin, help;
 };
