@@ -421,6 +421,7 @@ class GroupMachine {
   void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);
   void Undo(Op& op);
   void RestoreShadow(Op& op);
+  static bool GathersNothing(const Op& op);
   void ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict);
   void ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict);
   void ReplayHeldFrames(TimeNs now);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -210,6 +211,33 @@ TEST_F(Pair, DisagreementIsAMismatchForAllThatNamesTwoAndTheField) {
   }
   ExpectWorking();
   EXPECT_EQ(outcomes_[0].seq, 2u) << "the verdict has used a seq up";
+}
+
+// One in place, the other not. It was FTAR_OK, of nobody, and all zeros.
+TEST_F(Pair, AnAllGatherOfNobodyIsAbsentAndLeavesTheOutputAlone) {
+  constexpr uint64_t kCount = 1000;
+  std::array<ftarOp_t, 2> ops{};
+  std::array<std::vector<float>, 2> results;
+  for (int i = 0; i < 2; ++i) {
+    data_[i].assign(kCount, 5);
+    results[i].assign(2 * kCount, 7);
+    std::fill_n(results[i].begin(), i == 0 ? kCount : 0, 5.0f);
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.kind = FTAR_ALLGATHER;
+    desc.send = i == 0 ? results[i].data() : data_[i].data();
+    desc.recv = results[i].data();
+    desc.count = kCount;
+    desc.weight = 0;
+    ASSERT_EQ(ftarOpStart(groups_[i], &desc, &ops[i]), FTAR_OK) << LastError().text;
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ftarOpWait(ops[i], kLongNs, &outcomes_[i]), FTAR_ERR_ABSENT);
+    EXPECT_EQ(outcomes_[i].participants, 0);
+    EXPECT_EQ(results[i][kCount - 1], i == 0 ? 5 : 7);
+    EXPECT_EQ(ftarOpRelease(ops[i]), FTAR_OK);
+  }
+  EXPECT_EQ(results[1][2 * kCount - 1], 7);
+  ExpectWorking();
 }
 
 TEST_F(Pair, AWaitThatEndsEarlyLeavesTheOperationAlive) {
