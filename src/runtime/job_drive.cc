@@ -312,6 +312,7 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline,
 
 void Job::Impl::ProgressTurn(Lock& lock) {
   if (!callbacks_.empty()) RunCallbacks(lock);
+  if (forked()) return;  // by a callback, which has returned in the child
   const TimeNs now = Now();
   if (wheel_ == Wheel::kUser) {
     // Leaving the wheel wakes us where the user sleeps, or has had it since we looked last: at each
@@ -330,6 +331,7 @@ void Job::Impl::ProgressTurn(Lock& lock) {
   wheel_ = Wheel::kProgress;
   const bool any = Pump(now);
   if (!callbacks_.empty()) RunCallbacks(lock);
+  if (forked()) return;
   if (wheel_ == Wheel::kProgress && !any && !stopping_) Sleep(lock, kNever, progress_wake_fd_);
   if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
   if (lock_wanted_.load(std::memory_order_relaxed) > 0) {
@@ -341,7 +343,7 @@ void Job::Impl::ProgressTurn(Lock& lock) {
 
 void Job::Impl::ProgressMain() {
   Lock lock(mutex_);
-  while (!stopping_) {
+  while (!stopping_ && !forked()) {
     try {
       ProgressTurn(lock);
     } catch (...) {

@@ -22,11 +22,11 @@ CallbackScope::~CallbackScope() { --t_callback_depth; }
 bool Job::InCallback() { return t_callback_depth > 0; }
 
 // Callbacks run one after the other, in order, whoever calls them; a thread that finds another at
-// it leaves them there.
+// it leaves them there. Those of a forked child are the parent's.
 void Job::Impl::RunCallbacks(Lock& lock) {
   if (running_callbacks_ || callbacks_.empty()) return;
   running_callbacks_ = true;
-  while (!callbacks_.empty()) {
+  while (!callbacks_.empty() && !forked()) {
     std::function<void()> call = std::move(callbacks_.front());
     callbacks_.pop_front();
     lock.unlock();

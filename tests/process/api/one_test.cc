@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -297,6 +299,42 @@ TEST_F(OneMember, EveryCallInAForkedChildIsRefused) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+  ExpectWorking();
+}
+
+// It returns in the child, too, on a thread that is the library's: that has nothing to do there.
+TEST_F(OneMember, ACallbackMayFork) {
+  struct Seen {
+    std::atomic<pid_t> child{0};
+    std::atomic<int> ended{0};
+  };
+  void* const shared = mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);  // with the child
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const seen = new (shared) Seen;
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_BARRIER;
+  desc.user = seen;
+  desc.on_done = [](const ftarOutcome*, void* user) {
+    auto* const known = static_cast<Seen*>(user);
+    if (++known->ended > 1) return;
+    const pid_t child = fork();
+    if (child != 0) known->child = child;
+  };
+  const std::array<ftarOpDesc, 2> both = {desc, desc};
+  ASSERT_EQ(ftarOpStartMany(group_, both.data(), sizeof desc, both.size(), nullptr), FTAR_OK);
+  while (seen->child == 0) std::this_thread::yield();
+  ASSERT_NE(seen->child, -1);
+  pid_t ended = 0;
+  for (int i = 0; i < 2000 && ended == 0; ++i) {
+    ended = waitpid(seen->child, nullptr, WNOHANG);
+    usleep(10'000);
+  }
+  EXPECT_EQ(ended, seen->child);
+  if (ended == 0) kill(seen->child, SIGKILL);
+  while (seen->ended < 2) std::this_thread::yield();
+  EXPECT_EQ(seen->ended, 2) << "one of them in the child";
+  munmap(shared, sizeof(Seen));
   ExpectWorking();
 }
 
