@@ -21,6 +21,20 @@ CallbackScope::~CallbackScope() { --t_callback_depth; }
 
 bool Job::InCallback() { return t_callback_depth > 0; }
 
+// What it throws ends here, also where there is no memory to say so: the thread goes on to take the
+// lock, and nobody else runs callbacks before it has.
+void Job::Impl::RunCallback(const std::function<void()>& call) {
+  try {
+    const CallbackScope scope;
+    return call();
+  } catch (...) {
+  }
+  try {
+    log_.Error("runtime", "a callback threw an exception; it is ignored");
+  } catch (...) {
+  }
+}
+
 // Callbacks run one after the other, in order, whoever calls them; a thread that finds another at
 // it leaves them there. Those of a forked child are the parent's.
 void Job::Impl::RunCallbacks(Lock& lock) {
@@ -30,12 +44,7 @@ void Job::Impl::RunCallbacks(Lock& lock) {
     std::function<void()> call = std::move(callbacks_.front());
     callbacks_.pop_front();
     lock.unlock();
-    try {
-      const CallbackScope scope;
-      call();
-    } catch (...) {
-      log_.Error("runtime", "a callback threw an exception; it is ignored");
-    }
+    RunCallback(call);
     call = nullptr;  // what it holds may be the last reference to something that takes the lock
     lock.lock();
   }

@@ -190,6 +190,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Wake();  // the sleeping driver, whoever it is
   void WakeIfNeeded();
   void RunCallbacks(Lock& lock);
+  void RunCallback(const std::function<void()>& call);
   void LeaveCallbacks();
   void ProgressMain();
   void ProgressTurn(Lock& lock);

@@ -302,6 +302,26 @@ TEST_F(OneMember, EveryCallInAForkedChildIsRefused) {
   ExpectWorking();
 }
 
+// As one does that finds no memory, nor does whoever is to hear of it.
+TEST_F(OneMember, ACallbackMayThrowWhereNobodyCanBeTold) {
+  ASSERT_EQ(ftarSetLogHandler([](int32_t, const char*, void*) { throw std::bad_alloc(); }, nullptr),
+            FTAR_OK);
+  ftarOpDesc desc = FTAR_OP_DESC_INIT;
+  desc.kind = FTAR_BARRIER;
+  std::atomic<int> ended{0};
+  desc.user = &ended;
+  desc.on_done = [](const ftarOutcome*, void* user) {
+    ++*static_cast<std::atomic<int>*>(user);
+    throw std::bad_alloc();
+  };
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(ftarOpStart(group_, &desc, nullptr), FTAR_OK) << LastError().text;
+    while (ended <= i) std::this_thread::yield();
+  }
+  ExpectWorking();
+  EXPECT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
+}
+
 // It returns in the child, too, on a thread that is the library's: that has nothing to do there.
 TEST_F(OneMember, ACallbackMayFork) {
   struct Seen {
