@@ -115,11 +115,11 @@ void EngineDriver::Run(TimeNs now) {
     if (hook_.armed()) StrikeAtStability();
   }
   if (!gathering_) WriteSent(now);
+  if (!deferred_.empty()) DeliverFinished(now);
   if (broken_) {
     RestoreInputs();
     next_deadline_ = now + kRetryNs;
   }
-  if (!deferred_.empty()) DeliverFinished(now);
   if (now - last_trim_ns_ > kSecond) {
     last_trim_ns_ = now;
     pool_.Trim(now, 2 * kSecond);
@@ -496,7 +496,11 @@ void EngineDriver::DeliverFinished(TimeNs now) {
     }
     Deferred next = std::move(*at);
     at = deferred_.erase(at);
-    DeliverNow(now, next.group, std::move(next.outcome));
+    try {
+      DeliverNow(now, next.group, std::move(next.outcome));
+    } catch (...) {
+      return Break();
+    }
   }
 }
 

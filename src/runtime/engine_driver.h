@@ -138,7 +138,10 @@ class EngineDriver final : public transport::Placer {
   bool broken() const { return broken_; }
   // Run would find something to do.
   bool has_more() const { return stepped_ || sent_ || broken_ || !deferred_.empty(); }
-  void Break() { broken_ = failed_ = true; }
+  void Break() {
+    broken_ = failed_ = true;
+    next_deadline_ = 0;  // the host has to hear of it
+  }
   void Abandon(TimeNs now, const Status& why);
   TimeNs next_deadline() const { return next_deadline_; }
   TimeNs devices_deadline() const;
@@ -332,7 +335,7 @@ class EngineDriver final : public transport::Placer {
   void NoteLine(const wire::LaneLine& line, uint64_t input_bytes);
   void Announce();
   void Nudge();
-  bool LaneHasNews() const;
+  bool LaneHasNews();
   bool LookAtLane(TimeNs now);
   std::string OutsideText(GroupKey group, const collective::Work& work);
   // What is handed over to peers of this host, and who writes it: the link, or a reduction.

@@ -44,8 +44,10 @@ bool EngineDriver::Poll(TimeNs now) {
 }
 
 // An engine that broke in the middle of a step may hold an operation that is half made.
-bool EngineDriver::LaneHasNews() const {
-  return lane_ != nullptr && !broken_ && engine_->HasLaneNews();
+bool EngineDriver::LaneHasNews() {
+  bool news = false;
+  if (lane_ != nullptr) Guard([&] { news = engine_->HasLaneNews(); });
+  return news;
 }
 
 bool EngineDriver::LookAtLane(TimeNs now) {

@@ -108,8 +108,13 @@ bool Job::Impl::Pump(TimeNs now) {
   return any;
 }
 
+// It throws nothing: calls that have begun by then are not refused for want of memory.
 void Job::Impl::Settle(TimeNs now) {
-  driver_->Run(now);
+  try {
+    driver_->Run(now);
+  } catch (...) {  // again soon: inputs come back before calls end
+    return driver_->Break();
+  }
   const engine::Phase phase = driver_->engine().phase();
   const bool running = phase == engine::Phase::kJoining || phase == engine::Phase::kMember ||
                        phase == engine::Phase::kLeaving;

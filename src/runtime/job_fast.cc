@@ -32,7 +32,11 @@ void Job::Impl::LookUp(TimeNs now) {
   const TimeNs unseen = now - last_user_drive_ns_;
   if (wheel_ != Wheel::kNobody || unseen <= pace_.look_ns / 2) return;
   const NoCancel whole;
-  Pump(now);
+  try {
+    Pump(now);
+  } catch (...) {  // what had come is lost, and not this call's alone
+    driver_->Break();
+  }
   last_user_drive_ns_ = driver_->sending() ? 0 : now;
 }
 
