@@ -55,7 +55,7 @@ class Group {
  public:
   std::string name;
   GroupKey key = 0;
-  bool closed = false;
+  std::atomic<bool> closed{false};  // set without the job's lock
 };
 
 }  // namespace ftar::runtime
