@@ -170,6 +170,16 @@ void EngineDriver::ExecuteTodos(TimeNs now, engine::Ready& ready) {
   });
 }
 
+void EngineDriver::Break() {
+  failed_ = true;
+  next_deadline_ = 0;  // the host has to hear of it
+  if (std::exchange(broken_, true)) return;
+  if (lane_ != nullptr) lane_->RaiseFrozen(~Epoch{0});
+  for (const auto& [id, peer] : peers_) {
+    if (peer.link != nullptr) peer.link->TakeBack();
+  }
+}
+
 void EngineDriver::Abandon(TimeNs now, const Status& why) {
   Step(now, engine::AbortSelf{why.code(), why.text()});
   engine::Ready ready = engine_->TakeReady();

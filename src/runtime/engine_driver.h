@@ -138,10 +138,8 @@ class EngineDriver final : public transport::Placer {
   bool broken() const { return broken_; }
   // Run would find something to do.
   bool has_more() const { return stepped_ || sent_ || broken_ || !deferred_.empty(); }
-  void Break() {
-    broken_ = failed_ = true;
-    next_deadline_ = 0;  // the host has to hear of it
-  }
+  // Others read here until they are told not to, and inputs come back now: so that is told first.
+  void Break();
   void Abandon(TimeNs now, const Status& why);
   TimeNs next_deadline() const { return next_deadline_; }
   TimeNs devices_deadline() const;

@@ -217,6 +217,9 @@ void EngineDriver::FinishSends(GroupKey group, Seq seq) {
 void EngineDriver::RevokePeer(TimeNs now, MemberId peer) {
   revoked_.Add(peer);
   LetGo(now, peer);
+  // Should there be no memory in between, nobody follows a link that is gone.
+  if (const auto found = peers_.find(peer); found != peers_.end() && found->second.link != nullptr)
+    std::exchange(found->second.link, nullptr)->TakeBack();
   for (const auto& device : devices_) device->Revoke(peer);
   peers_.erase(peer);
 }

@@ -106,6 +106,10 @@ class Link {
   // and the link is lost with it. For operations without fault tolerance.
   virtual void FinishOp(uint32_t group, uint64_t seq) = 0;
 
+  // All that is lent is taken back, whatever operation it is for: what the peer reads of it from
+  // now on is not used (Intact). It needs no memory.
+  virtual void TakeBack() {}
+
   // The peer looks up if it sleeps: there is something for it that is no frame
   // (DeviceConfig::lanes).
   virtual void Nudge() {}

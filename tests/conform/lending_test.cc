@@ -111,6 +111,21 @@ TEST_P(LendingTest, CancelledItIsNotIntact) {
   EXPECT_EQ(a.node.Last(Kind::kSent)->cookie, 60u);
 }
 
+// By a lender that has no memory to say so: the link goes on.
+TEST_P(LendingTest, TakenBackItIsNotIntact) {
+  Owner a(1);
+  Node b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a.node, &b));
+  const Completion* got = Lend(&a, &b, 5, 1, 50);
+  ASSERT_NE(got, nullptr);
+  a.node.device->Find(b.card.id)->TakeBack();
+  EXPECT_FALSE(got->link->Intact(got->token));
+  b.ReleaseAll();
+  got = Lend(&a, &b, 6, 2, 60);
+  ASSERT_NE(got, nullptr);
+  EXPECT_TRUE(got->link->Intact(got->token));
+}
+
 // Whoever is done with a peer gives its memory to others at once, and the peer may not know yet.
 TEST_P(LendingTest, RevokedOrClosedItIsNotIntact) {
   for (const bool close : {false, true}) {

@@ -23,6 +23,7 @@ class FaultyLink : public Link {
             std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) override;
   void CancelOp(uint32_t group, uint64_t seq) override;
   void FinishOp(uint32_t group, uint64_t seq) override;
+  void TakeBack() override { inner_->TakeBack(); }
   void Nudge() override { inner_->Nudge(); }
   void Release(uint64_t token) override { inner_->Release(token); }
   Detached Detach(uint64_t token) override { return inner_->Detach(token); }

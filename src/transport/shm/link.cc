@@ -184,6 +184,10 @@ void ShmLink::FinishOp(uint32_t, uint64_t) {
   loans_awaited_ = state_ == State::kUp && !channel_->lender().idle();
 }
 
+void ShmLink::TakeBack() {
+  if (state_ == State::kUp) channel_->lender().RecallAll();
+}
+
 void ShmLink::Nudge() {
   if (state_ == State::kUp) channel_->Ring(kWakeOnHead);
 }

@@ -34,6 +34,7 @@ class ShmLink : public Link {
             std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) override;
   void CancelOp(uint32_t group, uint64_t seq) override;
   void FinishOp(uint32_t group, uint64_t seq) override;
+  void TakeBack() override;
   void Nudge() override;
   std::optional<Place> Show(std::span<const std::byte> memory) override;
   std::shared_ptr<const std::byte> See(Place place, uint64_t bytes) override;

@@ -1,7 +1,9 @@
-// Goal: what a peer says in pieces is whole, whatever its link and its memory do meanwhile.
+// Goal: what a peer says in pieces is whole, whatever its link and its memory do meanwhile; and who
+// can go on no more has told so where others read, before it touches what they read.
 #include "runtime/engine_driver.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -26,6 +28,7 @@ class SilentLink : public transport::Link {
             uint64_t) override {}
   void CancelOp(uint32_t, uint64_t) override {}
   void FinishOp(uint32_t, uint64_t) override {}
+  void TakeBack() override { ++taken_back; }
   void Release(uint64_t) override { ++released; }
   Detached Detach(uint64_t) override { return {}; }
   size_t hold_bytes_max() const override { return size_t{1} << 30; }
@@ -33,7 +36,7 @@ class SilentLink : public transport::Link {
   bool down() const override { return false; }
   std::string Describe() const override { return "silent"; }
 
-  int released = 0;
+  int released = 0, taken_back = 0;
 };
 
 // Says what a test has it say.
@@ -79,7 +82,8 @@ class NobodyHost : public DriverHost {
 
 class EngineDriverTest : public testing::Test {
  protected:
-  EngineDriverTest() {
+  EngineDriverTest() { Make(nullptr); }
+  void Make(HostLane* lane) {
     auto device = std::make_unique<ToldDevice>();
     device_ = device.get();
     Devices devices;
@@ -88,8 +92,9 @@ class EngineDriverTest : public testing::Test {
     config.job = "pieces";
     config.self.id = {1, 1};
     config.replicas = 2;
-    driver_ = std::make_unique<EngineDriver>(std::move(config), std::move(devices), nullptr,
-                                             nullptr, &host_, &log_);
+    config.group.lane = lane;
+    driver_ = std::make_unique<EngineDriver>(std::move(config), std::move(devices), nullptr, lane,
+                                             &host_, &log_);
     Say(Completion::Kind::kUp);
   }
   void Say(Completion::Kind kind) { Hear(Of(kind)); }
@@ -176,6 +181,24 @@ TEST_F(EngineDriverTest, AMessageThatChangesWhileItIsReadHarmsNobody) {
   }
   over = true;
   peer.join();
+}
+
+// What follows may take long, and writes over what was lent: inputs come back first of all.
+TEST_F(EngineDriverTest, WhoHasNoMemoryTakesBackAtOnceWhatOthersRead) {
+  auto memory = *transport::LaneMemory::Create({1, 1});
+  const auto peers = *transport::LaneMemory::Create(kPeer);
+  ASSERT_TRUE(peers->Map({1, 1}, transport::UniqueFd(dup(memory->fd()))).ok());
+  HostLane lane(std::move(memory), 1);
+  Make(&lane);
+  const int segment = peers->SegmentOf({1, 1});
+  const Epoch era = MakeEpoch(1'000'000, 0);
+  EXPECT_FALSE(peers->FlagUp({&segment, 1}, era));
+  driver_->Break();
+  EXPECT_TRUE(peers->FlagUp({&segment, 1}, era));
+  EXPECT_EQ(device_->link.taken_back, 1);
+  driver_->Break();
+  EXPECT_EQ(device_->link.taken_back, 1);
+  driver_.reset();  // before its lane
 }
 
 }  // namespace
