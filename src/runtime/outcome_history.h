@@ -1,11 +1,12 @@
-// A group's last outcomes, for those who ask later. Deliveries come in order of seq, without gaps
-// from the first one on, so a place is found by counting. Of outcomes that are alike, one after the
-// other, what does not differ is kept once: they are most of a job's, and what each of many members
-// took part with is long. What is used again keeps its memory. Not synchronised: the job's lock
-// covers it.
+// A group's last outcomes, for those who ask later. Deliveries come in order of seq, and almost
+// without gaps (a leaver passes what nobody calls), so a place is found by counting. Of outcomes
+// that are alike, one after the other, what does not differ is kept once: they are most of a job's,
+// and what each of many members took part with is long. What is used again keeps its memory. Not
+// synchronised: the job's lock covers it.
 #ifndef FTAR_RUNTIME_OUTCOME_HISTORY_H_
 #define FTAR_RUNTIME_OUTCOME_HISTORY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -23,17 +24,10 @@ class OutcomeHistory {
     if (places_.empty()) places_.reserve(kMax);
     const size_t kind = KindOf(outcome);
     if (kinds_[kind].places++ == 0) free_ = kinds_[kind].next_free;
-    if (places_.empty()) first_ = outcome.seq;
-    Place* place = nullptr;
-    if (places_.size() < kMax) {
-      place = &places_.emplace_back();
-    } else {
-      place = &places_[(outcome.seq - first_) % kMax];
-      LetGo(place->kind);
-    }
-    *place = {outcome.moment(), kind};
+    if (places_.empty()) first_ = end_ = outcome.seq;
+    if (end_ != outcome.seq) Pass(outcome.seq);
+    *NextPlace() = {outcome.moment(), kind};
     newest_ = kind;
-    end_ = outcome.seq + 1;
   }
 
   // Its result was there only now.
@@ -58,8 +52,8 @@ class OutcomeHistory {
   static constexpr size_t kNone = ~size_t{0};
 
   struct Place {
-    collective::Outcome::Moment moment;
-    size_t kind = 0;
+    collective::Outcome::Moment moment{.seq = kNoSeq};
+    size_t kind = kNone;
   };
   struct Kind {
     collective::Outcome outcome;
@@ -77,6 +71,22 @@ class OutcomeHistory {
     }
     kinds_[free_].outcome = outcome;
     return free_;
+  }
+
+  // That of end_.
+  Place* NextPlace() {
+    const Seq seq = end_++;
+    if (places_.size() < kMax) return &places_.emplace_back();
+    Place* const place = &places_[(seq - first_) % kMax];
+    if (place->kind != kNone) LetGo(place->kind);
+    return place;
+  }
+
+  // What has no outcome has an empty place; beyond kMax of them all are empty.
+  void Pass(Seq seq) {
+    const Seq passed = std::min<Seq>(seq - end_, kMax);
+    for (Seq i = 0; i < passed; ++i) *NextPlace() = {};
+    end_ = seq;
   }
 
   void LetGo(size_t kind) {

@@ -32,6 +32,28 @@ TEST(OutcomeHistory, KeepsTheLastOnesFromWhereverTheyBegin) {
   }
 }
 
+// As a leaver does what lies before the others' first operation.
+TEST(OutcomeHistory, WhatNobodyCallsIsPassed) {
+  for (const Seq passed : {Seq{1}, Seq{7}, Seq{OutcomeHistory::kMax}, Seq{1} << 40}) {
+    OutcomeHistory history;
+    Seq seq = 3;
+    for (int round = 0; round < 3; ++round, seq += passed) {
+      for (int i = 0; i < 600; ++i, ++seq) {
+        history.Add(Of(seq));
+        ASSERT_TRUE(history.Find(seq)) << seq;
+        EXPECT_EQ(history.Find(seq)->tag, seq * 10);
+        EXPECT_EQ(history.end(), seq + 1);
+        EXPECT_FALSE(history.Find(seq + 1));
+      }
+      EXPECT_TRUE(history.Find(seq - 600));
+      EXPECT_FALSE(history.Find(seq - 600 - 1 - OutcomeHistory::kMax));
+      if (round == 0) continue;
+      EXPECT_FALSE(history.Find(seq - 601)) << "passed";
+      EXPECT_EQ(history.Find(seq - 601 - passed).has_value(), 600 + passed < OutcomeHistory::kMax);
+    }
+  }
+}
+
 // What takes its time to land is noted before.
 TEST(OutcomeHistory, TheNewestMayBeThereLater) {
   OutcomeHistory history;
