@@ -234,10 +234,8 @@ void Engine::Impl::SendPeer(MemberId to, wire::Message message) {
 }
 
 void Engine::Impl::Become(Phase phase, Status status) {
-  if (phase_ == phase || phase_ == Phase::kLeft || phase_ == Phase::kAborted ||
-      phase_ == Phase::kEvicted)
-    return;
-  if (phase == Phase::kLeft || phase == Phase::kAborted || phase == Phase::kEvicted) {
+  if (phase_ == phase || IsOver(phase_)) return;
+  if (IsOver(phase)) {
     // Others may read here what goes back now. Who leaves has nothing left that they would read.
     if (config_.group.lane && phase != Phase::kLeft && !FTAR_MUTANT(kOutUnflagged))
       config_.group.lane->RaiseFrozen(~Epoch{0});

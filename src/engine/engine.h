@@ -156,6 +156,8 @@ struct Notice {
   wire::LateNotice late;  // seq kNoSeq: has not begun the step that this member is in
 };
 enum class Phase { kJoining, kMember, kLeaving, kLeft, kEvicted, kAborted, kRejected };
+// This member is out, for good.
+constexpr bool IsOver(Phase phase) { return phase >= Phase::kLeft; }
 
 struct Ready {
   std::vector<wire::Message> to_coordinator;
