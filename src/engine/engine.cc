@@ -259,8 +259,7 @@ void Engine::Impl::On(const CoordinatorUp&) {
   // One that lacks it says so itself. Where members coordinate, one that has it does.
   if (!view_ || view_->electorates.empty()) quorum_lost_ = false;
   if (FTAR_MUTANT(kPromiseForgotten)) promised_members_.clear();
-  if (phase_ == Phase::kJoining || phase_ == Phase::kMember || phase_ == Phase::kLeaving)
-    Introduce();
+  if (!IsOver(phase_)) Introduce();
   if (was_down && view_)
     ready_.notices.push_back({Notice::Kind::kCoordinatorUp, view_->epoch, {}, {}});
 }
@@ -493,7 +492,7 @@ concept FromCoordinatorOnly = requires(Engine::Impl& impl, const T& message) {
 }  // namespace
 
 void Engine::Impl::On(const FromCoordinator& event) {
-  if (phase_ != Phase::kJoining && phase_ != Phase::kMember && phase_ != Phase::kLeaving) return;
+  if (IsOver(phase_)) return;
   std::visit(
       [this](const auto& message) {
         using T = std::decay_t<decltype(message)>;
@@ -507,7 +506,7 @@ void Engine::Impl::On(const FromCoordinator& event) {
 }
 
 void Engine::Impl::On(const FromPeer& event) {
-  if (phase_ != Phase::kJoining && phase_ != Phase::kMember && phase_ != Phase::kLeaving) return;
+  if (IsOver(phase_)) return;
   DispatchPeer(event.from, event.message);
 }
 

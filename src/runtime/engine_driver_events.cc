@@ -16,11 +16,6 @@ namespace {
 constexpr size_t kPollBytes = 256 * 1024;  // bounds how long the lock is held
 constexpr TimeNs kRedialNs = 500 * kMillisecond;
 
-bool Ended(engine::Phase phase) {
-  return phase != engine::Phase::kJoining && phase != engine::Phase::kMember &&
-         phase != engine::Phase::kLeaving;
-}
-
 }  // namespace
 
 bool EngineDriver::Poll(TimeNs now) {
@@ -93,7 +88,8 @@ void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& comple
 void EngineDriver::OnReceived(TimeNs now, const Completion& completion) {
   const wire::FrameHeader& header = completion.header;
   const auto peer = peers_.find(completion.peer);
-  const bool heard = peer != peers_.end() && !peer->second.faulted && !Ended(engine_->phase());
+  const bool over = engine::IsOver(engine_->phase());
+  const bool heard = peer != peers_.end() && !peer->second.faulted && !over;
   if (!heard) {
     completion.link->Release(completion.token);
     return;

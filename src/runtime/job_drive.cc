@@ -115,10 +115,8 @@ void Job::Impl::Settle(TimeNs now) {
   } catch (...) {  // again soon: inputs come back before calls end
     return driver_->Break();
   }
-  const engine::Phase phase = driver_->engine().phase();
-  const bool running = phase == engine::Phase::kJoining || phase == engine::Phase::kMember ||
-                       phase == engine::Phase::kLeaving;
-  if ((!running || driver_->broken()) && !closed_down_) {
+  const bool over = engine::IsOver(driver_->engine().phase()) || driver_->broken();
+  if (over && !closed_down_) {
     try {
       OnPhaseEnded();
     } catch (...) {  // no memory even for that: again soon
