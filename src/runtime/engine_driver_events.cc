@@ -73,6 +73,8 @@ void EngineDriver::OnCompletion(TimeNs now, Device& device, Completion& completi
 
 void EngineDriver::OnLinkUp(TimeNs now, Device& device, const Completion& completion) {
   Peer& peer = peers_[completion.peer];
+  // A path of its link is back; what it has said meanwhile was not heard.
+  if (peer.faulted && peer.link != nullptr) return;
   const bool was_up = std::exchange(peer.up, true);
   if (was_up && peer.device != &device) return;  // the first way found stays in use
   ++links_changed_;

@@ -154,6 +154,19 @@ TEST_F(EngineDriverTest, ALinkThatBeginsAnewBeginsWithAMessage) {
   EXPECT_TRUE(IsHeard());
 }
 
+// What it said behind that was not heard: to take the word back would be to wait for it for good.
+TEST_F(EngineDriverTest, WhoHasSaidNoMessageIsNotHeardAgainByThatLink) {
+  const std::vector<std::byte> message = LongMessage();
+  SayPiece(message, 7, false);
+  EXPECT_FALSE(IsHeard());
+  Say(Completion::Kind::kPathLost);
+  Say(Completion::Kind::kUp);
+  EXPECT_FALSE(IsHeard());
+  Say(Completion::Kind::kDown);
+  Say(Completion::Kind::kUp);
+  EXPECT_TRUE(IsHeard());
+}
+
 // As a peer of this host that writes to its ring behind its head: through a mapping of its own, so
 // that ThreadSanitizer takes it for the other process that it stands for.
 TEST_F(EngineDriverTest, AMessageThatChangesWhileItIsReadHarmsNobody) {
@@ -177,7 +190,9 @@ TEST_F(EngineDriverTest, AMessageThatChangesWhileItIsReadHarmsNobody) {
   });
   for (int i = 0; i < 20'000; ++i) {
     SayPiece({(*seen)->data(), message.size()}, 0, false);
-    if (!IsHeard()) Say(Completion::Kind::kUp);
+    if (IsHeard()) continue;
+    Say(Completion::Kind::kDown);
+    Say(Completion::Kind::kUp);
   }
   over = true;
   peer.join();
