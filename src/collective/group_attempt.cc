@@ -363,8 +363,15 @@ void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header,
   frame.copied = op.lane.published;
 }
 
-// V7: every member learns every weight of the attempt. Nothing travels while all are 1.
-std::vector<std::byte> GroupMachine::WeightsExt(const Op& op) const {
+// V7: every member learns every weight of the attempt. Nothing travels while all are 1. What is
+// only copied tells of its owner: each has a chunk, and the list of a large column is longer than
+// any frame takes.
+std::vector<std::byte> GroupMachine::WeightsExt(const Op& op, uint32_t chunk) const {
+  if (plan::Copies(op.spec.kind)) {
+    const int owner = OwnerOfChunk(op, op.chunks[chunk].geometry);
+    if (owner < 0 || op.weights[owner] == 1) return {};
+    return BytesOf(&op.weights[owner], 1);
+  }
   const bool uniform =
       std::all_of(op.weights.begin(), op.weights.end(), [](double w) { return w == 1; });
   return uniform ? std::vector<std::byte>{} : BytesOf(op.weights.data(), op.weights.size());
@@ -427,7 +434,7 @@ void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
     header.flags |= op.absent ? wire::kFrameAbsent : wire::kFrameWeightless;
     payload = {};
   }
-  EmitFrame(op, to, header, WeightsExt(op), payload);
+  EmitFrame(op, to, header, WeightsExt(op, chunk), payload);
 }
 
 void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
@@ -441,7 +448,7 @@ void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
     header.flags |= wire::kFrameWeightless;
     payload = {};
   }
-  EmitFrame(op, to, header, WeightsExt(op), payload);
+  EmitFrame(op, to, header, WeightsExt(op, chunk), payload);
 }
 
 // F2: `from` has installed this era; data may go to it. Everything owed to it by now is sent, less

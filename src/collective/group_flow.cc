@@ -87,8 +87,8 @@ bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk,
   return header.payload_bytes == (empty ? 0 : chunk.geometry.count * width);
 }
 
-// Weights behind the header: one for a raw piece, the attempt's list otherwise, nothing if all
-// are 1.
+// Weights behind the header: one for a raw piece, and for one that is only copied that of its
+// owner; the attempt's list otherwise. Nothing if all are 1.
 bool GroupMachine::TakeWeights(Op& op, const InboundFrame& frame) {
   const size_t count = frame.ext.size() / sizeof(double);
   if (frame.ext.size() % sizeof(double) != 0) return false;
@@ -102,6 +102,13 @@ bool GroupMachine::TakeWeights(Op& op, const InboundFrame& frame) {
     if (count > 1) return false;
     op.weights[from] = count == 1 ? weights[0] : 1;
     return !std::isnan(op.weights[from]);
+  }
+  if (plan::Copies(op.spec.kind)) {
+    const int owner = OwnerOfChunk(op, op.chunks[frame.header.chunk].geometry);
+    if (count > 1) return false;
+    if (owner < 0) return true;  // zeros, in a salvage
+    op.weights[owner] = count == 1 ? weights[0] : 1;
+    return !std::isnan(op.weights[owner]);
   }
   if (count == 0) {
     std::fill(op.weights.begin(), op.weights.end(), 1.0);

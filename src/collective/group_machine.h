@@ -334,7 +334,7 @@ class GroupMachine {
   BufferRef OutputOf(const Op& op, const plan::Chunk& chunk) const;
   BufferRef FinalOf(const Op& op, uint32_t chunk) const;
   bool NeedsInputShadow(const Op& op) const;
-  std::vector<std::byte> WeightsExt(const Op& op) const;
+  std::vector<std::byte> WeightsExt(const Op& op, uint32_t chunk) const;
   // group_flow.cc
   void AcceptData(TimeNs now, Op& op, const InboundFrame& frame);
   void AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);

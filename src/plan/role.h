@@ -23,6 +23,8 @@ enum class Kind : uint8_t {
 };
 enum class PlanKind : uint8_t { kAuto = 0, kOneShot = 1, kDirect = 2, kRing = 3 };
 const char* PlanName(PlanKind plan);
+// Nothing is added up.
+constexpr bool Copies(Kind kind) { return kind == Kind::kAllGather || kind == Kind::kBroadcast; }
 
 struct Role {
   std::vector<int> raw_to;  // send my input of this chunk to these

@@ -15,7 +15,7 @@
 
 namespace ftar::wire {
 
-inline constexpr uint16_t kWireVersion = 7;
+inline constexpr uint16_t kWireVersion = 8;
 inline constexpr uint16_t kFrameMagic = 0x7446;
 inline constexpr uint32_t kExtBytesMax = 64 * 1024;
 inline constexpr uint64_t kPayloadBytesMax = 64ull << 20;

@@ -103,6 +103,45 @@ TEST(Beginning, WhatLiesBeforeTwoBoundariesBelongsToTheViewBeforeBoth) {
   EXPECT_EQ(group.ViewFor(64, 0), third);
 }
 
+// A frame takes 8,192 weights beside its bytes, and a column has more members.
+TEST(Weights, InALargeColumnWhatIsCopiedTellsOfItsOwnerAlone) {
+  constexpr uint64_t kMembers = 10'000;
+  wire::View view = *ViewWith(1, false, 0);
+  view.entries.resize(kMembers);
+  for (uint64_t i = 2; i < kMembers; ++i) {
+    view.entries[i].card.id = {3, i};
+    view.entries[i].card.replica = static_cast<int32_t>(i);
+    view.entries[i].first.kind = wire::Bound::Kind::kAlways;
+  }
+  GroupMachine group(Config());
+  group.InstallEra(1, std::make_shared<const wire::View>(view), nullptr, {});
+  group.OnCredit(2, kOther, {});
+  OpSpec broadcast;
+  broadcast.kind = plan::Kind::kBroadcast;
+  broadcast.root = kSelf;
+  OpSpec gather;
+  gather.kind = plan::Kind::kAllGather;
+  gather.layout_members = {kOther, kSelf};
+  for (OpSpec spec : {broadcast, gather}) {
+    spec.plan = plan::PlanKind::kDirect;
+    spec.count = 1;
+    spec.weight = 2;
+    group.Call(3, spec, 0);
+  }
+  size_t finals = 0;
+  std::vector<GroupTodo> todo;
+  group.TakeTodo(4, &todo);
+  for (size_t i = 0; i < todo.size(); ++i) {
+    const Todo one = todo[i].todo;
+    if (one.kind == Todo::Kind::kWork && one.work.id != 0) group.OnWorkDone(5, one.work.id);
+    if (i + 1 == todo.size()) group.TakeTodo(6, &todo);
+    if (one.kind != Todo::Kind::kSend || one.frame.header.kind != wire::FrameKind::kFinal) continue;
+    EXPECT_EQ(one.frame.ext.size(), sizeof(double));
+    ++finals;
+  }
+  EXPECT_EQ(finals, 2u);
+}
+
 // An elastic job has one after the other, and may never see a failure.
 TEST(Views, ThoseBeforeManyPlannedOnesAreForgotten) {
   GroupMachine group(Config());
