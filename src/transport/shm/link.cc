@@ -96,11 +96,11 @@ bool ShmLink::WriteToRing(const wire::FrameHeader& header, std::span<const std::
     wire::FrameHeader referring = header;
     referring.reserved = static_cast<uint16_t>(Transit::kReference);
     referring.payload_bytes = sizeof reference;
+    channel_->lender().Lent(reference, header, cookie);
     if (!Publish(referring, ext, std::as_bytes(std::span(&reference, 1)))) {
-      channel_->lender().Unsent(reference);
+      channel_->lender().Unsent();
       return false;
     }
-    channel_->lender().Lent(reference, header, cookie);
     device_->counting().bytes_sent += payload.size() - sizeof reference;
     return true;
   }

@@ -115,6 +115,12 @@ void Lender::Lent(const Reference& reference, const wire::FrameHeader& header, u
   loans_.push_back({reference, header, cookie});
 }
 
+void Lender::Unsent() {
+  if (loans_.empty()) return;  // the link has failed meanwhile, which took all back
+  free_.push_back(loans_.back().reference.slot);
+  loans_.pop_back();
+}
+
 void Lender::Recall(const Loan& loan) {
   // What the memory's next owner writes is seen after this: nothing passes such an operation.
   own_->loan_ages[loan.reference.slot].fetch_add(1, std::memory_order_seq_cst);

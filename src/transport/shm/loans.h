@@ -59,7 +59,8 @@ class Lender {
 
   // kCopy: the bytes must travel themselves: they are not exported, the peer has not mapped them
   // (yet), or too many loans are out. kWait: they cannot, and will be lent a little later. kLent:
-  // the caller must go on with Lent or Unsent.
+  // the caller goes on with Lent, then publishes the reference: whoever has that has a loan that is
+  // known here, and can be taken back.
   enum class Way { kCopy, kWait, kLent };
   Way Lend(std::span<const std::byte> payload, int socket, Reference* reference);
   // Where the peer finds it, whose own business it is to know how long (Link::Show).
@@ -67,7 +68,7 @@ class Lender {
   // Of a GPU's memory: whether Lend is going to lend it.
   bool LendsDevice(std::span<const std::byte> payload, int socket);
   void Lent(const Reference& reference, const wire::FrameHeader& header, uint64_t cookie);
-  void Unsent(const Reference& reference) { free_.push_back(reference.slot); }
+  void Unsent();  // the last one: its reference could not be published
   // After return the memory behind the operation's loans is the caller's.
   void Recall(uint32_t group, uint64_t seq);
   void RecallAll();

@@ -52,6 +52,19 @@ class Loans : public testing::Test {
   Borrower borrower{borrower_words.get(), lender_words.get(), exports};
 };
 
+// A full ring; or a link that fails, and takes all back by itself.
+TEST_F(Loans, AReferenceThatDoesNotGoOutIsNoLoan) {
+  const Reference first = Lend();
+  lender.Unsent();
+  EXPECT_TRUE(lender.idle());
+  const Reference second = Lend();
+  EXPECT_EQ(second.slot, first.slot);
+  EXPECT_TRUE(borrower.Intact(second));
+  lender.RecallAll();
+  lender.Unsent();
+  EXPECT_TRUE(lender.idle());
+}
+
 TEST_F(Loans, NothingIsLentBeforeThePeerHasMappedIt) {
   Reference reference;
   EXPECT_EQ(TryLend({block, 4096}, &reference), Lender::Way::kCopy);
