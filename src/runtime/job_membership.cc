@@ -303,6 +303,7 @@ Status Job::Impl::Destroy() {
   }
   if (thread_.joinable()) thread_.join();
   Lock lock = TakeLock();
+  if (driver_ && !closed_down_) Settle(Now());  // there was no memory to end what runs
   RunCallbacks(lock);
   hosting_.reset();
   if (driver_) driver_->Close();
