@@ -60,8 +60,8 @@ struct SourceRef {
   double weight = 1;
 };
 
-// A frame for a peer. `payload` is read until the op is cancelled or the transport says sent; with
-// `copied` not even that long.
+// A frame for a peer. `payload`, which is no inbound frame's, is read until the op is cancelled or
+// the transport says sent; with `copied` not even that long.
 struct SendFrame {
   MemberId to;
   bool copied = false;

@@ -213,10 +213,6 @@ class EngineDriver final : public transport::Placer {
     bool streamed = false;             // past its writer's caches
     StagingBlock own;
     Home own_home = Home::kHost;
-    uint32_t flights = 0;   // sends that read it
-    bool released = false;  // by the engine
-    bool detached = false;
-    bool in_the_way = false;  // to be detached when no send reads it any more
   };
   struct Staging {
     StagingBlock block;

@@ -118,27 +118,22 @@ void EngineDriver::DropInbound(TimeNs now, uint64_t id) {
 }
 
 void EngineDriver::ReleaseInbound(TimeNs now, uint64_t id) {
-  Inbound* inbound = inbound_.Find(id);
+  const Inbound* const inbound = inbound_.Find(id);
   if (inbound == nullptr) return;
-  inbound->released = true;
   const auto peer = peers_.find(inbound->from);
-  if (inbound->flights == 0) DropInbound(now, id);
+  DropInbound(now, id);
   if (peer != peers_.end()) ForgetReleased(peer->second);
 }
 
 void EngineDriver::DetachInbound(uint64_t id) {
   Inbound* inbound = inbound_.Find(id);
   if (inbound == nullptr || inbound->link == nullptr) return;
-  inbound->in_the_way = inbound->flights > 0;  // being read where it lies
-  if (inbound->in_the_way) return;
-  if (std::exchange(inbound->detached, true)) return;
   inbound->payload = inbound->link->Detach(inbound->token).payload;
 }
 
 void EngineDriver::ForgetReleased(Peer& peer) {
   while (!peer.resting.empty()) {
-    const Inbound* inbound = inbound_.Find(peer.resting.front().inbound);
-    if (inbound != nullptr && !inbound->released) return;
+    if (inbound_.Find(peer.resting.front().inbound) != nullptr) return;
     peer.resting.pop_front();
   }
 }
@@ -155,7 +150,6 @@ void EngineDriver::KeepLinkMoving(Peer& peer) {
 uint64_t EngineDriver::StartFlight(MemberId to, GroupKey group, Seq seq, const BufferRef& payload) {
   const uint64_t cookie = flights_.Start({to, group, seq, payload});
   if (payload.kind == BufferRef::Kind::kStaging) ++staging_.at({group, payload.id}).flights;
-  if (payload.kind == BufferRef::Kind::kInbound) ++inbound_.Find(payload.id)->flights;
   return cookie;
 }
 
@@ -174,17 +168,10 @@ void EngineDriver::EndFlightsTo(TimeNs now, MemberId peer) {
 
 // Its payload is read no more.
 void EngineDriver::LandFlight(TimeNs now, const Flight& flight) {
-  if (flight.payload.kind == BufferRef::Kind::kStaging) {
-    const auto found = staging_.find({flight.group, flight.payload.id});
-    if (--found->second.flights == 0 && found->second.released)
-      FreeStaging(now, flight.group, flight.payload.id);
-  } else if (flight.payload.kind == BufferRef::Kind::kInbound) {
-    Inbound* inbound = inbound_.Find(flight.payload.id);
-    if (inbound == nullptr) return;
-    if (--inbound->flights > 0) return;
-    if (inbound->released) return DropInbound(now, flight.payload.id);
-    if (inbound->in_the_way) DetachInbound(flight.payload.id);
-  }
+  if (flight.payload.kind != BufferRef::Kind::kStaging) return;
+  const auto found = staging_.find({flight.group, flight.payload.id});
+  if (--found->second.flights == 0 && found->second.released)
+    FreeStaging(now, flight.group, flight.payload.id);
 }
 
 std::byte* EngineDriver::PlaceFor(MemberId from, const wire::FrameHeader& header) {

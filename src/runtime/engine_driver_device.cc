@@ -64,10 +64,7 @@ bool EngineDriver::InDeviceMemory(GroupKey group, const BufferRef& ref) {
       const auto found = staging_.find({group, ref.id});
       return found != staging_.end() && found->second.home == Home::kDevice;
     }
-    case BufferRef::Kind::kInbound: {
-      const Inbound* const inbound = inbound_.Find(ref.id);
-      return inbound != nullptr && inbound->on_device;
-    }
+    case BufferRef::Kind::kInbound:  // nobody sends on what has come
     case BufferRef::Kind::kLane:
     case BufferRef::Kind::kNone: break;
   }
@@ -192,9 +189,8 @@ bool EngineDriver::PinInbound(TimeNs now, uint64_t id) {
   inbound->own = block;
   inbound->own_home = Home::kPinned;
   inbound->payload = {block.data, inbound->payload.size()};
-  // Some peer may still get the bytes from where they were; of a lent payload the link is asked
-  // later whether it was still there when it was copied.
-  if (inbound->link != nullptr && inbound->lent == nullptr && inbound->flights == 0) {
+  // Of a lent payload the link is asked later whether it was still there when it was copied.
+  if (inbound->link != nullptr && inbound->lent == nullptr) {
     inbound->link->Release(inbound->token);
     inbound->link = nullptr;
   }
@@ -257,9 +253,6 @@ Expected<uint64_t> EngineDriver::Stage(TimeNs now, GroupKey group,
   if (!number.ok()) {
     FreeStaging(now, group, id);
     return number;
-  }
-  if (from.kind == BufferRef::Kind::kInbound) {
-    device_works_.push_back({*number, group, {}, 0, {inbound_.Find(from.id)->lent}});
   }
   *staged = {BufferRef::Kind::kStaging, id, 0, from.bytes};
   staged_ = {group, from, *staged, *number};
