@@ -125,9 +125,10 @@ void EngineDriver::ReleaseInbound(TimeNs now, uint64_t id) {
   if (peer != peers_.end()) ForgetReleased(peer->second);
 }
 
+// What was brought elsewhere already stays there, and is in nobody's way.
 void EngineDriver::DetachInbound(uint64_t id) {
   Inbound* inbound = inbound_.Find(id);
-  if (inbound == nullptr || inbound->link == nullptr) return;
+  if (inbound == nullptr || inbound->link == nullptr || inbound->own.data != nullptr) return;
   inbound->payload = inbound->link->Detach(inbound->token).payload;
 }
 
