@@ -27,6 +27,19 @@ void PreferHugePages(void* data, size_t bytes) {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
+// Memory that nobody can execute: some kernels have no other where their administrator wants none
+// (vm.memfd_noexec=2), and before 6.3 they do not know the flag.
+int CreateMemory(const char* name) {
+#ifdef MFD_NOEXEC_SEAL
+  constexpr unsigned kNeverExecuted = MFD_NOEXEC_SEAL;
+#else
+  constexpr unsigned kNeverExecuted = 8;  // the same number on all architectures
+#endif
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = ::memfd_create(name, kFlags | kNeverExecuted);
+  return fd < 0 && errno == EINVAL ? ::memfd_create(name, kFlags) : fd;
+}
+
 // The owners' mappings by inode, used only while tests share them.
 struct SharedMappings {
   std::atomic<bool> on{false};
@@ -48,7 +61,7 @@ Expected<SealedMemory> CreateSealedMemory(const char* name, size_t bytes, Pages 
   // A limit on the size of files counts for memory that has a descriptor as well.
   const SignalWithheld limit(SIGXFSZ);
   SealedMemory sealed;
-  sealed.fd = UniqueFd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  sealed.fd = UniqueFd(CreateMemory(name));
   if (!sealed.fd.valid()) return Status::System("memfd_create", errno);
   const int fd = sealed.fd.get();
   const auto size = static_cast<off_t>(bytes);
