@@ -212,6 +212,28 @@ int DropPacketsFrom(uint16_t port) {
   return dropped;
 }
 
+// The way to every socket of this process takes less than its ends believe: longer packets vanish,
+// and who sends is not told. Connections that are accepted have it from their listener.
+void DropLongPackets(uint32_t bytes_max) {
+  sock_filter short_ones[] = {BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+                              BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, bytes_max, 0, 1),
+                              BPF_STMT(BPF_RET | BPF_K, 0),
+                              BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
+  const sock_fprog program = {4, short_ones};
+  for (const int fd : OpenDescriptors()) {
+    int family = 0;
+    socklen_t size = sizeof family;
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+    if (family == AF_INET || family == AF_INET6)
+      setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+  }
+}
+
+uint16_t PortOf(const Node& node) {
+  const std::string& address = node.card.addresses;
+  return static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
 // While it lives, nobody of this process listens any more: who dials is refused.
 class Refusal {
  public:
@@ -251,14 +273,28 @@ TEST_P(PathTest, TheAcceptorMendsALinkWhoseDiallerNoticesNothing) {
   config.path_silence_ns = 200 * kMillisecond;
   Node a(GetParam(), 1), b(GetParam(), config);
   ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
-  const std::string& address = b.card.addresses;
-  ASSERT_GT(
-      DropPacketsFrom(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)))), 0);
+  ASSERT_GT(DropPacketsFrom(PortOf(b)), 0);
   const TestFrame frame = MakeFrame(0, 1000);
   b.device->Find(a.card.id)->Send(frame.header, {}, frame.payload, true, 0);
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Count(Kind::kReceived) == 1; }));
   EXPECT_GE(b.Count(Kind::kPathLost), 1);
   EXPECT_FALSE(a.Down() || b.Down());
+}
+
+TEST_P(PathTest, ALinkThatComesBackAndCarriesNothingIsDown) {
+  DeviceConfig config = BaseConfig(GetParam(), 1);
+  config.path_silence_ns = config.path_retry_ns = 200 * kMillisecond;
+  Node a(GetParam(), config), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  DropLongPackets(600);
+  const TestFrame frame = MakeFrame(0, 2000);
+  a.device->Find(b.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] {
+    DropLongPackets(600);  // before a connection that is being made carries anything
+    return a.Down();
+  }));
+  EXPECT_NE(a.Last(Kind::kDown)->text.find("gets through"), std::string::npos);
+  EXPECT_EQ(b.Count(Kind::kReceived), 0);
 }
 
 // As where a network resets whatever goes to a host for a moment.

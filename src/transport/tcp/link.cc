@@ -19,6 +19,7 @@ constexpr TimeNs kBackoffMaxNs = 250 * kMillisecond;
 constexpr TimeNs kRefusedNs = 100 * kMillisecond;
 // Where many dial at once the peer hangs up on those that have waited longest, our proof unread.
 constexpr TimeNs kRejectedNs = 500 * kMillisecond;
+constexpr int kFruitlessMin = 3;  // paths of one stream that are made anew in vain
 
 }  // namespace
 
@@ -50,7 +51,8 @@ void TcpLink::Open(bool dialler, uint64_t link_id, int streams, TimeNs now) {
   dialler_ = dialler;
   was_up_ = false;
   link_id_ = link_id;
-  rejected_since_ = kNever;
+  rejected_since_ = fruitless_since_ = kNever;
+  fruitless_ = 0;
   const DeviceConfig& config = device_->config();
   give_up_at_ = now + std::max(config.path_retry_ns, config.handshake_timeout_ns);
   slots_.clear();
@@ -89,6 +91,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   // The dialler noticed the loss of the old stream before we did.
   if (slots_[slot_index].stream != nullptr) {
     LoseSlot(slot_index, {Code::kLink, "the peer replaced the connection"}, now);
+    if (state_ == State::kDead) return;
   }
   Slot& slot = slots_[slot_index];
   if (slot.handshake != 0) device_->AbandonHandshake(std::exchange(slot.handshake, 0));
@@ -144,6 +147,20 @@ void TcpLink::LoseSlot(int slot_index, const Status& why, TimeNs now) {
   BreakIfNoStream(now);
   ack_at_ = now;  // one may have gone with it, and the peer waits for it
   device_->MarkDirty(this);
+  CountFruitless(now);
+}
+
+// A network may let connections be made, and swallow what is sent on them: long packets, where a
+// route takes shorter ones than its ends believe. Each path is back at once, and nothing goes on.
+void TcpLink::CountFruitless(TimeNs now) {
+  if (acked_ == next_number_) return;
+  fruitless_since_ = std::min(fruitless_since_, now);
+  // All streams may be lost by one event.
+  const int most = std::max(kFruitlessMin, static_cast<int>(slots_.size()) + 1);
+  const bool long_enough = now - fruitless_since_ >= device_->config().path_retry_ns;
+  if (++fruitless_ < most || !long_enough) return;
+  Fail({Code::kLink, "nothing that is sent to " + peer_address_.Text() +
+                         " gets through, though connections are made; last: " + last_trouble_});
 }
 
 // What this stream carried and the peer has not acknowledged goes to the other streams now, or to
@@ -181,12 +198,13 @@ void TcpLink::ScheduleDial(int slot_index, TimeNs now) {
   slot.backoff_ns = std::clamp(slot.backoff_ns * 2, kBackoffMinNs, kBackoffMaxNs);
 }
 
-void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool final_failure,
+void TcpLink::OnDialFailed(int slot_index, const Status& why, bool refused, bool hopeless,
                            TimeNs now) {
   if (state_ == State::kDead) return;
   slots_[slot_index].handshake = 0;
   last_trouble_ = why.text();
-  if (final_failure) return Fail(why);
+  // Who has been there has the token, and speaks as we do: what it said has come damaged.
+  if (hopeless && !was_up_) return Fail(why);
   refused_since_ = refused && live_streams() == 0 ? std::min(refused_since_, now) : kNever;
   if (refused_since_ != kNever && now - refused_since_ >= kRefusedNs) {
     return Fail(

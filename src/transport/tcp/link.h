@@ -91,8 +91,8 @@ class TcpLink : public Link {
   // Returns the bytes of payload that came.
   size_t OnReadable(int slot, size_t budget_bytes, TimeNs now);
   void OnWritable(int slot, TimeNs now);
-  // A dial of `slot` failed. `final_failure`: dialling again cannot help.
-  void OnDialFailed(int slot, const Status& why, bool refused, bool final_failure, TimeNs now);
+  // A dial of `slot` failed. `hopeless`: dialling again does not help whoever has never been there.
+  void OnDialFailed(int slot, const Status& why, bool refused, bool hopeless, TimeNs now);
   // Both sides dial and the peer's dial goes on: wait for it.
   void Yield();
   void OnCollision(int slot, TimeNs now);  // the peer said so
@@ -128,6 +128,7 @@ class TcpLink : public Link {
   void Tell(Completion::Kind kind, std::string text, Status status = {});
   void RequeueFramesOf(int slot);
   void BreakIfNoStream(TimeNs now);
+  void CountFruitless(TimeNs now);
   void ScheduleDial(int slot, TimeNs now);
   void FillStream(int slot);
   size_t CreditFor(const OutFrame& next) const;
@@ -169,6 +170,9 @@ class TcpLink : public Link {
   TimeNs rejected_since_ = kNever;
   TimeNs give_up_at_ = kNever;  // while kOpening or kBroken
   TimeNs refused_since_ = kNever;
+  // Paths that were lost since the peer acknowledged something last, and since when.
+  int fruitless_ = 0;
+  TimeNs fruitless_since_ = kNever;
   std::vector<Slot> slots_;
   std::string last_trouble_;
 

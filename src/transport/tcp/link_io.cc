@@ -333,6 +333,8 @@ void TcpLink::ApplyAck(uint64_t ack) {
     return Fail({Code::kCorrupt, "the peer acknowledges frames that were never sent"});
   if (ack <= acked_) return;
   acked_ = ack;
+  fruitless_ = 0;
+  fruitless_since_ = kNever;
   TrimWindow();
 }
 
