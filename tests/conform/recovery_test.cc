@@ -3,6 +3,7 @@
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -279,6 +280,40 @@ TEST_P(PathTest, TheAcceptorMendsALinkWhoseDiallerNoticesNothing) {
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Count(Kind::kReceived) == 1; }));
   EXPECT_GE(b.Count(Kind::kPathLost), 1);
   EXPECT_FALSE(a.Down() || b.Down());
+}
+
+int ListenerAt(uint16_t port) {
+  for (const int fd : OpenDescriptors()) {
+    int listens = 0;
+    sockaddr_storage own{};
+    socklen_t size = sizeof listens, own_size = sizeof own;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size);
+    if (ntohs(reinterpret_cast<sockaddr_in*>(&own)->sin_port) == port) return fd;
+  }
+  return -1;
+}
+
+TEST_P(PathTest, AGreetingThatComesDamagedIsNotTheLast) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  const int listener = ListenerAt(PortOf(b));
+  const std::vector<std::byte> damaged(200, std::byte{0x5a});
+  std::vector<int> answered;
+  a.device->Disturb(b.card.id, Disturbance::kResetPaths);
+  for (int i = 0; i < 1000 && answered.size() < static_cast<size_t>(GetParam().streams); ++i) {
+    a.PollOnce();  // b takes none of its dials
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) continue;
+    answered.push_back(fd);
+    ASSERT_EQ(send(fd, damaged.data(), damaged.size(), 0), 200);
+  }
+  EXPECT_EQ(answered.size(), static_cast<size_t>(GetParam().streams));
+  const TestFrame frame = MakeFrame(0, 1000);
+  a.device->Find(b.card.id)->Send(frame.header, {}, frame.payload, true, 0);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return b.Count(Kind::kReceived) == 1; }));
+  EXPECT_FALSE(a.Down() || b.Down());
+  for (const int fd : answered) close(fd);
 }
 
 TEST_P(PathTest, ALinkThatComesBackAndCarriesNothingIsDown) {
