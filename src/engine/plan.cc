@@ -38,6 +38,11 @@ void Engine::Impl::On(const wire::Propose& message) {
       const wire::Bound& first = view_->Find(config_.self.id)->first;
       reserved.earliest.step = std::max(reserved.earliest.step, first.step + 3);
     }
+    // Nobody enters before those who are to come: who is new in a step has its last ranks.
+    for (const wire::ViewEntry& entry : view_->entries) {
+      if (entry.first.kind == wire::Bound::Kind::kStep)
+        reserved.earliest.step = std::max(reserved.earliest.step, entry.first.step);
+    }
     reserved_step_ = reserved.earliest.step;
   } else {
     reserved.earliest.kind = wire::Bound::Kind::kSeq;

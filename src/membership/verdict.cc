@@ -83,6 +83,9 @@ Bound FreshBound(const StatusMap& statuses, const std::vector<Bound>& staying) {
   if (marked) {
     bound.kind = Bound::Kind::kStep;
     bound.step = std::max(step + 1, least([](const Bound& first) { return first.step; }));
+    // Nor before those who are to come already: who is new in a step has its last ranks.
+    for (const Bound& first : staying)
+      bound.step = std::max(bound.step, anywhere ? 0 : first.step);
     return bound;
   }
   bound.kind = Bound::Kind::kSeq;

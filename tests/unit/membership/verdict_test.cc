@@ -210,5 +210,34 @@ TEST(Bounds, AnEndThatOnlyAPlanGivesIsVoid) {
   EXPECT_EQ(end_of_second().last, boundary);
 }
 
+// A plan has named the step in which one newcomer begins, and a change takes in another one. Ranks
+// follow the list: whoever looks for those who were here before looks at the first ones.
+TEST(Bounds, ANewcomerBeginsNoEarlierThanOneThatIsToCome) {
+  constexpr MemberId kPlanned{3, 3}, kNext{4, 4};
+  wire::View installed;
+  installed.epoch = installed.era = 2;
+  installed.entries = {Entry(kFirst, 0), Entry(kSecond, 1), Entry(kPlanned, 2)};
+  installed.entries[2].first = Bound{Bound::Kind::kStep, 9, 0, {}};
+  installed.entries[2].joined_epoch = 2;
+  wire::Prepare prepare;
+  prepare.epoch = 3;
+  prepare.members = installed.entries;
+  prepare.members.push_back(Entry(kNext, 3));
+  prepare.survivors = {kFirst, kSecond, kPlanned};
+  StatusMap statuses;
+  for (const MemberId id : {kFirst, kSecond, kPlanned}) {
+    statuses[id] = StatusOf(installed, 0, 0);
+    statuses[id].steps_marked = true;
+    statuses[id].step = id == kPlanned ? 0 : 6;
+  }
+  statuses[kNext].epoch = 3;
+  const auto bounds = [&] { return DecideBounds(prepare, 0, statuses); };
+  EXPECT_EQ(bounds()[2].first, installed.entries[2].first);
+  EXPECT_TRUE(bounds()[3].fresh_first);
+  EXPECT_EQ(bounds()[3].first, installed.entries[2].first);
+  statuses[kFirst].step = 12;
+  EXPECT_EQ(bounds()[3].first, (Bound{Bound::Kind::kStep, 13, 0, {}}));
+}
+
 }  // namespace
 }  // namespace ftar::membership
