@@ -96,6 +96,7 @@ TimeNs MemberLane::PublishShared(GroupKey group, const LaneLine& line, const Buf
   slot.kept = keeps;
   LaneHost::Segment::Aside& aside = host_->segment(own_).asides[group];
   if (keeps && aside.view != line.view) aside = {line.view, std::make_shared<Buffer>()};
+  if (keeps) aside.sums->resize(std::max(aside.sums->size(), input.size()));
   const TimeNs seen_at = host_->Publish(own_, group, line, std::move(slot), delay);
   PutInArea(group, line.seq, 0, input);
   return seen_at;
