@@ -39,8 +39,10 @@ void Engine::Impl::On(const wire::Propose& message) {
       reserved.earliest.step = std::max(reserved.earliest.step, first.step + 3);
     }
     // Nobody enters before those who are to come: who is new in a step has its last ranks.
+    const bool enters = std::ranges::any_of(
+        message.view.entries, [this](const auto& entry) { return !view_->Find(entry.card.id); });
     for (const wire::ViewEntry& entry : view_->entries) {
-      if (entry.first.kind == wire::Bound::Kind::kStep)
+      if (enters && entry.first.kind == wire::Bound::Kind::kStep)
         reserved.earliest.step = std::max(reserved.earliest.step, entry.first.step);
     }
     reserved_step_ = reserved.earliest.step;

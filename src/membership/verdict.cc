@@ -83,9 +83,6 @@ Bound FreshBound(const StatusMap& statuses, const std::vector<Bound>& staying) {
   if (marked) {
     bound.kind = Bound::Kind::kStep;
     bound.step = std::max(step + 1, least([](const Bound& first) { return first.step; }));
-    // Nor before those who are to come already: who is new in a step has its last ranks.
-    for (const Bound& first : staying)
-      bound.step = std::max(bound.step, anywhere ? 0 : first.step);
     return bound;
   }
   bound.kind = Bound::Kind::kSeq;
@@ -105,6 +102,14 @@ bool HasBegun(MemberId id, const ColumnStatus& status) {
   if (status.step > 0 || HasCalled(status)) return true;
   const wire::ViewEntry* entry = status.report.installed_view->Find(id);
   return !entry || entry->first.kind != Bound::Kind::kStep;
+}
+
+// Where newcomers begin that have no place yet: no earlier than those who are to come already. Who
+// is new in a step has its last ranks.
+Bound FirstOfTheNext(Bound fresh, const std::vector<Bound>& staying) {
+  if (fresh.kind != Bound::Kind::kStep || FTAR_MUTANT(kBeginsAmongTheLost)) return fresh;
+  for (const Bound& first : staying) fresh.step = std::max(fresh.step, first.step);
+  return fresh;
 }
 
 // J1: does this report bind the bounds that its view gives? A newcomer's word of the planned view
@@ -578,10 +583,12 @@ std::vector<BoundOf> DecideBounds(const wire::Prepare& prepare, int32_t shard,
   // Nobody here has been in: the coordinator knows what that means.
   const bool all_fresh = std::all_of(bounds.begin(), bounds.end(),
                                      [](const BoundOf& bound) { return bound.fresh_first; });
-  if (all_fresh) staying.push_back({Bound::Kind::kAlways, 0, 0, {}});
+  const Bound always{Bound::Kind::kAlways, 0, 0, {}};
+  if (all_fresh) staying.push_back(always);
   const Bound fresh = FreshBound(statuses, staying);
+  const Bound next = formation ? always : FirstOfTheNext(fresh, staying);
   for (BoundOf& bound : bounds) {
-    if (bound.fresh_first) bound.first = formation ? Bound{Bound::Kind::kAlways, 0, 0, {}} : fresh;
+    if (bound.fresh_first) bound.first = next;
     bound.fresh_first = !formation && (bound.fresh_first || !begun);
     if (bound.last.kind != Bound::Kind::kNone || !Asks(prepare, bound.member)) continue;
     bound.last = fresh;
