@@ -96,13 +96,16 @@ class RelayTest : public ::testing::Test {
     prepare.survivors = {machine_.unit(), {7, 7}, kOther};
     return prepare;
   }
+  wire::View MakeView(Epoch epoch) const {
+    wire::View view;
+    view.epoch = view.era = epoch;
+    view.entries = MakePrepare(epoch).members;
+    return view;
+  }
   void Enter() {
     Introduce();
     Feed(FromAbove{MakePrepare(10)});
-    wire::Install install;
-    install.view.epoch = install.view.era = 10;
-    install.view.entries = MakePrepare(10).members;
-    Feed(FromAbove{install});
+    Feed(FromAbove{wire::Install{MakeView(10), {}}});
     Say(2, wire::Installed{10});
     Say(3, wire::Installed{10});
   }
@@ -524,10 +527,7 @@ TEST_F(RelayTest, ASilentMemberIsFoundHere) {
 TEST_F(RelayTest, WhoHangsBeforeItHoldsTheViewIsMissed) {
   Introduce();
   Feed(FromAbove{MakePrepare(10)});
-  wire::Install install;
-  install.view.epoch = install.view.era = 10;
-  install.view.entries = MakePrepare(10).members;
-  Feed(FromAbove{install});
+  Feed(FromAbove{wire::Install{MakeView(10), {}}});
   Say(3, wire::Installed{10});
   for (int i = 0; i < 12 && !Up<wire::Goodbye>(); ++i) {
     Pass(100 * kMillisecond);
@@ -780,25 +780,19 @@ TEST_F(RelayTest, KeepsWhoIsOnItsWay) {
 
 // A failure came between: the newcomer is not in, and waits for the change behind that one.
 TEST_F(RelayTest, KeepsANewcomerWhosePlanIsVoid) {
-  Enter();
   constexpr MemberId kNewcomer{0xc, 1};
-  const auto view = [this](Epoch epoch, bool with_newcomer) {
-    wire::View of;
-    of.epoch = of.era = epoch;
-    of.entries = MakePrepare(epoch).members;
-    if (with_newcomer) of.entries.push_back(UnitEntry(kNewcomer, 2, 1));
-    return of;
-  };
+  Enter();
+  wire::View planned = MakeView(11);
+  planned.entries.push_back(UnitEntry(kNewcomer, 2, 1));
   Feed(FromAbove{wire::Roster{kNewcomer, RosterOf(2, 2)}});
-  Feed(FromAbove{wire::Announce{view(11, true)}});
+  Feed(FromAbove{wire::Announce{planned}});
   Feed(FromAbove{wire::VoidPlan{11}});
-  Feed(FromAbove{wire::Install{view(12, false), {}}});
+  Feed(FromAbove{wire::Install{MakeView(12), {}}});
   wire::Prepare prepare = MakePrepare(13);
-  prepare.members = view(13, true).entries;
+  prepare.members = planned.entries;
   Feed(FromAbove{prepare});
-  const auto* passed = Down<wire::Prepare>(2);
-  ASSERT_NE(passed, nullptr);
-  EXPECT_EQ(passed->members.back().card, CardOf(2, 2));
+  ASSERT_NE(Down<wire::Prepare>(2), nullptr);
+  EXPECT_EQ(Down<wire::Prepare>(2)->members.back().card, CardOf(2, 2));
 }
 
 }  // namespace
