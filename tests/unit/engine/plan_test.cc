@@ -26,11 +26,15 @@ class Plan : public testing::Test {
   }
   // The first view: of these, the root first.
   void Begin(const std::vector<uint64_t>& numbers) {
+    std::vector<wire::ViewEntry> entries;
+    for (const uint64_t number : numbers) entries.push_back(EntryOf(number));
+    Begin(entries);
+  }
+  void Begin(const std::vector<wire::ViewEntry>& entries) {
     wire::Prepare prepare;
     wire::Install install;
     prepare.epoch = install.view.epoch = install.view.era = MakeEpoch(1, 1);
-    for (const uint64_t number : numbers) install.view.entries.push_back(EntryOf(number));
-    prepare.members = install.view.entries;
+    prepare.members = install.view.entries = entries;
     std::ranges::sort(prepare.members, {}, [](const wire::ViewEntry& entry) {
       return entry.card.id == CardOf(1).id;  // another one leads
     });
@@ -60,6 +64,16 @@ class Plan : public testing::Test {
     });
   }
 
+  // The step that the root reserves for a plan with these; 0: none.
+  uint64_t Reserves(const wire::View& plan) {
+    Step(FromCoordinator{wire::Propose{plan}});
+    for (const wire::Message& message : said_) {
+      if (const auto* reserved = std::get_if<wire::Reserved>(&message))
+        return reserved->earliest.step;
+    }
+    return 0;
+  }
+
   Engine engine_;
   TimeNs now_ = 0;
   std::vector<wire::Message> said_;
@@ -85,6 +99,20 @@ TEST_F(Plan, IsNotWhereAGroupThatIsNewSinceMayHavePassedIt) {
   Step(FromCoordinator{wire::Announce{next}});
   EXPECT_FALSE(Announced());
   EXPECT_EQ(engine_.view()->epoch, next.base);
+}
+
+// J4: who is new in a step has its last ranks. Ends need not wait for that.
+TEST_F(Plan, NobodyEntersBeforeWhoIsToCome) {
+  wire::ViewEntry to_come = EntryOf(2);
+  to_come.first = {wire::Bound::Kind::kStep, 50, 0, {}};
+  Begin(std::vector<wire::ViewEntry>{EntryOf(1), to_come});
+  Step(BeginStep{});
+  wire::View plan = After(*engine_.view(), 0);
+  const uint64_t end = Reserves(plan);
+  EXPECT_GT(end, 0u);
+  EXPECT_LT(end, 50u);
+  plan.entries.push_back(EntryOf(3));
+  EXPECT_EQ(Reserves(plan), 50u);
 }
 
 // Others have called operation 0 there before all three changes, with the one that has left.
