@@ -1,26 +1,24 @@
 // The survive matrix's second set: members struck from outside, at a random time, wherever they
 // happen to be. Survivors must finish every operation, alike and right; a victim that lives on must
 // agree with what they delivered.
-#include <dirent.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 
+#include "tests/process/connections.h"
 #include "tests/process/harness.h"
 #include "tests/process/verdicts.h"
 
 namespace {
 
 using process::Coordinator;
+using process::Cut;
+using process::Deafen;
 using process::Field;
+using process::ForConnections;
 using process::NowSeconds;
 using process::ParticipantsOf;
 using process::Process;
@@ -53,41 +51,6 @@ struct Strike {
 };
 
 std::ostream& operator<<(std::ostream& out, const Strike& strike) { return out << strike.Name(); }
-
-// Does something to every TCP connection of another process; false where the kernel does not let
-// us.
-bool ForConnections(pid_t pid, const std::function<void(int fd, uint16_t peer_port)>& treat) {
-  const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (process < 0) return false;
-  bool allowed = true;
-  DIR* const folder = opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());
-  while (const dirent* entry = folder != nullptr ? readdir(folder) : nullptr) {
-    if (entry->d_name[0] == '.') continue;
-    const int fd = static_cast<int>(syscall(SYS_pidfd_getfd, process, std::atoi(entry->d_name), 0));
-    if (fd < 0 && errno == EPERM) allowed = false;
-    if (fd < 0) continue;
-    sockaddr_storage peer{};
-    socklen_t size = sizeof peer;
-    const bool connected = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
-    // The port stands at the same place in both.
-    if (connected && (peer.ss_family == AF_INET || peer.ss_family == AF_INET6))
-      treat(fd, ntohs(reinterpret_cast<sockaddr_in*>(&peer)->sin_port));
-    close(fd);
-  }
-  if (folder != nullptr) closedir(folder);
-  close(process);
-  return allowed;
-}
-
-// As a middlebox that forgets connections.
-bool Cut(int fd) { return shutdown(fd, SHUT_RDWR) == 0; }
-
-// As a route that has gone: nothing more comes in, no acknowledgement either.
-bool Deafen(int fd) {
-  sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
-  const sock_fprog program = {1, &nothing};
-  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
-}
 
 class Outside : public process::TeamTest, public testing::WithParamInterface<Strike> {
  protected:
