@@ -301,7 +301,7 @@ void Engine::Impl::On(const CoordinatorDown&) {
 void Engine::Impl::On(const wire::Welcome& message) {
   welcomed_ = true;
   AddPeers(message.peers);
-  TellLinksUp();
+  if (phase_ == Phase::kJoining) SendCoordinator(WantedLinks());
 }
 
 // A relay may be there without a coordinator. It is still to be told everything.
@@ -320,32 +320,42 @@ void Engine::Impl::On(const wire::CoordinatorBeat& message) {
   HearLead();
 }
 
-void Engine::Impl::On(const wire::Connect& message) {
-  AddPeers(message.peers);
-  TellLinksUp();
-}
+void Engine::Impl::On(const wire::Connect& message) { TellLinksUp(AddPeers(message.peers)); }
 
-void Engine::Impl::AddPeers(const std::vector<wire::MemberCard>& peers) {
+// Those whose links had come up before.
+std::vector<MemberId> Engine::Impl::AddPeers(const std::vector<wire::MemberCard>& peers) {
+  std::vector<MemberId> linked;
   for (const wire::MemberCard& card : peers) {
     if (card.id == config_.self.id || !wanted_.insert({card.id, card}).second) continue;
-    if (!links_.contains(card.id)) ready_.connect.push_back(card);
+    if (links_.contains(card.id)) {
+      linked.push_back(card.id);
+    } else {
+      ready_.connect.push_back(card);
+    }
   }
+  return linked;
 }
 
-// Whatever is up so far; the coordinator knows which of them matter, since others come and go
-// meanwhile.
-void Engine::Impl::TellLinksUp() {
-  if (phase_ == Phase::kJoining && welcomed_) SendCoordinator(WantedLinks());
+// The coordinator adds them to those that it has heard of: all of them each time would be bytes by
+// the third power of the members.
+void Engine::Impl::TellLinksUp(std::vector<MemberId> peers) {
+  if (phase_ == Phase::kJoining && welcomed_) SendCoordinator(LinksTo(std::move(peers)));
+}
+
+wire::LinksUp Engine::Impl::WantedLinks() const {
+  std::vector<MemberId> peers;
+  for (const auto& [id, cost] : links_) {
+    if (wanted_.contains(id)) peers.push_back(id);
+  }
+  return LinksTo(std::move(peers));
 }
 
 // Of these it also says when they are lost. What wires cost, those say whose others have dialled.
-wire::LinksUp Engine::Impl::WantedLinks() const {
-  wire::LinksUp message;
+wire::LinksUp Engine::Impl::LinksTo(std::vector<MemberId> peers) const {
   std::vector<wire::WireCosts> costs;
-  for (const auto& [id, cost] : links_) {
-    if (wanted_.contains(id)) message.peers.push_back(id);
-    costs.push_back(cost);
-  }
+  for (const auto& [id, cost] : links_) costs.push_back(cost);
+  wire::LinksUp message;
+  message.peers = std::move(peers);
   message.wire = wire::MedianOf(costs);
   return message;
 }
@@ -370,7 +380,9 @@ void Engine::Impl::On(const LinkIsUp& event) {
     who.member = event.peer;
     ready_.notices.push_back({Notice::Kind::kLinkUp, view_ ? view_->epoch : 0, std::move(who), {}});
   }
-  TellLinksUp();
+  std::vector<MemberId> told;  // nobody: what its wire costs is told all the same
+  if (wanted_.contains(event.peer)) told.push_back(event.peer);
+  TellLinksUp(std::move(told));
 }
 
 // ---- evidence (design 5)

@@ -138,9 +138,10 @@ class Engine::Impl {
   }
   void SendPeer(MemberId to, wire::Message message);
   void Become(Phase phase, Status status);
-  void AddPeers(const std::vector<wire::MemberCard>& peers);
-  void TellLinksUp();
+  std::vector<MemberId> AddPeers(const std::vector<wire::MemberCard>& peers);
+  void TellLinksUp(std::vector<MemberId> peers);
   wire::LinksUp WantedLinks() const;
+  wire::LinksUp LinksTo(std::vector<MemberId> peers) const;
   void Accuse(wire::Evidence evidence);
   bool Known(MemberId id) const;
   void DispatchPeer(MemberId from, const wire::Message& message);

@@ -446,9 +446,17 @@ bool CoordinatorMachine::InRoster(const Peer& peer) const {
 
 // Every newcomer holds links to its column: to members and to the newcomers before it. Later dials
 // earlier, so each pair has one who dials.
-bool CoordinatorMachine::Linked(const Peer& newcomer) const {
-  return newcomer.welcomed &&
-         std::ranges::none_of(peers_, [&](const auto& e) { return Misses(newcomer, e.second); });
+bool CoordinatorMachine::Linked(Peer& newcomer) const {
+  if (!newcomer.welcomed) return false;
+  // From the one on that was missing last: links come up one by one, and each looks along all.
+  auto at = peers_.lower_bound(newcomer.missing);
+  for (size_t looked = 0; looked < peers_.size(); ++looked, ++at) {
+    if (at == peers_.end()) at = peers_.begin();
+    if (!Misses(newcomer, at->second)) continue;
+    newcomer.missing = at->first;
+    return false;
+  }
+  return true;
 }
 
 bool CoordinatorMachine::Misses(const Peer& newcomer, const Peer& peer) const {
@@ -543,7 +551,7 @@ void CoordinatorMachine::OnLinksUp(Peer& from, const wire::LinksUp& message) {
   }
   from.card.wire = message.wire;
   from.linked = Linked(from);
-  plan_due_ = true;
+  plan_due_ = plan_due_ || from.linked;
 }
 
 // ---- the first view ----

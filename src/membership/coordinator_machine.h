@@ -157,6 +157,7 @@ class CoordinatorMachine {
     Epoch installed = 0;
     std::set<MemberId> told;   // peers it was told to dial
     std::set<MemberId> links;  // that it says are up
+    MemberId missing;          // one of which it had none when last looked at
     std::map<MemberId, std::string> links_lost;  // of a newcomer, for people: why
   };
   struct Change {
@@ -233,7 +234,7 @@ class CoordinatorMachine {
   bool KnowsRosters(const Peer& peer) const;
   bool InRoster(const Peer& peer) const;
   bool PlacesFilled() const;
-  bool Linked(const Peer& newcomer) const;
+  bool Linked(Peer& newcomer) const;
   bool Misses(const Peer& newcomer, const Peer& peer) const;  // a link that it needs
   void OnLinksUp(Peer& from, const wire::LinksUp& message);
   void RejectOverdue();

@@ -92,9 +92,9 @@ struct Hello {  // first message of every control connection, also after a recon
   // Empty: a member that speaks for itself.
   std::string roster;
 };
-struct LinksUp {  // the newcomer holds links to all of these
+struct LinksUp {  // the newcomer holds links to these, too
   std::vector<MemberId> peers;
-  WireCosts wire = {};  // of those links
+  WireCosts wire = {};  // of all that it holds
 };
 struct Refuse {  // rules Q2, Q3: this Prepare is not promised; here is what was
   Epoch epoch = 0;

@@ -62,6 +62,31 @@ class ToldAgain : public testing::Test {
   std::vector<PeerMessage> to_peers_;
 };
 
+// All of them each time would be bytes by the third power of the members.
+TEST_F(ToldAgain, OfItsLinksEachOnce) {
+  using Ids = std::vector<MemberId>;
+  const auto told = [this]() -> Ids {
+    const auto* up = said_.size() == 1 ? std::get_if<wire::LinksUp>(&said_[0]) : nullptr;
+    EXPECT_NE(up, nullptr);
+    return up ? up->peers : Ids{};
+  };
+  const wire::Welcome welcome{{CardOf(2), CardOf(3)}};
+  Step(CoordinatorUp{});
+  Step(LinkIsUp{CardOf(2).id});
+  EXPECT_TRUE(said_.empty());
+  Step(FromCoordinator{welcome});
+  EXPECT_EQ(told(), Ids{CardOf(2).id});
+  Step(LinkIsUp{CardOf(3).id});
+  EXPECT_EQ(told(), Ids{CardOf(3).id});
+  Step(LinkIsUp{CardOf(4).id});  // dialled us: what its wire costs is news
+  EXPECT_EQ(told(), Ids{});
+  Step(FromCoordinator{wire::Connect{{CardOf(4), CardOf(5)}}});
+  EXPECT_EQ(told(), Ids{CardOf(4).id});
+  LoseCoordinator();
+  Step(FromCoordinator{welcome});
+  EXPECT_EQ(told(), (Ids{CardOf(2).id, CardOf(3).id, CardOf(4).id}));
+}
+
 TEST_F(ToldAgain, WhatItsUserSays) {
   Step(CoordinatorUp{});
   Enter(1, {1, 2});
