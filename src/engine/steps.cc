@@ -116,9 +116,13 @@ void Engine::Impl::TryBeginStep() {
 // Whoever waits for a root to begin the last step hears who that is, once. A change is nobody's
 // lateness, and a wait that is taken up again is the same one.
 void Engine::Impl::TellOfLateRoot() {
-  if (frozen_ || IsRoot()) late_root_ = {};
-  if (frozen_ || !pending_step_ || !view_ || IsRoot()) return;
+  if (frozen_) late_root_ = {};
+  if (frozen_ || !pending_step_ || !view_) return;  // first: to find the root, all are looked at
   const MemberId root = RootOf(*view_);
+  if (root == config_.self.id) {
+    late_root_ = {};
+    return;
+  }
   if (late_root_.member != root) late_root_ = {root, now_, now_ + config_.timeout_ns};
   if (now_ < late_root_.tell_at) return;
   late_root_.tell_at = kNever;
