@@ -16,6 +16,7 @@ constexpr TimeNs kPauseMin = 10 * kMillisecond;
 // first step.
 constexpr TimeNs kEagerNs = 5 * kSecond;
 constexpr TimeNs kEagerPauseMax = 50 * kMillisecond;
+constexpr TimeNs kSpareLookNs = 5 * kMillisecond;  // nobody waits for its descriptor
 
 }  // namespace
 
@@ -46,8 +47,12 @@ bool ControlConnection::wants_addresses(TimeNs now) const {
   return !closed_ && !hopeless_ && dials && !stream_ && addresses_.empty() && now >= next_try_ns_;
 }
 
+void ControlConnection::DropStreams() {
+  for (auto* stream : {&stream_, &spare_, &old_}) stream->reset();
+}
+
 void ControlConnection::BeginAttempt(TimeNs now) {
-  stream_.reset();
+  DropStreams();
   addresses_.clear();
   next_address_ = 0;
   told_ = true;
@@ -78,17 +83,22 @@ void ControlConnection::SetAddresses(TimeNs now, Expected<std::vector<std::strin
 
 void ControlConnection::Dial(TimeNs now) {
   if (first_try_ns_ < 0) first_try_ns_ = now;
-  const std::string& address = addresses_[next_address_ % addresses_.size()];
+  dialled_ = addresses_[next_address_ % addresses_.size()];
   ++next_address_;
-  Expected<transport::UniqueFd> fd = StartConnecting(address);
+  Expected<transport::UniqueFd> fd = StartConnecting(dialled_);
   if (!fd.ok()) return Lose(now, fd.status());
-  stream_.emplace(std::move(fd.value()), transport::Authenticator::Role::kDialler, settings_.token,
-                  settings_.self, now);
+  stream_ = NewStream(std::move(fd.value()), now);
+}
+
+std::unique_ptr<MessageStream> ControlConnection::NewStream(transport::UniqueFd fd,
+                                                            TimeNs now) const {
+  return std::make_unique<MessageStream>(std::move(fd), transport::Authenticator::Role::kDialler,
+                                         settings_.token, settings_.self, now);
 }
 
 void ControlConnection::Lose(TimeNs now, Status why) {
   const bool was_up = std::exchange(up_, false);
-  stream_.reset();
+  DropStreams();
   if (first_try_ns_ < 0) first_try_ns_ = now;
   // A coordinator that dies at that moment hangs up as one does that has another token.
   refusals_ = why.code() == Code::kAuth ? refusals_ + 1 : 0;
@@ -172,8 +182,70 @@ void ControlConnection::Expire(TimeNs now) {
   }
 }
 
+void ControlConnection::ComeUp(TimeNs now, Result* result) {
+  up_ = ever_up_ = true;
+  told_ = false;
+  pause_ns_ = 0;
+  if (result->redirect) greeted_by_ = result->redirect->host;
+  // Who is far away stays so.
+  const TimeNs took = settings_.hosted ? now - stream_->created_ns() : 0;
+  patience_ns_ = std::min(std::max(settings_.handshake_timeout_ns, 2 * took), kHandshakeMax);
+  result->went_up = true;
+  log_->Info(settings_.log_name, "coordinator " + shown_ + " is there");
+}
+
+// ---- a spare connection
+
+void ControlConnection::LookAfterSpare(TimeNs now, Result* result) {
+  // Who is above closes it when it has our word on the new one. Seen closing before that, it would
+  // be a death.
+  if (old_ && stream_->heard_ns() > renewed_ns_) old_.reset();
+  if (now - stream_->heard_ns() < SpareAfter()) return spare_.reset();
+  if (SpareIsOver(now)) DialSpare(now);
+  if (!spare_ || !SpareAnswers(now)) return;
+  TakeSpare(now);
+  result->renewed = true;
+}
+
+// What was sent into nothing comes again after pauses that double; the way may be good before that.
+bool ControlConnection::SpareIsOver(TimeNs now) const {
+  const bool connects = spare_ && spare_->state() == State::kConnecting;
+  const bool gone = !spare_ || spare_->state() == State::kClosed;
+  return (gone || connects) && now - spare_tried_ns_ >= SpareAfter() / 2;
+}
+
+void ControlConnection::DialSpare(TimeNs now) {
+  spare_.reset();
+  spare_tried_ns_ = now;
+  Expected<transport::UniqueFd> fd = StartConnecting(dialled_);
+  if (fd.ok()) spare_ = NewStream(std::move(fd.value()), now);
+}
+
+// Nothing is said on it before: who is above would take it for the connection of this member.
+bool ControlConnection::SpareAnswers(TimeNs now) {
+  std::vector<wire::Message> messages;
+  spare_->Poll(now, &messages);
+  if (spare_->state() != State::kOpen) return false;
+  if (!settings_.hosted) return true;
+  if (messages.empty()) return false;
+  const auto* greeting = std::get_if<wire::Redirect>(&messages.front());
+  if (greeting != nullptr && greeting->here && greeting->host == greeted_by_) return true;
+  spare_.reset();
+  return false;
+}
+
+void ControlConnection::TakeSpare(TimeNs now) {
+  const TimeNs silent_ms = (now - stream_->heard_ns()) / kMillisecond;
+  log_->Warn(settings_.log_name, "coordinator " + shown_ + " was silent for " +
+                                     std::to_string(silent_ms) +
+                                     " ms on its connection, and answers on another one");
+  renewed_ns_ = now;
+  old_ = std::exchange(stream_, std::exchange(spare_, nullptr));
+}
+
 void ControlConnection::Poll(TimeNs now, Result* result) {
   if (closed_ || hopeless_) return;
+  polled_ns_ = now;
   const bool dials = !settings_.hosted || told_;
   if (!stream_ && dials && now >= next_try_ns_ && !addresses_.empty()) {
     Dial(now);
@@ -184,20 +256,12 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
     messages_received_ += result->messages.size();
     if (!up_ && settings_.hosted) HearGreeting(now, result);
     const bool answered = !settings_.hosted || result->redirect;
-    if (!up_ && answered && stream_ && stream_->state() == State::kOpen) {
-      up_ = ever_up_ = true;
-      told_ = false;
-      pause_ns_ = 0;
-      // Who is far away stays so.
-      const TimeNs took = settings_.hosted ? now - stream_->created_ns() : 0;
-      patience_ns_ = std::min(std::max(settings_.handshake_timeout_ns, 2 * took), kHandshakeMax);
-      result->went_up = true;
-      log_->Info(settings_.log_name, "coordinator " + shown_ + " is there");
-    }
+    if (!up_ && answered && stream_ && stream_->state() == State::kOpen) ComeUp(now, result);
+    if (up_) LookAfterSpare(now, result);
     const bool was_up = up_;
     Expire(now);
     result->went_down = was_up && !up_;
-    result->any |= result->went_up || result->went_down;
+    result->any |= result->went_up || result->went_down || result->renewed;
   }
   result->dial_failed = std::exchange(failed_, false);
   result->silent = silent_;
@@ -216,17 +280,22 @@ TimeNs ControlConnection::next_deadline() const {
   if (failed_) return 0;
   if (!stream_) return settings_.hosted && !told_ ? kNever : next_try_ns_;
   if (!up_) return stream_->created_ns() + patience_ns_ + 1;
-  return stream_->heard_ns() + settings_.silence_ns + 1;
+  if (spare_) return polled_ns_ + kSpareLookNs;
+  const TimeNs spare = std::max(stream_->heard_ns() + SpareAfter(),
+                                spare_tried_ns_ + SpareAfter() / 2);
+  return std::min(spare, stream_->heard_ns() + settings_.silence_ns + 1);
 }
 
 void ControlConnection::Close() {
   closed_ = true;
   up_ = false;
-  stream_.reset();
+  DropStreams();
 }
 
 void ControlConnection::CloseInForkedChild() {
-  if (stream_) stream_->CloseInForkedChild();
+  for (auto* stream : {&stream_, &spare_, &old_}) {
+    if (*stream) (*stream)->CloseInForkedChild();
+  }
 }
 
 }  // namespace ftar::coordinator

@@ -2,6 +2,10 @@
 // with growing pauses, until it is told to stop. Of several names, which relays have, the next one
 // is tried when one does not answer, and the first one again after each loss.
 //
+// One that says nothing for a while is dialled anew beside the old connection, which a firewall may
+// have forgotten, or on which TCP pauses longer and longer though the way is good again. It takes
+// the old one's place when its other end has proved to be there.
+//
 // Where any member may coordinate (hosted) it dials what it is told, once, and says how that ended:
 // it is up when whoever is there says that it coordinates. Whom to dial is Hosting's to say.
 //
@@ -11,6 +15,7 @@
 #ifndef FTAR_COORDINATOR_CONTROL_CONNECTION_H_
 #define FTAR_COORDINATOR_CONTROL_CONNECTION_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +25,7 @@
 #include "base/status.h"
 #include "coordinator/host_port.h"
 #include "coordinator/message_stream.h"
+#include "transport/fd.h"
 #include "wire/messages.h"
 
 namespace ftar::coordinator {
@@ -46,6 +52,9 @@ class ControlConnection {
   // What happened since last time, in order: at most one up and one down a poll.
   struct Result {
     bool any = false;
+    // Another connection to who is above: nothing more comes from the old one, and what was sent on
+    // it may be lost.
+    bool renewed = false;
     bool went_up = false, went_down = false;
     std::vector<wire::Message> messages;  // between up and down
     // Hosted: what whoever answered said first; without went_up it coordinates not, or no longer.
@@ -84,17 +93,31 @@ class ControlConnection {
 
  private:
   void Dial(TimeNs now);
+  std::unique_ptr<MessageStream> NewStream(transport::UniqueFd fd, TimeNs now) const;
+  void DropStreams();
   void Lose(TimeNs now, Status why);
   void EndAttempt(TimeNs now);
   void BeginAttempt(TimeNs now);
   void UseName(size_t index);
   void HearGreeting(TimeNs now, Result* result);
+  void ComeUp(TimeNs now, Result* result);
   void Expire(TimeNs now);
+  TimeNs SpareAfter() const { return settings_.silence_ns / 5 * 2; }
+  void LookAfterSpare(TimeNs now, Result* result);
+  bool SpareIsOver(TimeNs now) const;
+  void DialSpare(TimeNs now);
+  bool SpareAnswers(TimeNs now);
+  void TakeSpare(TimeNs now);
   const char* Unanswered() const;
 
   const Settings settings_;
   const Logger* const log_;
-  std::optional<MessageStream> stream_;
+  std::unique_ptr<MessageStream> stream_;
+  std::string dialled_;  // where to; resolved
+  MemberId greeted_by_;  // hosted
+  // While stream_ is silent; and the one whose place it took, until the other end has heard of it.
+  std::unique_ptr<MessageStream> spare_, old_;
+  TimeNs spare_tried_ns_ = 0, renewed_ns_ = 0, polled_ns_ = 0;
   std::string shown_;
   HostPort name_;
   size_t next_name_ = 0;

@@ -106,7 +106,8 @@ void Relay::PumpLine(LineId id, TimeNs now) {
   if (Find(id)->hopeless()) failure_ = Find(id)->last_error();
   std::vector<wire::Message> messages = std::move(heard_.messages);
   const bool went_down = heard_.went_down;
-  if (heard_.went_up) Step(now, membership::LineUp{id});
+  if (heard_.renewed) Step(now, membership::LineDown{id});
+  if (heard_.went_up || heard_.renewed) Step(now, membership::LineUp{id});
   for (wire::Message& message : messages) {
     if (!Find(id)) return;  // hung up by what came before
     Step(now, membership::FromLine{id, std::move(message)});

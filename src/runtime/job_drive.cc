@@ -47,7 +47,7 @@ bool Job::Impl::PumpControl(TimeNs now) {
   look_at_control_ns_ = now + kControlNs;
   if (now >= speak_ns_) SayWhatItWaitsFor(now);
   ControlConnection::Result& result = control_result_;
-  result.any = result.went_up = result.went_down = result.dial_failed = false;
+  result.any = result.renewed = result.went_up = result.went_down = result.dial_failed = false;
   result.messages.clear();
   result.redirect.reset();
   if (control_->wants_addresses(now)) {
@@ -65,7 +65,8 @@ bool Job::Impl::PumpControl(TimeNs now) {
 }
 
 void Job::Impl::HearCoordinator(TimeNs now, ControlConnection::Result& result) {
-  if (result.went_up) {
+  if (result.renewed) driver_->Feed(now, engine::CoordinatorDown{});
+  if (result.went_up || result.renewed) {
     driver_->Feed(now, engine::CoordinatorUp{});
     welcomed_ = false;
     if (!view_ && !waiting_said_) speak_ns_ = now + SpeakAfter();

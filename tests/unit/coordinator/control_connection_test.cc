@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,7 +50,14 @@ class Listener {
     EXPECT_EQ(listen(fd_.get(), full ? 0 : 8), 0);
     getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
-    for (int i = 0; full && i < 4; ++i) queued_.push_back(Dial(port_));
+    if (full) Fill();
+  }
+  void Fill() {
+    for (int i = 0; i < 12; ++i) queued_.push_back(Dial(port_));
+  }
+  void Empty() {
+    queued_.clear();
+    while (Accept().valid()) continue;
   }
   HostPort name() const { return {"127.0.0.1", port_}; }
   UniqueFd Accept() const {
@@ -71,8 +79,16 @@ class ControlConnectionTest : public testing::Test {
     settings.names = names;
     settings.token = token;
     settings.self = {1, 2};
+    settings.hosted = greeting_.has_value();
     settings.SetPatience(kTimeout);
     connection_.emplace(settings, &log_);
+    if (greeting_) connection_->DialAddress(now_, ShownAddress(names[0]));
+  }
+  // True if the other end saw the connection close.
+  static bool Closed(MessageStream* acceptor, TimeNs now) {
+    std::vector<wire::Message> messages;
+    acceptor->Poll(now, &messages);
+    return acceptor->state() == MessageStream::State::kClosed;
   }
   void Turn() {
     now_ += kMillisecond;
@@ -82,17 +98,21 @@ class ControlConnectionTest : public testing::Test {
     }
     ControlConnection::Result result;
     connection_->Poll(now_, &result);
+    renewed_ += result.renewed;
+    went_down_ += result.went_down;
   }
-  std::optional<MessageStream> AwaitDial(const Listener& at, const std::string& token) {
+  std::unique_ptr<MessageStream> NewAcceptor(UniqueFd fd, const std::string& token) const {
+    return std::make_unique<MessageStream>(std::move(fd), transport::Authenticator::Role::kAcceptor,
+                                           token, MemberId{}, now_);
+  }
+  std::unique_ptr<MessageStream> AwaitDial(const Listener& at, const std::string& token) {
     for (int i = 0; i < 1000; ++i) {
       Turn();
       UniqueFd fd = at.Accept();
       if (!fd.valid()) continue;
-      return std::optional<MessageStream>(std::in_place, std::move(fd),
-                                          transport::Authenticator::Role::kAcceptor, token,
-                                          MemberId{}, now_);
+      return NewAcceptor(std::move(fd), token);
     }
-    return std::nullopt;
+    return nullptr;
   }
   // Leaves it unread.
   void AwaitProof(MessageStream* acceptor) {
@@ -106,16 +126,21 @@ class ControlConnectionTest : public testing::Test {
     }
     ASSERT_EQ(there, 32);
   }
-  // There once, and gone: from then on it is to be found again.
-  void ComeUpAndLose(const Listener& at, bool goodbye = false) {
-    std::optional<MessageStream> acceptor = AwaitDial(at, "");
-    ASSERT_TRUE(acceptor);
+  std::unique_ptr<MessageStream> ComeUp(const Listener& at) {
+    std::unique_ptr<MessageStream> acceptor = AwaitDial(at, "");
+    if (!acceptor) return acceptor;
     std::vector<wire::Message> messages;
+    if (greeting_) acceptor->Send(*greeting_);
     for (int i = 0; i < 1000 && !connection_->up(); ++i) {
       acceptor->Poll(now_, &messages);
       Turn();
     }
-    ASSERT_TRUE(connection_->up());
+    return acceptor;
+  }
+  // There once, and gone: from then on it is to be found again.
+  void ComeUpAndLose(const Listener& at, bool goodbye = false) {
+    std::unique_ptr<MessageStream> acceptor = ComeUp(at);
+    ASSERT_TRUE(acceptor && connection_->up());
     if (goodbye) connection_->Send(wire::Goodbye{Code::kLeft, "left as planned"});
     acceptor->Close(Status(Code::kPeer, "gone"));
     for (int i = 0; i < 1000 && connection_->up(); ++i) Turn();
@@ -144,6 +169,8 @@ class ControlConnectionTest : public testing::Test {
                     [this](LogLevel, const std::string& line) { warnings_.push_back(line); }};
   std::optional<ControlConnection> connection_;
   std::optional<HostPort> moved_to_;  // where all names lead by now
+  std::optional<wire::Redirect> greeting_;
+  int renewed_ = 0, went_down_ = 0;
   TimeNs now_ = 0;
 };
 
@@ -187,7 +214,7 @@ TEST_F(ControlConnectionTest, OneThatDiesOnOurProofIsDialledAgain) {
     const Listener there(false);
     Open({there.name()});
     for (int death = 0; death < 2; ++death) {
-      std::optional<MessageStream> dying = AwaitDial(there, "");
+      std::unique_ptr<MessageStream> dying = AwaitDial(there, "");
       ASSERT_TRUE(dying);
       ASSERT_NO_FATAL_FAILURE(AwaitProof(&*dying));
       std::byte proof[64];
@@ -212,7 +239,7 @@ TEST_F(ControlConnectionTest, AnotherTokenIsSaidSoon) {
     const TimeNs begun = now_;
     int dials = 0;
     for (; !connection_->hopeless() && now_ - begun < 10 * kSecond; ++dials) {
-      std::optional<MessageStream> other = AwaitDial(there, "other");
+      std::unique_ptr<MessageStream> other = AwaitDial(there, "other");
       ASSERT_TRUE(other);
       std::vector<wire::Message> messages;
       for (int i = 0; i < 1000 && connection_->fd() >= 0; ++i) {
@@ -241,6 +268,124 @@ TEST_F(ControlConnectionTest, WhoListensAndIsNoCoordinatorIsToldFromNobody) {
     EXPECT_FALSE(connection_->last_error().ok());
     EXPECT_NE(connection_->trouble().find(said), std::string::npos) << connection_->trouble();
   }
+}
+
+// ---- a connection that was forgotten on its way
+
+class SpareTest : public ControlConnectionTest {
+ protected:
+  static constexpr TimeNs kSpareAfter = kTimeout * 2 / 5;
+
+  void SetUp() override {
+    Open({there_.name()});
+    first_ = ComeUp(there_);
+    ASSERT_TRUE(first_ && connection_->up());
+    ASSERT_FALSE(Closed(first_.get(), now_));  // it reads the end of the handshake
+    Turn();
+    heard_ = now_;
+  }
+  // Proves to be there. Dialled within the silence that is allowed, or nobody.
+  std::unique_ptr<MessageStream> AwaitSpare() {
+    for (; now_ - heard_ < kTimeout - kMillisecond; Turn()) {
+      if (UniqueFd fd = there_.Accept(); fd.valid()) return NewAcceptor(std::move(fd), "");
+    }
+    return nullptr;
+  }
+  void Answer(MessageStream* spare) {
+    if (greeting_) spare->Send(*greeting_);
+    for (int i = 0; i < 50 && renewed_ == 0; ++i) {
+      spare->Poll(now_, &heard_on_spare_);
+      Turn();
+    }
+  }
+
+  Listener there_{false};
+  std::unique_ptr<MessageStream> first_;
+  std::vector<wire::Message> heard_on_spare_;
+  TimeNs heard_ = 0;
+};
+
+TEST_F(SpareTest, TakesTheSilentOnesPlaceWhenItsOtherEndIsThere) {
+  std::unique_ptr<MessageStream> spare = AwaitSpare();
+  ASSERT_TRUE(spare);
+  EXPECT_GE(now_ - heard_, kSpareAfter - kMillisecond);
+  Answer(&*spare);
+  EXPECT_EQ(renewed_, 1);
+  EXPECT_EQ(went_down_, 0);
+  EXPECT_TRUE(heard_on_spare_.empty()) << "said before the other end was known to be there";
+  connection_->Send(wire::Heartbeat{});
+  for (int i = 0; i < 10; ++i) Turn();
+  // Whoever saw it close before it has our word on the new one would take that for a death.
+  EXPECT_FALSE(Closed(&*first_, now_));
+  spare->Poll(now_, &heard_on_spare_);
+  EXPECT_EQ(heard_on_spare_.size(), 1u);
+  spare->Send(wire::CoordinatorBeat{});
+  for (int i = 0; i < 10; ++i) Turn();
+  EXPECT_TRUE(Closed(&*first_, now_));
+  EXPECT_TRUE(connection_->up());
+  EXPECT_EQ(warnings_.size(), 1u);
+}
+
+TEST_F(SpareTest, IsGivenUpWithoutAWordWhenTheOldOneSpeaksAgain) {
+  std::unique_ptr<MessageStream> spare = AwaitSpare();
+  ASSERT_TRUE(spare);
+  first_->Send(wire::CoordinatorBeat{});
+  for (int i = 0; i < 10; ++i) Turn();
+  Answer(&*spare);
+  EXPECT_EQ(renewed_, 0);
+  EXPECT_TRUE(Closed(&*spare, now_));
+  EXPECT_TRUE(heard_on_spare_.empty());
+  EXPECT_TRUE(connection_->up());
+  EXPECT_TRUE(warnings_.empty());
+}
+
+// TCP itself would try again after a second, and then after pauses that double.
+TEST_F(SpareTest, IsDialledAnewWhileItsPacketsVanish) {
+  there_.Fill();
+  while (now_ - heard_ < kSpareAfter + kSpareAfter / 4) Turn();
+  there_.Empty();
+  EXPECT_TRUE(AwaitSpare());
+}
+
+TEST_F(SpareTest, IsDialledAnewWhenItFails) {
+  std::vector<TimeNs> dialled;
+  for (; connection_->up(); Turn()) {
+    std::unique_ptr<MessageStream> spare = AwaitSpare();
+    if (!spare) break;
+    dialled.push_back(now_ - heard_);
+    spare->Close(Status(Code::kLink, "reset"));
+  }
+  ASSERT_GE(dialled.size(), 2u);
+  EXPECT_GE(dialled[1] - dialled[0], kSpareAfter / 2 - kMillisecond);
+  for (int i = 0; i < 1000 && connection_->up(); ++i) Turn();
+  EXPECT_FALSE(connection_->up()) << "silent for longer than allowed";
+  EXPECT_EQ(renewed_, 0);
+}
+
+class HostedSpareTest : public SpareTest {
+ protected:
+  void SetUp() override {
+    greeting_.emplace();
+    greeting_->host = {7, 1};
+    greeting_->here = true;
+    SpareTest::SetUp();
+  }
+};
+
+TEST_F(HostedSpareTest, WaitsForTheGreetingOfTheSameHost) {
+  std::unique_ptr<MessageStream> spare = AwaitSpare();
+  ASSERT_TRUE(spare);
+  Answer(&*spare);
+  EXPECT_EQ(renewed_, 1);
+}
+
+TEST_F(HostedSpareTest, AnotherHostIsNotTakenForIt) {
+  std::unique_ptr<MessageStream> spare = AwaitSpare();
+  ASSERT_TRUE(spare);
+  greeting_->host = {8, 1};
+  Answer(&*spare);
+  EXPECT_EQ(renewed_, 0);
+  EXPECT_TRUE(Closed(&*spare, now_));
 }
 
 }  // namespace
