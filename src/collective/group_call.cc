@@ -197,7 +197,7 @@ bool GroupMachine::NobodyElseCalls(Seq seq) const {
     if (entry.card.id == config_.self || entry.card.shard != config_.shard ||
         !entry.Contains(config_.key, seq, 0))
       return false;
-    if (entry.last.kind == wire::Bound::Kind::kNone) return true;
+    if (!entry.leaves()) return true;
     const auto called = leavers_called_.find(entry.card.id);
     return (called == leavers_called_.end() || called->second > seq) &&
            !FTAR_MUTANT(kLeaversMeanNothing);

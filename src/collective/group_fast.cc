@@ -39,8 +39,7 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
   for (const wire::ViewEntry& entry : current_->entries) {
     const MemberId id = entry.card.id;
     if (entry.card.shard != config_.shard) continue;
-    if (entry.last.kind != wire::Bound::Kind::kNone || !entry.Contains(config_.key, seq, step))
-      return false;
+    if (entry.leaves() || !entry.Contains(config_.key, seq, step)) return false;
     const int segment = config_.lane->SegmentOf(id);
     if (segment < 0 || (id != config_.self && !Ready(id))) return false;
     fast_.members.push_back(id);

@@ -347,7 +347,7 @@ void Engine::Impl::TellNews(const wire::View& before) {
   for (const wire::ViewEntry& entry : view_->entries) {
     const wire::ViewEntry* old = before.Find(entry.card.id);
     if (!old) tell(Notice::Kind::kJoined, LossOf(entry.card));
-    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool leaves = entry.leaves();
     if (old && leaves && (!leaving_.contains(entry.card.id) || FTAR_MUTANT(kLeaveToldTwice))) {
       tell(Notice::Kind::kLeft, LossOf(entry.card));
       ++lost_since_step_;
@@ -363,7 +363,7 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before) {
   std::erase_if(leaving_, [this](MemberId id) { return !view_->Find(id); });
   std::erase_if(user_says_, [this](const auto& one) { return !view_->Find(one.first); });
   for (const wire::ViewEntry& entry : view_->entries) {
-    if (entry.last.kind != wire::Bound::Kind::kNone) leaving_.insert(entry.card.id);
+    if (entry.leaves()) leaving_.insert(entry.card.id);
   }
   ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
   for (auto& [key, group] : groups_)

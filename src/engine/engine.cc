@@ -61,9 +61,8 @@ std::vector<wire::MemberCard> Engine::successors() const {
   }
   // Whoever leaves would sit down only to get up again, and may do so while others look for it.
   std::vector<MemberId> order = view.Successors();
-  std::stable_partition(order.begin(), order.end(), [&view](MemberId id) {
-    return view.Find(id)->last.kind == wire::Bound::Kind::kNone;
-  });
+  std::stable_partition(order.begin(), order.end(),
+                        [&view](MemberId id) { return !view.Find(id)->leaves(); });
   std::vector<wire::MemberCard> cards;
   for (const MemberId id : order) cards.push_back(view.Find(id)->card);
   return cards;
@@ -442,7 +441,7 @@ void Engine::Impl::On(const LinkIsDown& event) {
   // Whoever leaves closes its links when it is released: users have been told that it leaves. Where
   // all leave no view says so, and this member needs no link any more.
   const wire::ViewEntry* entry = view_ ? view_->Find(event.peer) : nullptr;
-  if (leave_ready_told_ || (entry && entry->last.kind != wire::Bound::Kind::kNone)) return;
+  if (leave_ready_told_ || (entry && entry->leaves())) return;
   ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
 }
 

@@ -203,8 +203,7 @@ const std::vector<MemberId>& Engine::Impl::Leavers() {
   leavers_of_ = view_;
   leavers_.clear();
   for (const wire::ViewEntry& entry : view_->entries) {
-    if (entry.card.shard == config_.self.shard && entry.last.kind != wire::Bound::Kind::kNone)
-      leavers_.push_back(entry.card.id);
+    if (entry.card.shard == config_.self.shard && entry.leaves()) leavers_.push_back(entry.card.id);
   }
   return leavers_;
 }
@@ -224,7 +223,7 @@ void Engine::Impl::AwaitEnds() {
 
 void Engine::Impl::TellEndKnown() {
   const wire::ViewEntry* self = view_->Find(config_.self.id);
-  if (!self || self->last.kind == wire::Bound::Kind::kNone) return;
+  if (!self || !self->leaves()) return;
   wire::LeaveReady known{view_->epoch, {}};
   for (const auto& [key, group] : groups_) {
     if (group->knows_first()) known.called.push_back({key, group->next_seq()});
@@ -290,11 +289,10 @@ void Engine::Impl::TendLeaving() {
   const MemberId keeper = RootOf(*view_);  // who looks after the leavers
   std::set<MemberId> staying;
   for (const wire::ViewEntry& entry : view_->entries) {
-    const bool stays = entry.last.kind == wire::Bound::Kind::kNone;
-    if (entry.card.shard == config_.self.shard && stays) staying.insert(entry.card.id);
+    if (entry.card.shard == config_.self.shard && !entry.leaves()) staying.insert(entry.card.id);
   }
   const wire::ViewEntry* self = view_->Find(config_.self.id);
-  const bool leaving = self && self->last.kind != wire::Bound::Kind::kNone;
+  const bool leaving = self && self->leaves();
   if (leaving) {
     // Released: all who stay know everything before the bound stable. If they begin behind it, as
     // newcomers do where all others leave, that says nothing of those who leave and may need each
@@ -367,8 +365,8 @@ void Engine::Impl::OnPeer(MemberId from, const wire::LeaveReady& message) {
   if (!view_ || message.epoch > view_->epoch) return held_.push_back({from, message});
   if (message.epoch != view_->epoch) return;
   leave_ready_.insert(from);
-  if (view_->Find(from) == nullptr || view_->Find(from)->last.kind == wire::Bound::Kind::kNone)
-    return;
+  const wire::ViewEntry* const entry = view_->Find(from);
+  if (entry == nullptr || !entry->leaves()) return;
   leavers_called_[from] = message.called;
   ends_unheard_.erase(from);
   for (auto& [key, group] : groups_) group->HearEnd(now_, from, CalledBy(from, key));

@@ -41,8 +41,7 @@ uint64_t PlaceOf(const Bound& first) {
 
 const wire::ViewEntry* ColumnRoot(const wire::View& view, int32_t shard) {
   const auto key = [](const wire::ViewEntry& entry) {
-    return std::tuple(entry.last.kind != Bound::Kind::kNone, PlaceOf(entry.first),
-                      entry.joined_epoch);
+    return std::tuple(entry.leaves(), PlaceOf(entry.first), entry.joined_epoch);
   };
   const wire::ViewEntry* root = nullptr;
   for (const wire::ViewEntry& entry : view.entries) {

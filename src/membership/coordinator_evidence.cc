@@ -49,7 +49,7 @@ bool CoordinatorMachine::Leaving(MemberId id) const {
   const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
   if (announced && plan_->view.Find(id) && !FTAR_MUTANT(kEarlyLeaverLost))
     entry = plan_->view.Find(id);
-  return entry && entry->last.kind != wire::Bound::Kind::kNone;
+  return entry && entry->leaves();
 }
 
 bool CoordinatorMachine::AnybodyIn() const {

@@ -87,8 +87,7 @@ QuorumAnswer CoordinatorMachine::QuorumWithout(const wire::View& base,
   std::set<MemberId> heard;
   std::set<int32_t> replicas, broken;
   for (const wire::ViewEntry& entry : base.entries) {
-    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
-    const bool gone = leaves && (!Find(entry.card.id) || FTAR_MUTANT(kLeaversCountAsGone));
+    const bool gone = entry.leaves() && (!Find(entry.card.id) || FTAR_MUTANT(kLeaversCountAsGone));
     const bool here = Find(entry.card.id) && !left_out.contains(entry.card.id);
     if (!here && !gone) broken.insert(entry.card.replica);
   }
@@ -365,14 +364,10 @@ void CoordinatorMachine::TryHandOver() {
   change_due_ = std::any_of(view.entries.begin(), view.entries.end(),
                             [this](const auto& entry) { return !Alive(entry.card.id); });
   if (change_due_ || (!Formed() && !FTAR_MUTANT(kHandsOverUnheld))) return;
-  const bool leaves = std::ranges::any_of(view.entries, [](const wire::ViewEntry& entry) {
-    return entry.last.kind != wire::Bound::Kind::kNone;
-  });
+  const bool leaves = std::ranges::any_of(view.entries, &wire::ViewEntry::leaves);
   if (leaves && now_ < goodbyes_until_ && !FTAR_MUTANT(kGoodbyesUnawaited)) return;
   Beat();
-  const auto stays = std::ranges::find_if(view.entries, [](const wire::ViewEntry& entry) {
-    return entry.last.kind == wire::Bound::Kind::kNone;
-  });
+  const auto stays = std::ranges::find(view.entries, false, &wire::ViewEntry::leaves);
   const wire::MemberCard& next = (stays == view.entries.end() ? view.entries.front() : *stays).card;
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) all.push_back(id);

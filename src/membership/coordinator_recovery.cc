@@ -205,8 +205,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   // J1: its announcement, or Install, may have been on its way when the coordinator was lost. An
   // end that one column knows binds the replica in all of them; leaders who know none choose one.
   for (const wire::ViewEntry& entry : base.entries) {
-    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
-    if (leaves && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
+    if (entry.leaves() && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
   }
   LoseAbsent(base, left_out);
   ForgetBroken(base);
@@ -244,7 +243,7 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
                                     const std::map<MemberId, Epoch>& left_out) {
   const bool all_go = AllAreGoing(base);
   const auto goes_as_planned = [&](const wire::ViewEntry& entry) {
-    return !Find(entry.card.id) && (all_go || entry.last.kind != wire::Bound::Kind::kNone);
+    return !Find(entry.card.id) && (all_go || entry.leaves());
   };
   for (const wire::ViewEntry& entry : base.entries) {
     const MemberId id = entry.card.id;

@@ -437,7 +437,7 @@ std::vector<BoundOf> KnownBounds(const wire::Prepare& prepare, int32_t shard,
       }
       // A leave boundary that any survivor knows is kept, or its operations would change members
       // (J1).
-      const bool leaves = entry->last.kind != Bound::Kind::kNone && view.epoch >= last_epoch;
+      const bool leaves = entry->leaves() && view.epoch >= last_epoch;
       if (leaves && binds && !FTAR_MUTANT(kLeaveBoundForgotten)) {
         last_epoch = view.epoch;
         out.last = entry->last;

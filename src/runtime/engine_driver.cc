@@ -140,7 +140,7 @@ void EngineDriver::CountKeptLinks() {
   counters_.links_kept = 0;
   for (auto& [id, peer] : peers_) {
     const wire::ViewEntry* entry = view ? view->Find(id) : nullptr;
-    const bool stays = entry != nullptr && entry->last.kind == wire::Bound::Kind::kNone;
+    const bool stays = entry != nullptr && !entry->leaves();
     if (std::exchange(peer.member, stays) && stays && peer.up) ++counters_.links_kept;
   }
 }

@@ -140,10 +140,7 @@ void Job::Impl::GroupState::Remember(Epoch epoch, const ViewPtr& view) {
 // is not the same for each call: then those count that calls have met.
 void Job::Impl::RememberColumn() {
   const wire::View column = membership::ColumnOf(*view_, place_.shard);
-  const bool leaves = std::any_of(column.entries.begin(), column.entries.end(), [](const auto& e) {
-    return e.last.kind != wire::Bound::Kind::kNone;
-  });
-  if (leaves) return;
+  if (std::ranges::any_of(column.entries, &wire::ViewEntry::leaves)) return;
   columns_[column.epoch] = LayoutOf(column);
   while (columns_.size() > kLayoutsMax) columns_.erase(columns_.begin());
 }

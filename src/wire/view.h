@@ -81,6 +81,8 @@ struct ViewEntry {
   Bound last;  // exclusive: operations at or after it are without this member
   bool operator==(const ViewEntry&) const = default;
 
+  // It has been given its end.
+  bool leaves() const { return last.kind != Bound::Kind::kNone; }
   bool Contains(GroupKey group, Seq seq, uint64_t step) const {
     return first.Reached(group, seq, step) && !last.Reached(group, seq, step);
   }

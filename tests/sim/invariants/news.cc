@@ -33,7 +33,7 @@ std::string News::Heard(const std::vector<engine::Notice>& notices, const wire::
   for (const wire::ViewEntry& entry : view.entries) {
     now.insert(entry.card.id);
     // Who was leaving already when this member first saw it goes without a word.
-    const bool leaves = entry.last.kind != wire::Bound::Kind::kNone;
+    const bool leaves = entry.leaves();
     if (leaves && !before.contains(entry.card.id)) leaving_.insert(entry.card.id);
   }
   if (!first) {

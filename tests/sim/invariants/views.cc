@@ -17,7 +17,7 @@ std::set<int32_t> ReplicasOf(const wire::View& view) {
 }  // namespace
 
 bool Views::Leaves(const wire::ViewEntry& entry) const {
-  return entry.last.kind != wire::Bound::Kind::kNone || leaving_.contains(entry.card.id);
+  return entry.leaves() || leaving_.contains(entry.card.id);
 }
 
 bool Views::HasLeavers(const wire::View& view) const {

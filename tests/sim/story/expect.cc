@@ -108,7 +108,7 @@ std::string Director::JudgeView(const std::vector<std::string>& names) const {
     any = true;
     std::string have;
     for (const wire::ViewEntry& entry : view->entries) {
-      if (entry.last.kind != wire::Bound::Kind::kNone) continue;  // it has its end
+      if (entry.leaves()) continue;  // it has its end
       have += (have.empty() ? "" : " ") + NameOf(world_.Find(entry.card.id));
     }
     if (have != Joined(names))

@@ -73,7 +73,7 @@ class Rules {
     for (const wire::ViewEntry& entry : entries) {
       EXPECT_TRUE(replicas[entry.card.replica].insert(entry.card.shard).second) << "a place twice";
       EXPECT_FALSE(evicted_.contains(entry.card.id)) << "out is out (Q3)";
-      leaving_seen_ = leaving_seen_ || entry.last.kind != wire::Bound::Kind::kNone;
+      leaving_seen_ = leaving_seen_ || entry.leaves();
     }
     // A replica that leaves goes one by one, by its members' goodbyes; all others are whole.
     for (const auto& [replica, shards] : replicas) {
@@ -296,9 +296,7 @@ class World {
 
   void SayGoodbye(Member& member) {
     const wire::ViewEntry* self = member.view->Find(member.hello.card.id);
-    if (!self || self->last.kind == wire::Bound::Kind::kNone || member.dead || member.stopped ||
-        member.conn == 0)
-      return;
+    if (!self || !self->leaves() || member.dead || member.stopped || member.conn == 0) return;
     Feed(Received{member.conn, wire::Goodbye{Code::kLeft, ""}});
     member.dead = true;
     Disconnect(member);
