@@ -61,9 +61,7 @@ MemberId Engine::Impl::LeaderOf(const wire::Prepare& prepare) const {
 
 void Engine::Impl::On(const wire::Prepare& message) {
   quorum_lost_ = false;
-  const bool included = std::any_of(
-      message.members.begin(), message.members.end(),
-      [this](const wire::ViewEntry& entry) { return entry.card.id == config_.self.id; });
+  const bool included = wire::FindEntry(message.members, config_.self.id) != nullptr;
   if (!included || (message.epoch <= promised_ && !FTAR_MUTANT(kOldPrepareObeyed))) {
     if (included && message.epoch < promised_)
       SendCoordinator(wire::Refuse{message.epoch, MakeReport()});  // Q2
@@ -95,15 +93,11 @@ void Engine::Impl::RaiseFlag() {
 }
 
 void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
-  const auto stays = [&members](MemberId id) {
-    return std::any_of(members.begin(), members.end(),
-                       [id](const wire::ViewEntry& entry) { return entry.card.id == id; });
-  };
   std::set<MemberId> gone;
   for (const auto& source : {view_, base_}) {
     if (!source) continue;
     for (const wire::ViewEntry& entry : source->entries) {
-      if (!stays(entry.card.id)) gone.insert(entry.card.id);
+      if (!wire::FindEntry(members, entry.card.id)) gone.insert(entry.card.id);
     }
   }
   for (const MemberId id : gone) {

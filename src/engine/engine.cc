@@ -388,11 +388,7 @@ void Engine::Impl::On(const LinkIsUp& event) {
 
 bool Engine::Impl::Known(MemberId id) const {
   if (view_ && view_->Find(id)) return true;
-  if (prepare_) {
-    for (const wire::ViewEntry& entry : prepare_->members) {
-      if (entry.card.id == id) return true;
-    }
-  }
+  if (prepare_ && wire::FindEntry(prepare_->members, id)) return true;
   return wanted_.contains(id);
 }
 

@@ -137,10 +137,8 @@ void Engine::Impl::OnPeer(MemberId, const wire::Announce& message) {
 // Members that do not have this one in its column are damaged or somebody else's. Whoever acted on
 // them would look for its own place among those of whom it is none.
 bool Engine::Impl::InPlace(const std::vector<wire::ViewEntry>& entries) {
-  const bool listed = std::ranges::any_of(entries, [this](const wire::ViewEntry& entry) {
-    return entry.card.id == config_.self.id && entry.card.shard == config_.self.shard;
-  });
-  if (listed) return true;
+  const wire::ViewEntry* const self = wire::FindEntry(entries, config_.self.id);
+  if (self != nullptr && self->card.shard == config_.self.shard) return true;
   On(AbortSelf{Code::kInternal,  // the end of a member, where kCoordinator ends a wait
                "the coordinator's view does not have this member in its place"});
   return false;

@@ -41,8 +41,7 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
   }
   std::vector<const Peer*> newcomers;
   for (MemberId id : prepare_newcomers_) {
-    const bool there = std::any_of(entries.begin(), entries.end(),
-                                   [id](const auto& entry) { return entry.card.id == id; });
+    const bool there = wire::FindEntry(entries, id) != nullptr;
     const Peer* peer = Find(id);
     if (peer && !there && !lost_.contains(id)) newcomers.push_back(peer);
   }
@@ -277,11 +276,7 @@ void CoordinatorMachine::OnAskPrepare(Peer& from, const wire::AskPrepare& messag
 void CoordinatorMachine::OnDecided(Peer& from, const wire::Decided& message) {
   if (!change_ || message.epoch != change_->prepare.epoch || message.shard != from.card.shard)
     return;
-  const auto& members = change_->prepare.members;
-  const bool member = std::any_of(members.begin(), members.end(), [&from](const auto& entry) {
-    return entry.card.id == from.card.id;
-  });
-  if (!member) return;
+  if (!wire::FindEntry(change_->prepare.members, from.card.id)) return;
   change_->decided.insert({message.shard, message});
   if (change_->decided.size() == change_->columns.size() || FTAR_MUTANT(kInstallAtFirstColumn))
     change_->complete = true;

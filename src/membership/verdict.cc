@@ -450,9 +450,8 @@ std::vector<BoundOf> KnownBounds(const wire::Prepare& prepare, int32_t shard,
 }
 
 bool Asks(const wire::Prepare& prepare, MemberId member) {
-  return std::any_of(prepare.members.begin(), prepare.members.end(), [member](const auto& entry) {
-    return entry.card.id == member && entry.last.kind == Bound::Kind::kAlways;
-  });
+  const wire::ViewEntry* const entry = wire::FindEntry(prepare.members, member);
+  return entry != nullptr && entry->last.kind == Bound::Kind::kAlways;
 }
 
 // Steps whose calls leavers carry out in the stead of a lost member that had begun them (J5): where

@@ -42,7 +42,7 @@ bool Bound::Reached(GroupKey group, Seq seq, uint64_t op_step) const {
   return seq >= SeqIn(group);
 }
 
-const ViewEntry* View::Find(MemberId id) const {
+const ViewEntry* FindEntry(const std::vector<ViewEntry>& entries, MemberId id) {
   for (const ViewEntry& entry : entries) {
     if (entry.card.id == id) return &entry;
   }

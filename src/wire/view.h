@@ -88,6 +88,9 @@ struct ViewEntry {
   }
 };
 
+// Null if there is none.
+const ViewEntry* FindEntry(const std::vector<ViewEntry>& entries, MemberId id);
+
 // Whose majority a view needed that came after this one (rule Q4, hosted coordinators): each
 // replica by its first member, in list order.
 struct Electorate {
@@ -113,7 +116,7 @@ struct View {
   std::vector<Electorate> electorates;
   bool operator==(const View&) const = default;
 
-  const ViewEntry* Find(MemberId id) const;
+  const ViewEntry* Find(MemberId id) const { return FindEntry(entries, id); }
   // The first member of each replica, in list order: they vote for it, and it is they who take over
   // the coordinator (rule Q5).
   std::vector<MemberId> Successors() const;
