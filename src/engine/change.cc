@@ -8,19 +8,6 @@
 #include "engine/impl.h"
 
 namespace ftar::engine {
-namespace {
-
-// Who, not why.
-wire::Loss LossOf(const wire::MemberCard& card) {
-  wire::Loss out;
-  out.member = card.id;
-  out.replica = card.replica;
-  out.shard = card.shard;
-  out.host = card.host;
-  return out;
-}
-
-}  // namespace
 
 wire::Report Engine::Impl::MakeReport() const {
   wire::Report report;
@@ -332,7 +319,7 @@ void Engine::Impl::TellNews(const wire::View& before) {
     const auto known = losses_.find(entry.card.id);
     // Of a leaver users have heard that it leaves.
     if (known == losses_.end() && (leaves || FTAR_MUTANT(kEarlierLossUntold))) continue;
-    wire::Loss loss = LossOf(entry.card);
+    wire::Loss loss = wire::LossOf(entry.card);
     loss.stage = "earlier change";
     loss.text = "it was lost in a change whose reasons have not come here";
     tell(Notice::Kind::kLost, known != losses_.end() ? known->second : std::move(loss));
@@ -340,10 +327,10 @@ void Engine::Impl::TellNews(const wire::View& before) {
   }
   for (const wire::ViewEntry& entry : view_->entries) {
     const wire::ViewEntry* old = before.Find(entry.card.id);
-    if (!old) tell(Notice::Kind::kJoined, LossOf(entry.card));
+    if (!old) tell(Notice::Kind::kJoined, wire::LossOf(entry.card));
     const bool leaves = entry.leaves();
     if (old && leaves && (!leaving_.contains(entry.card.id) || FTAR_MUTANT(kLeaveToldTwice))) {
-      tell(Notice::Kind::kLeft, LossOf(entry.card));
+      tell(Notice::Kind::kLeft, wire::LossOf(entry.card));
       ++lost_since_step_;
     }
   }

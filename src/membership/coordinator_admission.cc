@@ -191,8 +191,7 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
     Tell(LogLevel::kWarn, text);
     return TellEvicted(event.conn, event.hello.report,
                        {current_ ? current_->epoch : record_.epoch,
-                        {id, peer.card.replica, peer.card.shard, peer.card.host, Code::kEvicted,
-                         "control connection", 0, text}});
+                        wire::LossOf(peer.card, Code::kEvicted, "control connection", text)});
   }
   if (peer.state == State::kReporting && !event.hello.report.installed_view)
     return TurnAway(event.conn, wire::Rejected{Code::kPeer, "", "it had reported a view before"},

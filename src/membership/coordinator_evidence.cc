@@ -63,10 +63,7 @@ int64_t CoordinatorMachine::AgeOf(MemberId id) const { return detector_.SilentFo
 
 void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) {
   if (MayTakeOver(entry.card.id, loss)) unheard_until_ = now_ + config_.cluster_ns;
-  loss.member = entry.card.id;
-  loss.replica = entry.card.replica;
-  loss.shard = entry.card.shard;
-  loss.host = entry.card.host;
+  loss.Name(entry.card);
   suspects_.erase(entry.card.id);
   Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
   if (FTAR_MUTANT(kLossIsConsent)) Consent(entry.card.id);

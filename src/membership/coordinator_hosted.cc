@@ -163,11 +163,9 @@ void CoordinatorMachine::AskToGo(const wire::View& base,
     const std::string text =
         Describe(peer->card) + " was left out of " + epoch + ", which others have promised";
     Tell(LogLevel::kWarn, text + "; it is told so");
-    const wire::MemberCard& card = peer->card;
-    Send(*peer, wire::Evicted{base.epoch,
-                              {id, card.replica, card.shard, card.host, Code::kEvicted,
-                               "earlier change", 0, text},
-                              true});
+    Send(*peer,
+         wire::Evicted{base.epoch, wire::LossOf(peer->card, Code::kEvicted, "earlier change", text),
+                       true});
   }
 }
 

@@ -133,16 +133,11 @@ void CoordinatorMachine::On(const Connected& event) {
   const bool foreign = current_ ? report.installed != 0 && !Alive(card.id)
                                 : report.installed_view && OutByRecord(event.hello);
   if ((grave != graveyard_.end() || foreign) && !FTAR_MUTANT(kEvictedMayReturn)) {
-    wire::Loss reason = grave != graveyard_.end() ? grave->second : wire::Loss{};
-    if (grave == graveyard_.end()) {
-      reason.member = card.id;
-      reason.replica = card.replica;
-      reason.shard = card.shard;
-      reason.host = card.host;
-      reason.cause = Code::kEvicted;
-      reason.stage = "control connection";
-      reason.text = Describe(card) + " is not in the view that the job has gone on with";
-    }
+    const wire::Loss reason =
+        grave != graveyard_.end()
+            ? grave->second
+            : wire::LossOf(card, Code::kEvicted, "control connection",
+                           Describe(card) + " is not in the view that the job has gone on with");
     Tell(LogLevel::kWarn, Describe(card) + " came back after its eviction");
     TellEvicted(event.conn, report, {current_ ? current_->epoch : record_.epoch, reason});
     return;

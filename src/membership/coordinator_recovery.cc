@@ -290,14 +290,9 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
   }
   for (MemberId id : strangers) {
     Peer& peer = *Find(id);
-    const wire::Loss reason{id,
-                            peer.card.replica,
-                            peer.card.shard,
-                            peer.card.host,
-                            Code::kEvicted,
-                            "earlier change",
-                            0,
-                            Describe(peer.card) + " is not in the view that the others hold"};
+    const wire::Loss reason =
+        wire::LossOf(peer.card, Code::kEvicted, "earlier change",
+                     Describe(peer.card) + " is not in the view that the others hold");
     Bury(id, reason);
     Evict(peer, {base.epoch, reason});
     peers_.erase(id);

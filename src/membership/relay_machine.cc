@@ -277,10 +277,7 @@ void RelayMachine::End(wire::Message message) {
     if (child.conn == 0) continue;
     if (evicted) {
       wire::Loss own = evicted->reason;
-      own.member = child.card.id;
-      own.replica = child.card.replica;
-      own.shard = child.card.shard;
-      own.host = child.card.host;
+      own.Name(child.card);
       Send(child, wire::Evicted{evicted->epoch, std::move(own)});
     } else {
       Send(child, message);

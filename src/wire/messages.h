@@ -47,7 +47,12 @@ struct Loss {
                       // "self-report", "operator"
   int64_t last_progress_ns = 0;
   std::string text;
+
+  // Whose loss it is, not why.
+  void Name(const MemberCard& card);
 };
+Loss LossOf(const MemberCard& card, Code cause = Code::kPeer, std::string stage = {},
+            std::string text = {});
 
 // The call a member made, compared between members (rule V5). `digest` in frame headers is
 // SignatureDigest of it.
