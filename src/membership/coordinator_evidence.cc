@@ -111,11 +111,8 @@ void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
   const MemberId id = peer.card.id;
   if (!Alive(id)) return;
   if (peer.released) return Depart(peer);
-  wire::Loss loss;
-  loss.cause = Code::kPeer;
-  loss.stage = "control connection";
-  loss.text = With("its connection to the coordinator closed", text);
-  suspects_[id] = {now_, now_ + PatienceWith(peer), std::move(loss)};
+  suspects_[id] = {now_, now_ + PatienceWith(peer), "control connection",
+                   With("its connection to the coordinator closed", text)};
 }
 
 // Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
@@ -263,9 +260,9 @@ void CoordinatorMachine::JudgeSuspects() {
       suspicion.act_at = trouble_until_;
       continue;
     }
-    const wire::Loss loss = suspicion.loss;
+    const Suspicion borne_out = std::move(suspicion);
     suspects_.erase(found);
-    Lose(id, loss.cause, loss.stage, loss.text, AgeOf(id));
+    Lose(id, Code::kPeer, borne_out.stage, borne_out.text, AgeOf(id));
   }
 }
 
@@ -385,11 +382,8 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
       const std::string text = "its process has exited" + as_seen;
       if (Leaving(subject) && Find(subject) && Find(subject)->conn != 0) {
         // A released leaver exits right behind its Goodbye, which travels on another connection.
-        suspects_.insert({subject,
-                          {now_,
-                           now_ + timeout_ns_ / 4,
-                           {{}, -1, -1, {}, Code::kPeer, kProofStage, 0, text},
-                           Suspicion::kExtendedMost}});
+        suspects_.insert(
+            {subject, {now_, now_ + timeout_ns_ / 4, kProofStage, text, Suspicion::kExtendedMost}});
         return;
       }
       Lose(subject, Code::kPeer, kProofStage, text, message.last_progress_ns);
@@ -518,11 +512,8 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
       Lose(id, Code::kPeer, kSilenceStage, text, age);
       continue;
     }
-    suspects_.insert({id,
-                      {now_,
-                       now_ + timeout_ns_,
-                       {{}, -1, -1, {}, Code::kPeer, kSilenceStage, 0, text},
-                       Suspicion::kExtendedMost}});
+    suspects_.insert(
+        {id, {now_, now_ + timeout_ns_, kSilenceStage, text, Suspicion::kExtendedMost}});
     Tell(LogLevel::kWarn, Describe(EntryOf(id)->card) + ": " + text +
                               "; waiting whether it is heard, the job ends without it");
   }
@@ -533,7 +524,7 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
 void CoordinatorMachine::HearAgain(MemberId id) {
   detector_.Heard(id);
   const auto found = suspects_.find(id);
-  if (found == suspects_.end() || found->second.loss.stage != kSilenceStage) return;
+  if (found == suspects_.end() || found->second.stage != kSilenceStage) return;
   suspects_.erase(found);
   plan_due_ = plan_due_ || !FTAR_MUTANT(kHeardAgainAlone);
 }

@@ -184,10 +184,10 @@ class CoordinatorMachine {
     TimeNs until = 0;
   };
   struct Suspicion {  // evidence that waits for a better one
-    TimeNs since = 0, act_at = 0;
-    wire::Loss loss;
     static constexpr int kExtendedMost = 2;
-    int extended = 0;  // how often it got more time
+    TimeNs since = 0, act_at = 0;
+    std::string stage, text;  // of the loss that comes of it
+    int extended = 0;         // how often it got more time
     bool said = false;
     bool replaced = false;  // somebody waits for its place
   };
