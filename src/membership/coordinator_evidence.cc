@@ -198,21 +198,15 @@ void CoordinatorMachine::ReplaceSuspect(MemberId id) {
   found->second.replaced = true;
 }
 
-void CoordinatorMachine::JudgeSuspects() {
-  std::vector<MemberId> due;
-  for (const auto& [id, suspicion] : suspects_) {
-    if (suspicion.act_at <= now_) due.push_back(id);
-  }
-  if (due.empty()) return;
+CoordinatorMachine::Census CoordinatorMachine::TakeCensus(const std::vector<MemberId>& due) {
   TimeNs since = kNever;
   bool fresh = false;
   for (const MemberId id : due) {
     since = std::min(since, suspects_[id].since);
     fresh = fresh || suspects_[id].extended == 0;
   }
-  const size_t newcomers = NewcomersClosed(since);
-  size_t members = 0, away = 0;
-  bool alone = true, expects_words = false;
+  Census census;
+  bool anybody_here = false, expects_words = false;
   for (const auto& [id, peer] : peers_) {
     // Cut off from it, this side sees a connection that nothing comes on. Newcomers say nothing
     // while they wait: who has come a moment ago shows that there is a way here.
@@ -220,23 +214,35 @@ void CoordinatorMachine::JudgeSuspects() {
         peer.state == State::kMember ? detector_.SilentFor(id) : now_ - peer.heard_ns;
     const bool mute = silent >= timeout_ns_ / 4 && !FTAR_MUTANT(kMuteConnectionsCount);
     const bool here = peer.conn != 0 && !mute;
-    alone = alone && !here;
+    anybody_here = anybody_here || here;
     if (peer.state != State::kMember || !Alive(id)) continue;
-    ++members;
+    ++census.members;
     // Who is back already was cut off as well; the others get their time by that once.
     const bool was_away =
         fresh && peer.closed_ns != 0 && peer.closed_ns + config_.cluster_ns >= since;
-    if (!here || was_away) ++away;
+    if (!here || was_away) ++census.closed;
     expects_words = expects_words || peer.conn != 0;
   }
-  // Q7: whoever sees more than half of its connections close at once suspects itself first: they
-  // have time to come back, and so have those without whom the job ends. While nobody at all can
-  // reach it, there is also nobody who would wait for a decision.
-  const size_t closed = away + newcomers, all = members + newcomers;
-  const bool ends = NoneWhole({});
-  const bool self_suspect = (2 * closed > all || ends) && !FTAR_MUTANT(kTrustsItself);
+  const size_t newcomers = NewcomersClosed(since);
+  census.closed += newcomers;
+  census.all = census.members + newcomers;
   const bool deaf = expects_words && detector_.Deaf() && !FTAR_MUTANT(kCutOffIsDeath);
-  alone = (alone || deaf) && members > 1;
+  census.alone = (!anybody_here || deaf) && census.members > 1;
+  return census;
+}
+
+// Q7: whoever sees more than half of its connections close at once suspects itself first: they have
+// time to come back, and so have those without whom the job ends. While nobody at all can reach it,
+// there is also nobody who would wait for a decision.
+void CoordinatorMachine::JudgeSuspects() {
+  std::vector<MemberId> due;
+  for (const auto& [id, suspicion] : suspects_) {
+    if (suspicion.act_at <= now_) due.push_back(id);
+  }
+  if (due.empty()) return;
+  const Census census = TakeCensus(due);
+  const bool ends = NoneWhole({});
+  const bool self_suspect = (2 * census.closed > census.all || ends) && !FTAR_MUTANT(kTrustsItself);
   // Who is back first may be cut off once more before the others are here.
   if (self_suspect && !FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;
   bool told = false;
@@ -244,15 +250,15 @@ void CoordinatorMachine::JudgeSuspects() {
     const auto found = suspects_.find(id);
     if (found == suspects_.end()) continue;  // lost with its replica meanwhile
     Suspicion& suspicion = found->second;
-    const bool patient = alone && !suspicion.replaced &&
+    const bool patient = census.alone && !suspicion.replaced &&
                          now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
     const int times = HoldsLinks(id) ? Suspicion::kExtendedMost : 1;
     if (self_suspect && (suspicion.extended < times || patient)) {
-      suspicion.act_at = now_ + timeout_ns_ / (members == 1 ? 4 : ends ? 1 : 2);
+      suspicion.act_at = now_ + timeout_ns_ / (census.members == 1 ? 4 : ends ? 1 : 2);
       // Once somebody is back the others get their time, too.
       suspicion.extended = patient ? 0 : suspicion.extended + 1;
       if (std::exchange(suspicion.said, true) || std::exchange(told, true)) continue;
-      Tell(LogLevel::kWarn, std::to_string(closed) + " of " + std::to_string(all) +
+      Tell(LogLevel::kWarn, std::to_string(census.closed) + " of " + std::to_string(census.all) +
                                 " connections closed at once; waiting whether they come back");
       continue;
     }

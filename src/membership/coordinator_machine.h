@@ -191,6 +191,11 @@ class CoordinatorMachine {
     bool said = false;
     bool replaced = false;  // somebody waits for its place
   };
+  struct Census {  // of connections when one is suspected (rule Q7)
+    size_t members = 0;
+    size_t all = 0, closed = 0;  // of members, and of newcomers that have closed as well
+    bool alone = false;          // of several members none can reach this side
+  };
   // coordinator_machine.cc
   void On(const Connected& event);
   void On(const Disconnected& event);
@@ -262,6 +267,7 @@ class CoordinatorMachine {
   bool NoneWhole(const std::vector<MemberId>& silent) const;
   void ReplaceSuspect(MemberId id);
   void HastenSuspicion(MemberId id);
+  Census TakeCensus(const std::vector<MemberId>& due);
   void JudgeLinks();
   void JudgeDeadlines();
   void JudgeSuspects();
