@@ -282,7 +282,7 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
 
 void CoordinatorMachine::ForgetNewcomer(MemberId id) {
   if (plan_ && plan_->newcomers.contains(id)) {
-    if (plan_->stage == Plan::Stage::kAnnouncing) {
+    if (AnnouncedView()) {
       // Somebody may have started with it (J1): only a failure change takes it out.
       Lose(id, Code::kPeer, "control connection", "its connection closed while it was taken in");
     } else {

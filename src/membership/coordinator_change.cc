@@ -27,8 +27,8 @@ std::set<int32_t> ReplicasOf(const std::vector<wire::ViewEntry>& entries) {
 // additions).
 std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
   std::vector<wire::ViewEntry> entries;
-  const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
-  const wire::View* source = announced ? &plan_->view : current_ ? &*current_ : nullptr;
+  const wire::View* const announced = AnnouncedView();
+  const wire::View* const source = announced ? announced : view();
   if (source) {
     for (const wire::ViewEntry& entry : source->entries) {
       if (!Alive(entry.card.id)) continue;
@@ -123,7 +123,7 @@ void CoordinatorMachine::TakeWaitersAlong() {
 void CoordinatorMachine::StartChange() {
   change_due_ = false;
   TakeWaitersAlong();
-  if (plan_ && plan_->stage == Plan::Stage::kAnnouncing) {
+  if (AnnouncedView()) {
     prepare_newcomers_.insert(plan_->newcomers.begin(), plan_->newcomers.end());
     prepare_leavers_.insert(plan_->leavers.begin(), plan_->leavers.end());
   }

@@ -18,11 +18,16 @@ std::string With(std::string text, const std::string& detail) {
 
 }  // namespace
 
+// While it is being announced; null else. Somebody may have heard of it, and act by it.
+const wire::View* CoordinatorMachine::AnnouncedView() const {
+  return plan_ && plan_->stage == Plan::Stage::kAnnouncing ? &plan_->view : nullptr;
+}
+
 const wire::ViewEntry* CoordinatorMachine::EntryOf(MemberId id) const {
   if (const auto place = places_.find(id); place != places_.end())
     return &current_->entries[place->second];
-  // Announced, and not by all yet: it may have started.
-  return plan_ && plan_->stage == Plan::Stage::kAnnouncing ? plan_->view.Find(id) : nullptr;
+  const wire::View* const announced = AnnouncedView();
+  return announced ? announced->Find(id) : nullptr;
 }
 
 bool CoordinatorMachine::Alive(MemberId id) const {
@@ -46,9 +51,9 @@ bool CoordinatorMachine::MayLackLinks(MemberId id) const {
 bool CoordinatorMachine::Leaving(MemberId id) const {
   const wire::ViewEntry* entry = EntryOf(id);
   // A column may have been told of its end, and have released it, before the others have.
-  const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
-  if (announced && plan_->view.Find(id) && !FTAR_MUTANT(kEarlyLeaverLost))
-    entry = plan_->view.Find(id);
+  const wire::View* const announced = AnnouncedView();
+  if (announced && announced->Find(id) && !FTAR_MUTANT(kEarlyLeaverLost))
+    entry = announced->Find(id);
   return entry && entry->leaves();
 }
 

@@ -284,6 +284,7 @@ class CoordinatorMachine {
   bool AnybodyIn() const;
   std::set<MemberId> AskedToLeave() const;
   bool Entering(MemberId id) const;
+  const wire::View* AnnouncedView() const;
   const wire::ViewEntry* EntryOf(MemberId id) const;
   int64_t AgeOf(MemberId id) const;
 

@@ -114,10 +114,10 @@ bool CoordinatorMachine::WaitsForNobody() const {
 bool CoordinatorMachine::ReleaseAll() {
   // Whom it has lost and may not evict for want of a quorum may need those who are here.
   if (config_.hosted && !lost_.empty()) return false;
-  const bool announced = plan_ && plan_->stage == Plan::Stage::kAnnouncing;
+  const wire::View* const announced = AnnouncedView();
   std::vector<MemberId> all;
   bool released = false;
-  for (const wire::ViewEntry& entry : announced ? plan_->view.entries : current_->entries) {
+  for (const wire::ViewEntry& entry : announced ? announced->entries : current_->entries) {
     const MemberId id = entry.card.id;
     if (!Alive(id)) continue;
     const Peer* peer = Find(id);
@@ -217,7 +217,7 @@ void CoordinatorMachine::PrepareInstead(std::set<MemberId> newcomers, std::set<M
 // announced only a Prepare undoes it.
 void CoordinatorMachine::VoidPlan() {
   if (!plan_) return;
-  if (plan_->stage != Plan::Stage::kAnnouncing) {
+  if (!AnnouncedView()) {
     std::vector<MemberId> all(plan_->newcomers.begin(), plan_->newcomers.end());
     for (const auto& [column, root] : plan_->roots) all.push_back(root);
     Multicast(all, wire::VoidPlan{plan_->view.epoch});
@@ -305,7 +305,7 @@ void CoordinatorMachine::PlanOverdue() {
     Tell(LogLevel::kInfo, "planned view " + std::to_string(EpochCounter(plan_->view.epoch)) +
                               " was not taken up in time; changing by Prepare");
   }
-  if (plan_->stage == Plan::Stage::kAnnouncing) return StartChange();
+  if (AnnouncedView()) return StartChange();
   std::set<MemberId> newcomers = plan_->newcomers, leavers = plan_->leavers;
   VoidPlan();
   PrepareInstead(std::move(newcomers), std::move(leavers));
