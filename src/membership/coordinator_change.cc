@@ -35,7 +35,7 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
       // A newcomer whose plan was being announced: whether it has begun is for the column's leader
       // to find out (J1).
       const Peer* peer = Find(entry.card.id);
-      if (!current_->Find(entry.card.id) && !peer) continue;
+      if (!IsIn(entry.card.id) && !peer) continue;
       entries.push_back(entry);
     }
   }
@@ -77,7 +77,7 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
     // everybody has heard of: who came by one since the last Install is a member, not a survivor.
     const bool heard_of =
         current_ && (entry.joined_epoch <= current_->era || FTAR_MUTANT(kNewcomerSurvives));
-    if (heard_of && current_->Find(id)) prepare.survivors.push_back(id);
+    if (heard_of && IsIn(id)) prepare.survivors.push_back(id);
   }
   if (prepare.survivors.empty() && current_) {
     // All have come since. Whoever came later knows of those who came first.
@@ -86,7 +86,7 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
       oldest = std::min(oldest, entry.joined_epoch);
     for (const wire::ViewEntry& entry : prepare.members) {
       const bool first = entry.joined_epoch == oldest || FTAR_MUTANT(kLatestSurvives);
-      if (first && current_->Find(entry.card.id)) prepare.survivors.push_back(entry.card.id);
+      if (first && IsIn(entry.card.id)) prepare.survivors.push_back(entry.card.id);
     }
   }
   for (const auto& [id, loss] : lost_) prepare.lost.push_back(loss);

@@ -278,6 +278,7 @@ class CoordinatorMachine {
   void RunDetector();
   bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0);
   void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);
+  bool IsIn(MemberId id) const { return places_.contains(id); }  // the current view
   bool Alive(MemberId id) const;  // in the current view, neither lost nor departed
   bool MayLackLinks(MemberId id) const;
   bool Leaving(MemberId id) const;
