@@ -310,9 +310,6 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
 // What is different from the view before, which may be several changes back: where two follow each
 // other fast a member misses the first one's Install, and that one's losses are not the next one's.
 void Engine::Impl::TellNews(const wire::View& before) {
-  const auto tell = [this](Notice::Kind kind, wire::Loss who) {
-    ready_.notices.push_back({kind, view_->epoch, std::move(who), {}});
-  };
   for (const wire::ViewEntry& entry : before.entries) {
     if (view_->Find(entry.card.id)) continue;
     const bool leaves = leaving_.contains(entry.card.id);
@@ -322,15 +319,15 @@ void Engine::Impl::TellNews(const wire::View& before) {
     wire::Loss loss = wire::LossOf(entry.card);
     loss.stage = "earlier change";
     loss.text = "it was lost in a change whose reasons have not come here";
-    tell(Notice::Kind::kLost, known != losses_.end() ? known->second : std::move(loss));
+    Notify(Notice::Kind::kLost, known != losses_.end() ? known->second : std::move(loss));
     if (!leaves) ++lost_since_step_;
   }
   for (const wire::ViewEntry& entry : view_->entries) {
     const wire::ViewEntry* old = before.Find(entry.card.id);
-    if (!old) tell(Notice::Kind::kJoined, wire::LossOf(entry.card));
+    if (!old) Notify(Notice::Kind::kJoined, wire::LossOf(entry.card));
     const bool leaves = entry.leaves();
     if (old && leaves && (!leaving_.contains(entry.card.id) || FTAR_MUTANT(kLeaveToldTwice))) {
-      tell(Notice::Kind::kLeft, wire::LossOf(entry.card));
+      Notify(Notice::Kind::kLeft, wire::LossOf(entry.card));
       ++lost_since_step_;
     }
   }
@@ -346,7 +343,7 @@ void Engine::Impl::AfterView(const collective::ViewPtr& before) {
   for (const wire::ViewEntry& entry : view_->entries) {
     if (entry.leaves()) leaving_.insert(entry.card.id);
   }
-  ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
+  Notify(Notice::Kind::kView);
   for (auto& [key, group] : groups_)
     group->NotifyCallsTo(Leavers());  // by all: the root may not have begun yet (J5)
   GrantCredits();

@@ -130,7 +130,7 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
   era_ = promised_ = view_->epoch;
   phase_ = Phase::kMember;
   ready_.view_changed = true;
-  ready_.notices.push_back({Notice::Kind::kView, view_->epoch, {}, {}});
+  Notify(Notice::Kind::kView);
 }
 
 void Engine::Impl::Step(TimeNs now, const Event& event) {
@@ -232,6 +232,11 @@ void Engine::Impl::SendPeer(MemberId to, wire::Message message) {
   ready_.to_peers.push_back({to, std::move(message)});
 }
 
+// Of the view that this member has.
+void Engine::Impl::Notify(Notice::Kind kind, wire::Loss loss, wire::LateNotice late) {
+  ready_.notices.push_back({kind, view_ ? view_->epoch : 0, std::move(loss), late});
+}
+
 void Engine::Impl::Become(Phase phase, Status status) {
   if (phase_ == phase || IsOver(phase_)) return;
   if (IsOver(phase)) {
@@ -259,8 +264,7 @@ void Engine::Impl::On(const CoordinatorUp&) {
   if (!view_ || view_->electorates.empty()) quorum_lost_ = false;
   if (FTAR_MUTANT(kPromiseForgotten)) promised_members_.clear();
   if (!IsOver(phase_)) Introduce();
-  if (was_down && view_)
-    ready_.notices.push_back({Notice::Kind::kCoordinatorUp, view_->epoch, {}, {}});
+  if (was_down && view_) Notify(Notice::Kind::kCoordinatorUp);
 }
 
 void Engine::Impl::Introduce() {
@@ -293,8 +297,7 @@ void Engine::Impl::On(const CoordinatorDown&) {
   const bool had = HasCoordinator();
   if (!std::exchange(coordinator_up_, false)) return;
   DropProposal();  // what it meant to announce it cannot announce any more
-  if (view_ && had)
-    ready_.notices.push_back({Notice::Kind::kCoordinatorDown, view_->epoch, {}, {}});
+  if (view_ && had) Notify(Notice::Kind::kCoordinatorDown);
 }
 
 void Engine::Impl::On(const wire::Welcome& message) {
@@ -306,8 +309,7 @@ void Engine::Impl::On(const wire::Welcome& message) {
 // A relay may be there without a coordinator. It is still to be told everything.
 void Engine::Impl::HearAway(bool away) {
   if (std::exchange(coordinator_away_, away) == away || !view_) return;
-  const auto kind = away ? Notice::Kind::kCoordinatorDown : Notice::Kind::kCoordinatorUp;
-  ready_.notices.push_back({kind, view_->epoch, {}, {}});
+  Notify(away ? Notice::Kind::kCoordinatorDown : Notice::Kind::kCoordinatorUp);
 }
 
 // Q4: told by a coordinator that can be replaced, while it has a quorum.
@@ -377,7 +379,7 @@ void Engine::Impl::On(const LinkIsUp& event) {
     SendCoordinator(restored);
     wire::Loss who;
     who.member = event.peer;
-    ready_.notices.push_back({Notice::Kind::kLinkUp, view_ ? view_->epoch : 0, std::move(who), {}});
+    Notify(Notice::Kind::kLinkUp, std::move(who));
   }
   std::vector<MemberId> told;  // nobody: what its wire costs is told all the same
   if (wanted_.contains(event.peer)) told.push_back(event.peer);
@@ -438,7 +440,7 @@ void Engine::Impl::On(const LinkIsDown& event) {
   // all leave no view says so, and this member needs no link any more.
   const wire::ViewEntry* entry = view_ ? view_->Find(event.peer) : nullptr;
   if (leave_ready_told_ || (entry && entry->leaves())) return;
-  ready_.notices.push_back({Notice::Kind::kLinkDown, view_ ? view_->epoch : 0, std::move(who), {}});
+  Notify(Notice::Kind::kLinkDown, std::move(who));
 }
 
 void Engine::Impl::On(const PeerExited& event) {
@@ -466,9 +468,7 @@ void Engine::Impl::On(const wire::Evicted& message) {
   ready_.notices.push_back(std::move(notice));
 }
 
-void Engine::Impl::On(const wire::LateNotice& message) {
-  ready_.notices.push_back({Notice::Kind::kLate, view_ ? view_->epoch : 0, {}, message});
-}
+void Engine::Impl::On(const wire::LateNotice& message) { Notify(Notice::Kind::kLate, {}, message); }
 
 void Engine::Impl::On(const wire::NoQuorum& message) {
   quorum_lost_ = true;
@@ -476,7 +476,7 @@ void Engine::Impl::On(const wire::NoQuorum& message) {
   wire::Loss who;
   who.cause = Code::kQuorum;
   who.text = message.text;
-  ready_.notices.push_back({Notice::Kind::kQuorum, view_ ? view_->epoch : 0, std::move(who), {}});
+  Notify(Notice::Kind::kQuorum, std::move(who));
 }
 
 void Engine::Impl::On(const AbortSelf& event) {

@@ -126,10 +126,7 @@ void Engine::Impl::TellOfLateRoot() {
   if (late_root_.member != root) late_root_ = {root, now_, now_ + config_.timeout_ns};
   if (now_ < late_root_.tell_at) return;
   late_root_.tell_at = kNever;
-  ready_.notices.push_back({Notice::Kind::kLate,
-                            view_->epoch,
-                            {},
-                            {root, 0, kNoSeq, now_ - late_root_.since}});
+  Notify(Notice::Kind::kLate, {}, {root, 0, kNoSeq, now_ - late_root_.since});
 }
 
 void Engine::Impl::FinishBeginStep(uint64_t step) {
