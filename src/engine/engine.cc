@@ -232,6 +232,13 @@ void Engine::Impl::SendPeer(MemberId to, wire::Message message) {
   ready_.to_peers.push_back({to, std::move(message)});
 }
 
+// To all others of this member's column.
+void Engine::Impl::SendColumn(const wire::View& view, const wire::Message& message) {
+  for (const MemberId id : ColumnOf(view.entries)) {
+    if (id != config_.self.id) SendPeer(id, message);
+  }
+}
+
 // Of the view that this member has.
 void Engine::Impl::Notify(Notice::Kind kind, wire::Loss loss, wire::LateNotice late) {
   ready_.notices.push_back({kind, view_ ? view_->epoch : 0, std::move(loss), late});

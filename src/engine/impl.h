@@ -137,6 +137,7 @@ class Engine::Impl {
     ready_.to_coordinator.push_back(std::move(message));
   }
   void SendPeer(MemberId to, wire::Message message);
+  void SendColumn(const wire::View& view, const wire::Message& message);
   void Notify(Notice::Kind kind, wire::Loss loss = {}, wire::LateNotice late = {});
   void Become(Phase phase, Status status);
   std::vector<MemberId> AddPeers(const std::vector<wire::MemberCard>& peers);

@@ -114,10 +114,7 @@ void Engine::Impl::OnAnnounceOrder(const wire::Announce& message) {
   if (!entered || !keeps) return;
   proposed_.reset();
   reserved_step_ = 0;
-  const wire::View& told = FTAR_MUTANT(kNewcomerNotTold) ? *view_ : message.view;
-  for (MemberId id : ColumnOf(told.entries)) {
-    if (id != config_.self.id) SendPeer(id, message);
-  }
+  SendColumn(FTAR_MUTANT(kNewcomerNotTold) ? *view_ : message.view, message);
   SendCoordinator(wire::Announced{message.view.epoch, config_.self.shard});
   InstallPlanned(message.view);
 }
@@ -226,9 +223,7 @@ void Engine::Impl::TellEndKnown() {
   for (const auto& [key, group] : groups_) {
     if (group->knows_first()) known.called.push_back({key, group->next_seq()});
   }
-  for (const MemberId id : ColumnOf(view_->entries)) {
-    if (id != config_.self.id) SendPeer(id, known);
-  }
+  SendColumn(*view_, known);
 }
 
 // Everything before the bound is delivered here, so it is stable: all members have it.

@@ -153,9 +153,7 @@ void Engine::Impl::AnnounceStep(uint64_t step, const Boundary& boundary) {
   KeepMark(mark);  // also if another is the root: it may go before it has begun this step itself
   if (!IsRoot()) return;
   root_step_ = step;
-  for (MemberId id : ColumnOf(view_->entries)) {
-    if (id != config_.self.id) SendPeer(id, mark);
-  }
+  SendColumn(*view_, mark);
 }
 
 // A step begins at the same operations for all, so it does not matter whose word is kept; but one
