@@ -99,11 +99,16 @@ void Engine::Impl::RevokeAllBut(const std::vector<wire::ViewEntry>& members) {
   }
 }
 
-void Engine::Impl::Promise(const wire::Prepare& message) {
-  promised_ = message.epoch;
-  HearLead();
+// Q2, Q3: what this member tells of in its reports, and is held to.
+void Engine::Impl::NotePromise(Epoch epoch, const std::vector<wire::ViewEntry>& members) {
+  promised_ = epoch;
   promised_members_.clear();
-  for (const wire::ViewEntry& entry : message.members) promised_members_.push_back(entry.card.id);
+  for (const wire::ViewEntry& entry : members) promised_members_.push_back(entry.card.id);
+}
+
+void Engine::Impl::Promise(const wire::Prepare& message) {
+  NotePromise(message.epoch, message.members);
+  HearLead();
   prepare_ = message;
   for (const wire::Loss& loss : message.lost) {
     if (!FTAR_MUTANT(kEarlierLossUntold)) losses_[loss.member] = loss;
@@ -257,6 +262,21 @@ void Engine::Impl::TryInstall() {
   InstallEra(install, verdicts);
 }
 
+// F2: what was granted in the era before counts no more.
+void Engine::Impl::BeginEra(Epoch era) {
+  era_ = era;
+  credit_sent_.clear();
+  credits_.clear();
+}
+
+// J5: said and heard once a view.
+void Engine::Impl::ForgetWordsOfLeaving() {
+  leave_ready_.clear();
+  leavers_called_.clear();
+  leave_ready_sent_ = 0;
+  release_sent_ = false;
+}
+
 void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts) {
   assert(frozen_ && install.view.epoch == promised_);
   if (!InPlace(install.view.entries)) return;
@@ -265,7 +285,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   KeepView(before);
   view_ = std::make_shared<const wire::View>(install.view);
   base_ = nullptr;
-  era_ = view_->era;
+  BeginEra(view_->era);
   const bool knew_beginning = OwnBeginning() != nullptr;
   RenewMarks(verdicts);
   const bool void_beginning = knew_beginning && !OwnBeginning() && !FTAR_MUTANT(kOldFirstKept);
@@ -273,12 +293,7 @@ void Engine::Impl::InstallEra(const wire::Install& install, const wire::ColumnVe
   prepare_.reset();
   confirmed_.reset();
   ask_verdicts_at_ = kNever;
-  credit_sent_.clear();
-  credits_.clear();
-  leave_ready_.clear();
-  leavers_called_.clear();
-  leave_ready_sent_ = 0;
-  release_sent_ = false;
+  ForgetWordsOfLeaving();
   asked_.clear();
   BecomeMember();
   std::vector<collective::ViewPtr> attempt_views;

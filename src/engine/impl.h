@@ -170,6 +170,7 @@ class Engine::Impl {
   wire::ColumnStatus MakeStatus();
   MemberId LeaderOf(const wire::Prepare& prepare) const;
   std::vector<MemberId> ColumnOf(const std::vector<wire::ViewEntry>& entries) const;
+  void NotePromise(Epoch epoch, const std::vector<wire::ViewEntry>& members);
   void Promise(const wire::Prepare& prepare);
   void RaiseFlag();
   void RevokeAllBut(const std::vector<wire::ViewEntry>& members);
@@ -179,6 +180,8 @@ class Engine::Impl {
   bool IsOvertaken(const std::vector<MemberId>& column) const;
   void TryInstall();
   void InstallEra(const wire::Install& install, const wire::ColumnVerdicts& verdicts);
+  void BeginEra(Epoch era);
+  void ForgetWordsOfLeaving();
   void PassMarksOn(const collective::ViewPtr& before);
   void EnterAsRoot(const wire::ColumnVerdicts& verdicts);
   void TellNews(const wire::View& before);

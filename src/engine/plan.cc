@@ -82,10 +82,7 @@ void Engine::Impl::On(const wire::VoidPlan& message) {
 // announcement was made.
 void Engine::Impl::On(const wire::Confirm& message) {
   if (frozen_ || view_ || message.view.epoch <= promised_) return;
-  promised_ = message.view.epoch;
-  promised_members_.clear();
-  for (const wire::ViewEntry& entry : message.view.entries)
-    promised_members_.push_back(entry.card.id);
+  NotePromise(message.view.epoch, message.view.entries);
   confirmed_ = message.view;
   SendCoordinator(wire::Confirmed{message.view.epoch});
   if (FTAR_MUTANT(kStartsOnConfirm)) InstallPlanned(message.view);
@@ -148,19 +145,10 @@ void Engine::Impl::InstallPlanned(const wire::View& view) {
   KeepView(base_);
   base_ = view_;
   view_ = std::make_shared<const wire::View>(view);
-  promised_ = std::max(promised_, view.epoch);
-  promised_members_.clear();
-  for (const wire::ViewEntry& entry : view.entries) promised_members_.push_back(entry.card.id);
+  NotePromise(std::max(promised_, view.epoch), view.entries);
   confirmed_.reset();
-  leave_ready_.clear();
-  leavers_called_.clear();
-  leave_ready_sent_ = 0;
-  release_sent_ = false;
-  if (era_ != view_->era) {  // a newcomer enters the era that is running
-    era_ = view_->era;
-    credit_sent_.clear();
-    credits_.clear();
-  }
+  ForgetWordsOfLeaving();
+  if (era_ != view_->era) BeginEra(view_->era);  // a newcomer enters the one that is running
   BecomeMember();
   AwaitEnds();
   for (auto& [key, group] : groups_) group->SetPlannedView(now_, view_, base_);
