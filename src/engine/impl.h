@@ -206,6 +206,7 @@ class Engine::Impl {
   bool HasCalledAll(MemberId leaver, GroupKey key, Seq delivered_end) const;
   void SkipWhatNobodyCalls();
   void TendLeaving();
+  void SeeLeaversOff();
   void TellLeaveReady();
   void GoHeard(TimeNs go_by);
   void Go();

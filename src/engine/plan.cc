@@ -253,8 +253,6 @@ void Engine::Impl::SkipWhatNobodyCalls() {
   }
 }
 
-// The others report to the root when they are past the bound; when all are, the root releases the
-// leaver, and only then it goes.
 void Engine::Impl::TendLeaving() {
   if (config_.solo) {
     const bool idle = std::all_of(groups_.begin(), groups_.end(),
@@ -265,46 +263,44 @@ void Engine::Impl::TendLeaving() {
   TellLeaveReady();
   const TimeNs go_by = go_by_;
   if (!FTAR_MUTANT(kOldTermStands)) go_by_ = kNever;  // unless it still may go
-  const std::vector<MemberId>& leavers = Leavers();
-  if (frozen_ || leavers.empty()) return;
-  const MemberId keeper = RootOf(*view_);  // who looks after the leavers
-  std::set<MemberId> staying;
-  for (const wire::ViewEntry& entry : view_->entries) {
-    if (entry.card.shard == config_.self.shard && !entry.leaves()) staying.insert(entry.card.id);
-  }
+  if (frozen_ || Leavers().empty()) return;
   const wire::ViewEntry* self = view_->Find(config_.self.id);
-  const bool leaving = self && self->leaves();
-  if (leaving) {
-    // Released: all who stay know everything before the bound stable. If they begin behind it, as
-    // newcomers do where all others leave, that says nothing of those who leave and may need each
-    // other; but whoever has passed its bound knows the same of them, and has told them all it has
-    // to (J5).
-    SkipWhatNobodyCalls();
-    if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) GoHeard(go_by);
-    return;
-  }
-  // One word for all who leave: it is given at the latest of their bounds. Not before they have
-  // given theirs (AwaitEnds): if a link to one is lost it has to be missed for that, and who has
-  // gone is not missed any more.
+  if (!self || !self->leaves()) return SeeLeaversOff();
+  // Released: all who stay know everything before the bound stable. If they begin behind it, as
+  // newcomers do where all others leave, that says nothing of those who leave and may need each
+  // other; but whoever has passed its bound knows the same of them, and has told them all it has to
+  // (J5).
+  SkipWhatNobodyCalls();
+  if (released_ && (PassedBound(self->last) || FTAR_MUTANT(kGoesWithoutBound))) GoHeard(go_by);
+}
+
+// Those who stay report to the root when they are past the bound; when all are, the root releases
+// the leavers, and only then they go. One word for all who leave: it is given at the latest of
+// their bounds. Not before they have given theirs (AwaitEnds): if a link to one is lost it has to
+// be missed for that, and who has gone is not missed any more.
+void Engine::Impl::SeeLeaversOff() {
   const bool passed =
-      ends_unheard_.empty() && std::all_of(leavers.begin(), leavers.end(), [this](MemberId leaver) {
+      ends_unheard_.empty() && std::ranges::all_of(Leavers(), [this](MemberId leaver) {
         return PassedBound(view_->Find(leaver)->last);
       });
-  if (!passed || leave_ready_sent_ == view_->epoch) {
-    if (!passed || keeper != config_.self.id) return;
-  } else {
-    leave_ready_sent_ = view_->epoch;
-    if (keeper == config_.self.id) {
+  if (!passed) return;
+  const MemberId keeper = RootOf(*view_);  // who looks after the leavers
+  const bool is_keeper = keeper == config_.self.id;
+  if (std::exchange(leave_ready_sent_, view_->epoch) != view_->epoch) {
+    if (is_keeper) {
       leave_ready_.insert(keeper);
     } else {
       SendPeer(keeper, wire::LeaveReady{view_->epoch, {}});
     }
   }
-  if (keeper != config_.self.id || release_sent_) return;
-  if (!std::includes(leave_ready_.begin(), leave_ready_.end(), staying.begin(), staying.end()))
-    return;
+  if (!is_keeper || release_sent_) return;
+  const bool all_passed = std::ranges::all_of(view_->entries, [this](const wire::ViewEntry& entry) {
+    return entry.card.shard != config_.self.shard || entry.leaves() ||
+           leave_ready_.contains(entry.card.id);
+  });
+  if (!all_passed) return;
   release_sent_ = true;
-  for (MemberId leaver : leavers) SendPeer(leaver, wire::Release{view_->epoch});
+  for (const MemberId leaver : Leavers()) SendPeer(leaver, wire::Release{view_->epoch});
 }
 
 // Where nobody stays nobody goes on to a bound, and no root is left to look after the others: the
