@@ -213,6 +213,9 @@ class Engine::Impl {
 
   // steps.cc
   void TryBeginStep();
+  void RefuseStep(Code why, uint64_t next);
+  bool IsEntering() const { return step_ == 0 && OwnBound() > 0; }
+  std::optional<uint64_t> NextStep() const;
   void TellOfLateRoot();
   void FinishBeginStep(uint64_t step);
   void AnnounceStep(uint64_t step, const Boundary& boundary);

@@ -74,34 +74,35 @@ void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
   if (mark && !group.knows_first()) group.LearnFirstAt(now_, FirstStepSeq(key, mark->step));
 }
 
+// `next`: the one that would have been begun; 0: none.
+void Engine::Impl::RefuseStep(Code why, uint64_t next) {
+  pending_step_.reset();
+  ready_.step = StepBegun{.status = why, .epoch = view_->epoch, .as_of = view_->epoch};
+  if (next > 0) ready_.step->step = static_cast<int64_t>(next) - 1;
+}
+
+// The one that this member begins next, if its user names no later one. A newcomer's first is the
+// first one that the root begins at or after its boundary; none: it is not known which.
+std::optional<uint64_t> Engine::Impl::NextStep() const {
+  if (!IsEntering()) return step_ + 1;
+  if (const wire::StepMark* const mark = OwnBeginning()) return mark->step;
+  const bool placed = IsRoot() && std::ranges::all_of(groups_, [](const auto& entry) {
+                        return entry.second->knows_first();
+                      });
+  if (placed) return OwnBound();  // see EnterAsRoot
+  return std::nullopt;
+}
+
 void Engine::Impl::TryBeginStep() {
   if (!pending_step_ || frozen_ || !view_) return;
-  if (phase_ != Phase::kMember) {
-    ready_.step = StepBegun{.status = Code::kLeft, .epoch = view_->epoch, .as_of = view_->epoch};
-    pending_step_.reset();
-    return;
-  }
-  const bool entering = step_ == 0 && OwnBound() > 0;
-  uint64_t target = step_ + 1;
-  if (entering) {
-    // A newcomer's first step is the first one that the root begins at or after the boundary.
-    const wire::StepMark* mark = OwnBeginning();
-    const bool placed = IsRoot() && std::all_of(groups_.begin(), groups_.end(), [](const auto& e) {
-                          return e.second->knows_first();
-                        });
-    if (!mark && !placed) return;  // or it enters as the root, see EnterAsRoot
-    target = mark ? mark->step : OwnBound();
-  }
+  if (phase_ != Phase::kMember) return RefuseStep(Code::kLeft, 0);
+  const std::optional<uint64_t> next = NextStep();
+  if (!next) return;
+  uint64_t target = *next;
+  const bool entering = IsEntering();
   if (pending_step_->step >= 0) {
     const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
-    if (asked <= step_ || (entering && asked != target)) {
-      ready_.step = StepBegun{.status = Code::kArg,
-                              .step = static_cast<int64_t>(target) - 1,
-                              .epoch = view_->epoch,
-                              .as_of = view_->epoch};
-      pending_step_.reset();
-      return;
-    }
+    if (asked <= step_ || (entering && asked != target)) return RefuseStep(Code::kArg, target);
     target = asked;
   }
   if (reserved_step_ > 0 && target + 1 >= reserved_step_ && !FTAR_MUTANT(kReservedStepBegun))
