@@ -192,6 +192,8 @@ class Engine::Impl {
   // plan.cc
   MemberId RootOf(const wire::View& view) const;
   bool IsRoot() const { return view_ && RootOf(*view_) == config_.self.id; }
+  wire::Bound ReserveStep(const wire::View& next);
+  wire::Bound ReserveSeqs();
   void DropProposal();
   void BecomeMember();
   void BeginLeaving();

@@ -14,9 +14,44 @@ MemberId Engine::Impl::RootOf(const wire::View& view) const {
   return root ? root->card.id : MemberId{};
 }
 
-// J3, J4: the earliest boundary that nobody can have passed when it is announced. With step marks:
-// a member begins step t only when it knows that the root has begun t - 1, and the announcement
-// goes before the root's next mark. Without: by the window.
+// J4: a member begins step t only when it knows that the root has begun t - 1, and the announcement
+// goes before the root's next mark.
+wire::Bound Engine::Impl::ReserveStep(const wire::View& next) {
+  wire::Bound earliest;
+  earliest.kind = wire::Bound::Kind::kStep;
+  // A root that has just entered may be behind those who heard its predecessor's marks.
+  earliest.step = std::max(std::max(step_, root_step_) + 3, era_step_ + 2);
+  if (FTAR_MUTANT(kStepTooNear)) earliest.step = step_ + 1;
+  if (step_ == 0) {
+    const wire::Bound& first = view_->Find(config_.self.id)->first;
+    earliest.step = std::max(earliest.step, first.step + 3);
+  }
+  // Nobody enters before those who are to come: who is new in a step has its last ranks.
+  const bool enters = std::ranges::any_of(
+      next.entries, [this](const auto& entry) { return !view_->Find(entry.card.id); });
+  for (const wire::ViewEntry& entry : view_->entries) {
+    if (enters && entry.first.kind == wire::Bound::Kind::kStep)
+      earliest.step = std::max(earliest.step, entry.first.step);
+  }
+  reserved_step_ = earliest.step;
+  return earliest;
+}
+
+// J3: behind what others can have begun by the acks that they have heard from here; later ones wait
+// for the announcement.
+wire::Bound Engine::Impl::ReserveSeqs() {
+  wire::Bound earliest;
+  earliest.kind = wire::Bound::Kind::kSeq;
+  earliest.default_seq = config_.group.window;
+  for (auto& [key, group] : groups_) {
+    const Seq boundary = group->ReserveBoundary();
+    earliest.seqs.push_back({key, boundary});
+    group->HoldAcksFor(boundary);
+  }
+  return earliest;
+}
+
+// The earliest boundary that nobody can have passed when it is announced.
 void Engine::Impl::On(const wire::Propose& message) {
   if (frozen_ || !view_ || message.view.base != view_->epoch || !IsRoot()) return;
   if (!MayPropose() && !FTAR_MUTANT(kPlanOnPlan)) {
@@ -29,32 +64,7 @@ void Engine::Impl::On(const wire::Propose& message) {
   reserved.shard = config_.self.shard;
   reserved.idle = std::all_of(groups_.begin(), groups_.end(),
                               [](const auto& entry) { return entry.second->idle(); });
-  if (steps_marked_) {
-    reserved.earliest.kind = wire::Bound::Kind::kStep;
-    // A root that has just entered may be behind those who heard its predecessor's marks.
-    reserved.earliest.step = std::max(std::max(step_, root_step_) + 3, era_step_ + 2);
-    if (FTAR_MUTANT(kStepTooNear)) reserved.earliest.step = step_ + 1;
-    if (step_ == 0) {
-      const wire::Bound& first = view_->Find(config_.self.id)->first;
-      reserved.earliest.step = std::max(reserved.earliest.step, first.step + 3);
-    }
-    // Nobody enters before those who are to come: who is new in a step has its last ranks.
-    const bool enters = std::ranges::any_of(
-        message.view.entries, [this](const auto& entry) { return !view_->Find(entry.card.id); });
-    for (const wire::ViewEntry& entry : view_->entries) {
-      if (enters && entry.first.kind == wire::Bound::Kind::kStep)
-        reserved.earliest.step = std::max(reserved.earliest.step, entry.first.step);
-    }
-    reserved_step_ = reserved.earliest.step;
-  } else {
-    reserved.earliest.kind = wire::Bound::Kind::kSeq;
-    reserved.earliest.default_seq = config_.group.window;
-    for (auto& [key, group] : groups_) {
-      const Seq boundary = group->ReserveBoundary();
-      reserved.earliest.seqs.push_back({key, boundary});
-      group->HoldAcksFor(boundary);
-    }
-  }
+  reserved.earliest = steps_marked_ ? ReserveStep(message.view) : ReserveSeqs();
   SendCoordinator(std::move(reserved));
 }
 
