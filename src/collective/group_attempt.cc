@@ -462,7 +462,7 @@ void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::Kep
   acks_told_ = 0;
   for (Op& op : ops_) {
     const auto found = std::find(op.members.begin(), op.members.end(), from);
-    if (found == op.members.end() || op.salvage || op.fail_code != Code::kOk) continue;
+    if (found == op.members.end() || op.salvage || op.failed()) continue;
     if (op.lane.published && !op.lane.by_frames) continue;
     const int position = static_cast<int>(found - op.members.begin());
     const wire::KeptOp* kept_op = nullptr;

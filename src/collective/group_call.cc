@@ -341,7 +341,7 @@ wire::GroupProgress GroupMachine::Progress() const {
   wire::GroupProgress progress{config_.key, called_end_, delivered_end_, progress_, {}};
   if (ops_.empty()) return progress;
   const Op& op = ops_.front();
-  if (op.fail_code != Code::kOk) {
+  if (op.failed()) {
     for (const wire::ViewEntry& entry : current_->entries) {
       if (LacksVerdict(op, entry)) progress.waits_for.push_back(entry.card.id);
     }
@@ -392,7 +392,7 @@ GroupMachine::Overdue GroupMachine::TakeOverdue(TimeNs now) {
   Op& op = ops_.front();
   op.overdue_reported = true;
   // A failure waits for nobody's contribution.
-  if (op.fail_code != Code::kOk && !FTAR_MUTANT(kFailureIsOverdue)) return {};
+  if (op.failed() && !FTAR_MUTANT(kFailureIsOverdue)) return {};
   return {op.seq, op.spec.timeout_ns, Progress().waits_for};
 }
 

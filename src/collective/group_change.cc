@@ -83,7 +83,7 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
     wire::OpStatus entry;
     entry.seq = op.seq;
     entry.attempt = op.view ? op.view->epoch : 0;
-    entry.complete = op.complete && op.fail_code == Code::kOk;
+    entry.complete = op.complete && !op.failed();
     entry.chunks = static_cast<uint32_t>(op.chunks.size());
     entry.final_chunks.assign((op.chunks.size() + 63) / 64, 0);
     for (size_t c = 0; c < op.chunks.size(); ++c) {

@@ -101,7 +101,7 @@ void GroupMachine::SendAcks() {
 // V1: this member knows that every member of the attempt, whatever its weight, is complete.
 bool GroupMachine::IsStable(const Op& op) const {
   if (op.committed || op.lane.stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
-  if (op.fail_code != Code::kOk) return AllKnowItFailed(op);
+  if (op.failed()) return AllKnowItFailed(op);
   if (op.lane.scanned) return false;
   if (!op.hub.valid() || op.hub == config_.self) return AllHaveAcked(op);
   const Peer* const hub = FindPeer(op.hub);
@@ -164,7 +164,7 @@ void GroupMachine::DeliverReady(TimeNs now) {
 // Each segment of an all-gather is made by its owner, who knows no other weight than its own: that
 // all are 0 shows when all are here (V5).
 bool GroupMachine::GathersNothing(const Op& op) {
-  if (op.fail_code != Code::kOk || op.spec.kind != plan::Kind::kAllGather) return false;
+  if (op.failed() || op.spec.kind != plan::Kind::kAllGather) return false;
   for (size_t i = 0; i < op.members.size(); ++i) {
     const bool counts = std::isnan(op.weights[i]) || op.weights[i] > 0;
     if (counts || ListensOnly(op.spec, op.members, op.members[i])) return false;
@@ -178,7 +178,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
     op.absent = true;
     Undo(op);
   }
-  if (op.absent && op.fail_code == Code::kOk) RestoreShadow(op);
+  if (op.absent && !op.failed()) RestoreShadow(op);
   complete_end_ = std::max(complete_end_, op.seq + 1);
   AdvanceTold();
   if (op.hub.valid() && !op.committed) {
@@ -210,10 +210,10 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
 
 Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
   Outcome outcome;
-  outcome.status = op.fail_code != Code::kOk ? op.fail_code : op.absent ? Code::kAbsent : Code::kOk;
+  outcome.status = op.failed() ? op.fail_code : op.absent ? Code::kAbsent : Code::kOk;
   outcome.text = op.fail_text;
   outcome.culprit = op.fail_culprit;
-  outcome.epoch = op.fail_code != Code::kOk ? failed_.at(op.seq).attempt : op.view->epoch;
+  outcome.epoch = op.failed() ? failed_.at(op.seq).attempt : op.view->epoch;
   outcome.seq = op.seq;
   outcome.tag = op.spec.tag;
   outcome.attempts = op.attempts;
@@ -228,7 +228,7 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
       outcome.slowest = op.members[last->position];
     }
   }
-  if (op.fail_code != Code::kOk) return outcome;  // nobody took part in what failed
+  if (op.failed()) return outcome;  // nobody took part in what failed
   outcome.members.reserve(op.members.size());
   // Members stand in the view's order (F6).
   auto entry = op.view->entries.begin();

@@ -126,7 +126,7 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   const auto found = std::find(op.members.begin(), op.members.end(), frame.from);
   const bool salvage_serve = op.salvage && header.kind == wire::FrameKind::kFinal;
   const bool other = config_.fault_tolerant && header.attempt != op.view->epoch;
-  if (op.fail_code != Code::kOk || other || (found == op.members.end() && !salvage_serve)) {
+  if (op.failed() || other || (found == op.members.end() && !salvage_serve)) {
     return Drop(frame);
   }
   if (header.signature != op.digest) {  // V5, also if this member has all that it needs
@@ -226,7 +226,7 @@ std::optional<BufferRef> GroupMachine::LandingOf(MemberId from,
                                                  const wire::FrameHeader& header) const {
   if (header.kind != wire::FrameKind::kFinal || frozen_ || header.era != era_) return {};
   const Op* const op = Find(header.seq);
-  if (!op || !op->view || op->complete || op->salvage || op->fail_code != Code::kOk) return {};
+  if (!op || !op->view || op->complete || op->salvage || op->failed()) return {};
   if (header.attempt != op->view->epoch || header.signature != op->digest) return {};
   if (header.chunk >= op->chunks.size() || op->stand_in || NeedsUndo(*op)) return {};
   const ChunkState& chunk = op->chunks[header.chunk];

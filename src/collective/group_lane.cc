@@ -245,8 +245,8 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
 // it has heard, but by the verdict of a change in which its status has counted.
 void GroupMachine::ScanLane(Op& op) {
   OpLane& lane = op.lane;
-  if (!lane.published || lane.room != LaneRoom::kShort || op.complete ||
-      op.fail_code != Code::kOk || FTAR_MUTANT(kLaneNotScanned))
+  if (!lane.published || lane.room != LaneRoom::kShort || op.complete || op.failed() ||
+      FTAR_MUTANT(kLaneNotScanned))
     return;
   if (!SeesAll(op) || (lane.shared && !FTAR_MUTANT(kLaneSharedScanned))) return;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
@@ -291,7 +291,7 @@ void GroupMachine::LosePatience(TimeNs now) {
     if (now < op.lane.patience_end) continue;
     op.lane.patience_end = kNever;
     const bool goes_on = SeesAll(op) && GoesShared(op);
-    if (!op.complete && !goes_on && op.fail_code == Code::kOk) GoByFrames(now, op);
+    if (!op.complete && !goes_on && !op.failed()) GoByFrames(now, op);
   }
 }
 

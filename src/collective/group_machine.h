@@ -243,6 +243,8 @@ class GroupMachine {
     TimeNs start_ns = 0, complete_ns = 0;
     Arrivals arrivals;
     bool overdue_reported = false;
+
+    bool failed() const { return fail_code != Code::kOk; }
   };
   struct Queued {
     OpSpec spec;
