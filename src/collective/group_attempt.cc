@@ -24,6 +24,11 @@ std::vector<std::byte> BytesOf(const double* values, size_t count) {
 
 }  // namespace
 
+int GroupMachine::Op::PositionOf(MemberId id) const {
+  const auto found = std::ranges::find(members, id);
+  return found == members.end() ? -1 : static_cast<int>(found - members.begin());
+}
+
 ViewPtr GroupMachine::ViewFor(Seq seq, uint64_t step) const {
   return ViewOf(current_, config_.key, seq, step,
                 [this](Epoch epoch) { return KnownView(epoch); });
@@ -50,16 +55,12 @@ std::vector<MemberId> GroupMachine::MembersOf(const wire::View& view, Seq seq, u
 // Which member makes the final of a chunk: by turns where nobody has a claim (F5), the segment's or
 // the root's owner otherwise.
 int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
-  const auto position_of = [&op](MemberId id) {
-    const auto found = std::find(op.members.begin(), op.members.end(), id);
-    return found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
-  };
   switch (op.spec.kind) {
-    case plan::Kind::kBroadcast: return position_of(op.spec.root);
+    case plan::Kind::kBroadcast: return op.PositionOf(op.spec.root);
     case plan::Kind::kReduceScatter:
     case plan::Kind::kAllGather:
       if (FTAR_MUTANT(kLayoutOfToday)) return chunk.segment % static_cast<int>(op.members.size());
-      return position_of(op.spec.layout_members[chunk.segment]);
+      return op.PositionOf(op.spec.layout_members[chunk.segment]);
     case plan::Kind::kAllReduce:
     case plan::Kind::kBarrier: break;
   }
@@ -132,9 +133,7 @@ std::vector<GroupMachine::KeptRaw> GroupMachine::DetachRaws(Op& op) {
 
 void GroupMachine::ReattachRaws(Op& op, std::vector<KeptRaw> kept) {
   for (KeptRaw& raw : kept) {
-    const auto found = std::find(op.members.begin(), op.members.end(), raw.from);
-    const int position =
-        found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
+    const int position = op.PositionOf(raw.from);
     ChunkState& chunk = op.chunks[raw.chunk];
     const auto& from = chunk.role.raw_from;
     if (position < 0 || !std::binary_search(from.begin(), from.end(), position)) {
@@ -200,15 +199,13 @@ MemberId GroupMachine::HubFor(const Op& op) {
   const size_t members = op.members.size();
   if (members < (around.crowded ? kHubMembersCrowded : kHubMembers)) return {};
   if (IsShared(op.spec, op.plan, op.view, members) && !FTAR_MUTANT(kLaneWordIsTheHubs)) return {};
-  const auto found = std::find(op.members.begin(), op.members.end(), around.hub);
-  return found == op.members.end() ? MemberId{} : around.hub;
+  return op.PositionOf(around.hub) < 0 ? MemberId{} : around.hub;
 }
 
 void GroupMachine::PlaceInAttempt(Op& op) {
   const int members = static_cast<int>(op.members.size());
-  const auto self = std::find(op.members.begin(), op.members.end(), config_.self);
-  assert(self != op.members.end());
-  op.me = static_cast<int>(self - op.members.begin());
+  op.me = op.PositionOf(config_.self);
+  assert(op.me >= 0);
   const bool segmented =
       op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather;
   const int32_t segments = segmented ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
@@ -461,10 +458,9 @@ void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::Kep
   peer.kept.assign(kept.begin(), kept.end());
   acks_told_ = 0;
   for (Op& op : ops_) {
-    const auto found = std::find(op.members.begin(), op.members.end(), from);
-    if (found == op.members.end() || op.salvage || op.failed()) continue;
+    const int position = op.PositionOf(from);
+    if (position < 0 || op.salvage || op.failed()) continue;
     if (op.lane.published && !op.lane.by_frames) continue;
-    const int position = static_cast<int>(found - op.members.begin());
     const wire::KeptOp* kept_op = nullptr;
     for (const wire::KeptOp& candidate : peer.kept) {
       if (candidate.group == config_.key && candidate.seq == op.seq) kept_op = &candidate;
@@ -485,9 +481,9 @@ void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::Kep
 std::vector<wire::KeptOp> GroupMachine::KeptFrom(MemberId peer) const {
   std::vector<wire::KeptOp> kept;
   for (const Op& op : ops_) {
-    const auto found = std::find(op.members.begin(), op.members.end(), peer);
-    if (found == op.members.end() || op.salvage || op.complete) continue;
-    const size_t position = static_cast<size_t>(found - op.members.begin());
+    const int found = op.PositionOf(peer);
+    if (found < 0 || op.salvage || op.complete) continue;
+    const auto position = static_cast<size_t>(found);
     wire::KeptOp entry{config_.key, op.seq, {}};
     for (uint32_t c = 0; c < op.chunks.size(); ++c) {
       const auto& raws = op.chunks[c].raws;

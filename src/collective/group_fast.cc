@@ -46,8 +46,7 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
     fast_.lane.segments.push_back(segment);
   }
   if (fast_.members.size() < 2) return false;
-  fast_.me =
-      static_cast<int>(std::ranges::find(fast_.members, config_.self) - fast_.members.begin());
+  fast_.me = fast_.PositionOf(config_.self);
   fast_.view = current_;
   fast_era_ = era_;
   return true;

@@ -97,8 +97,7 @@ bool GroupMachine::TakeWeights(Op& op, const InboundFrame& frame) {
   if (std::any_of(weights.begin(), weights.end(), [](double w) { return w < 0 || std::isinf(w); }))
     return false;
   if (frame.header.kind == wire::FrameKind::kRaw) {
-    const auto from =
-        std::find(op.members.begin(), op.members.end(), frame.from) - op.members.begin();
+    const int from = op.PositionOf(frame.from);
     if (count > 1) return false;
     op.weights[from] = count == 1 ? weights[0] : 1;
     return !std::isnan(op.weights[from]);
@@ -123,12 +122,10 @@ bool GroupMachine::TakeWeights(Op& op, const InboundFrame& frame) {
 
 void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   const wire::FrameHeader& header = frame.header;
-  const auto found = std::find(op.members.begin(), op.members.end(), frame.from);
+  const int position = op.PositionOf(frame.from);
   const bool salvage_serve = op.salvage && header.kind == wire::FrameKind::kFinal;
   const bool other = config_.fault_tolerant && header.attempt != op.view->epoch;
-  if (op.failed() || other || (found == op.members.end() && !salvage_serve)) {
-    return Drop(frame);
-  }
+  if (op.failed() || other || (position < 0 && !salvage_serve)) return Drop(frame);
   if (header.signature != op.digest) {  // V5, also if this member has all that it needs
     if (!FTAR_MUTANT(kMismatchIgnored)) mismatch_ = op.seq;
     return Drop(frame);
@@ -143,8 +140,6 @@ void GroupMachine::AcceptData(TimeNs now, Op& op, const InboundFrame& frame) {
   }
   ++progress_;
   ChunkState& chunk = op.chunks[header.chunk];
-  const int position =
-      found == op.members.end() ? -1 : static_cast<int>(found - op.members.begin());
   const bool gathers = op.spec.kind == plan::Kind::kAllGather && op.plan != plan::PlanKind::kRing;
   const bool own = gathers ? header.kind == wire::FrameKind::kFinal
                            : header.kind == wire::FrameKind::kRaw;

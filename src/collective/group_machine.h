@@ -245,6 +245,7 @@ class GroupMachine {
     bool overdue_reported = false;
 
     bool failed() const { return fail_code != Code::kOk; }
+    int PositionOf(MemberId id) const;  // in the attempt; -1: it has none there
   };
   struct Queued {
     OpSpec spec;
