@@ -380,7 +380,17 @@ bool Keeps(const wire::KeptOp* kept, uint32_t chunk) {
 }
 }  // namespace
 
-void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
+// F5: what that member has of this operation's raw pieces; null: nothing.
+const wire::KeptOp* GroupMachine::KeptBy(MemberId id, Seq seq) const {
+  const Peer* const peer = FindPeer(id);
+  if (!peer) return nullptr;
+  const auto found = std::ranges::find_if(peer->kept, [&](const wire::KeptOp& kept) {
+    return kept.group == config_.key && kept.seq == seq;
+  });
+  return found == peer->kept.end() ? nullptr : &*found;
+}
+
+void GroupMachine::SendRawsTo(Op& op, int position) {
   if (position == op.me || op.raws_sent[position] || op.salvage || !Ready(op.members[position]))
     return;
   op.raws_sent[position] = true;
@@ -392,6 +402,7 @@ void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
     header.flags |= wire::kFrameWeightless;
     return EmitFrame(op, op.members[position], header, {}, {});
   }
+  const wire::KeptOp* const kept = KeptBy(op.members[position], op.seq);
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     const auto& to = op.chunks[c].role.raw_to;
     if (!std::binary_search(to.begin(), to.end(), position) || Keeps(kept, c)) continue;
@@ -410,16 +421,7 @@ void GroupMachine::SendRawsTo(Op& op, int position, const wire::KeptOp* kept) {
 void GroupMachine::SendOwnInputs(Op& op) {
   // From my right neighbour on, so that not everybody sends to the same owner first.
   const int members = static_cast<int>(op.members.size());
-  for (int i = 1; i < members; ++i) {
-    const int position = (op.me + i) % members;
-    const wire::KeptOp* kept = nullptr;
-    if (const Peer* const peer = FindPeer(op.members[position])) {
-      for (const wire::KeptOp& candidate : peer->kept) {
-        if (candidate.group == config_.key && candidate.seq == op.seq) kept = &candidate;
-      }
-    }
-    SendRawsTo(op, position, kept);
-  }
+  for (int i = 1; i < members; ++i) SendRawsTo(op, (op.me + i) % members);
 }
 
 void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
@@ -461,11 +463,7 @@ void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::Kep
     const int position = op.PositionOf(from);
     if (position < 0 || op.salvage || op.failed()) continue;
     if (op.lane.published && !op.lane.by_frames) continue;
-    const wire::KeptOp* kept_op = nullptr;
-    for (const wire::KeptOp& candidate : peer.kept) {
-      if (candidate.group == config_.key && candidate.seq == op.seq) kept_op = &candidate;
-    }
-    SendRawsTo(op, position, kept_op);
+    SendRawsTo(op, position);
     for (uint32_t c = 0; c < op.chunks.size(); ++c) {
       ChunkState& chunk = op.chunks[c];
       const auto& to = chunk.role.final_to;

@@ -325,7 +325,8 @@ class GroupMachine {
   void ShadowInput(Op& op);
   void StartLocalWork(TimeNs now, Op& op);
   int OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const;
-  void SendRawsTo(Op& op, int position, const wire::KeptOp* kept);
+  void SendRawsTo(Op& op, int position);
+  const wire::KeptOp* KeptBy(MemberId id, Seq seq) const;
   void SendOwnInputs(Op& op);
   void SendFinal(Op& op, uint32_t chunk, MemberId to);
   void SendPartial(Op& op, uint32_t chunk, bool empty);
