@@ -296,14 +296,9 @@ void GroupMachine::ShadowInput(Op& op) {
   const uint64_t bytes = InputBytes(op);
   if (!NeedsInputShadow(op) || op.shadow != 0 || bytes == 0) return;
   const uint64_t shadow = Allocate(op, bytes);
-  Work work;
-  work.kind = Work::Kind::kCopy;
-  work.sources = {{{BufferRef::Kind::kSend, op.seq, 0, bytes}, false, 1}};
-  work.dst = {BufferRef::Kind::kStaging, shadow, 0, bytes};
-  work.id = 0;  // ordered before everything that follows; nobody waits for it
-  work.seq = op.seq;
-  Push(Todo::Kind::kWork).work = std::move(work);
-  op.shadow = shadow;
+  PushCopy(op, {BufferRef::Kind::kSend, op.seq, 0, bytes},
+           {BufferRef::Kind::kStaging, shadow, 0, bytes});
+  op.shadow = shadow;  // from here on the input is read there
 }
 
 // Whatever needs no peer: own segments, zeros for the gone, reductions whose pieces are here

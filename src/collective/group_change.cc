@@ -251,12 +251,7 @@ void GroupMachine::Undo(Op& op) {
   for (ChunkState& chunk : op.chunks) {
     if (!chunk.overwritten) continue;
     const BufferRef output = OutputOf(op, chunk.geometry);
-    Work work;
-    work.seq = op.seq;
-    work.kind = Work::Kind::kCopy;
-    work.sources = {{{BufferRef::Kind::kStaging, op.undo, output.offset, output.bytes}, false, 1}};
-    work.dst = output;
-    Push(Todo::Kind::kWork).work = std::move(work);
+    PushCopy(op, {BufferRef::Kind::kStaging, op.undo, output.offset, output.bytes}, output);
     chunk.overwritten = false;
   }
 }
@@ -266,12 +261,8 @@ void GroupMachine::Undo(Op& op) {
 void GroupMachine::RestoreShadow(Op& op) {
   if (op.shadow == 0) return;
   const uint64_t bytes = InputBytes(op);
-  Work work;
-  work.seq = op.seq;
-  work.kind = Work::Kind::kCopy;
-  work.sources = {{{BufferRef::Kind::kStaging, op.shadow, 0, bytes}, false, 1}};
-  work.dst = {BufferRef::Kind::kSend, op.seq, 0, bytes};
-  Push(Todo::Kind::kWork).work = std::move(work);
+  PushCopy(op, {BufferRef::Kind::kStaging, op.shadow, 0, bytes},
+           {BufferRef::Kind::kSend, op.seq, 0, bytes});
 }
 
 // This member is out: nothing of its operations goes on, but their inputs are the caller's again

@@ -249,22 +249,26 @@ void GroupMachine::SaveUndo(Op& op, ChunkState& chunk, const BufferRef& output) 
   const uint64_t segments =
       op.spec.kind == plan::Kind::kAllGather ? op.spec.layout_members.size() : 1;
   if (op.undo == 0) op.undo = Allocate(op, op.spec.count * op.spec.element_bytes * segments);
-  Work work;
-  work.seq = op.seq;
-  work.kind = Work::Kind::kCopy;
-  work.sources = {{output, false, 1}};
-  work.dst = {BufferRef::Kind::kStaging, op.undo, output.offset, output.bytes};
-  Push(Todo::Kind::kWork).work = std::move(work);
+  PushCopy(op, output, {BufferRef::Kind::kStaging, op.undo, output.offset, output.bytes});
   chunk.overwritten = true;
 }
 
-uint64_t GroupMachine::StartWork(Op& op, Work work, WorkRef ref) {
+void GroupMachine::StartWork(Op& op, Work work, WorkRef ref) {
   work.id = next_work_++;
   work.seq = op.seq;
   works_.emplace_back(work.id, ref);
-  const uint64_t id = work.id;
   Push(Todo::Kind::kWork).work = std::move(work);
-  return id;
+}
+
+// Ordered before everything that follows; nobody waits for it.
+void GroupMachine::PushCopy(const Op& op, const BufferRef& from, const BufferRef& to,
+                            Work::Kind kind) {
+  Work work;
+  work.kind = kind;
+  work.seq = op.seq;
+  work.sources = {{from, false, 1}};
+  work.dst = to;
+  Push(Todo::Kind::kWork).work = std::move(work);
 }
 
 void GroupMachine::GatherOwn(TimeNs now, Op& op, uint32_t index) {

@@ -226,13 +226,8 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
     const BufferRef output = OutputOf(op, op.chunks[c].geometry);
     if (lane.staging != 0 && !op.absent && output.bytes > 0) {
       // What it lands on is kept until it is delivered: without memory that may never be.
-      Work work;
-      work.seq = op.seq;
-      work.kind = Work::Kind::kExchange;
-      work.sources = {
-          {{BufferRef::Kind::kStaging, lane.staging, output.offset, output.bytes}, false, 1}};
-      work.dst = output;
-      Push(Todo::Kind::kWork).work = std::move(work);
+      PushCopy(op, {BufferRef::Kind::kStaging, lane.staging, output.offset, output.bytes}, output,
+               Work::Kind::kExchange);
     }
     MarkFinal(op, c);
   }

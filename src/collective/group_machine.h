@@ -358,7 +358,9 @@ class GroupMachine {
   void ReleasePieces(ChunkState& chunk);
   void ReleaseInbound(uint64_t inbound);
   void Drop(const InboundFrame& frame);
-  uint64_t StartWork(Op& op, Work work, WorkRef ref);
+  void StartWork(Op& op, Work work, WorkRef ref);
+  void PushCopy(const Op& op, const BufferRef& from, const BufferRef& to,
+                Work::Kind kind = Work::Kind::kCopy);
   static bool Divide(const Op& op, Work* work);
   // group_lane.cc
   bool MayPublish(const Op& op);
