@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The style law as a test: python3 tests/tidy/tidy.py [folder]. Prints file:line: problem and fails if there is one.
 
-Lengths, layers, pure rooms, third-party headers, banned words, dead files, blobs, sanitizer suppressions. The numbers and
-tables are in rules.py; tidy_test.py checks the checks.
+Lengths, layers, pure rooms, third-party headers, banned words, dead files, dead links, blobs, sanitizer suppressions. The
+numbers and tables are in rules.py; tidy_test.py checks the checks.
 """
 import os
 import re
@@ -167,6 +167,26 @@ def check_blob(path, data):
         yield 1, "sanitizer suppressions must be empty"
 
 
+def anchors(text):
+    """What a link into a page may name, as GitHub makes it of the headings."""
+    heads = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", head.strip().lower()).replace(" ", "-") for head in heads}
+
+
+def check_links(path, contents):
+    """Links of a page to files of the project, and to headings in them."""
+    if not path.endswith(".md"):
+        return
+    for number, line in enumerate(contents[path].decode("utf-8", "replace").split("\n"), 1):
+        for link in re.findall(r"\]\(([^)\s:]+)\)", line):
+            name, _, anchor = link.partition("#")
+            target = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+            if target not in contents and not any(other.startswith(target + "/") for other in contents):
+                yield number, f"a link to {link}, where nothing is"
+            elif anchor and anchor not in anchors(contents.get(target, b"").decode("utf-8", "replace")):
+                yield number, f"a link to {link}, and there is no such heading"
+
+
 def check_file(path, data, lists):
     yield from check_blob(path, data)
     if b"\0" in data or not path.endswith(TEXT) or path == "LICENSE":
@@ -190,7 +210,8 @@ def main():
             contents[path] = file.read()
     lists = {path: re.sub(r"#[^\n]*", "", data.decode()) for path, data in contents.items()
              if os.path.basename(path) == "CMakeLists.txt"}
-    problems = [(path, *found) for path, data in contents.items() for found in check_file(path, data, lists)]
+    problems = [(path, *found) for path, data in contents.items()
+                for found in (*check_file(path, data, lists), *check_links(path, contents))]
     for path, line, text in problems:
         print(f"{path}:{line}: {text}")
     print(f"tidy: {len(contents)} files, {len(problems)} problems")

@@ -132,6 +132,17 @@ class Files(unittest.TestCase):
         self.assertEqual(problems("src/base/a.cc", "int x;\n", {"src/base/CMakeLists.txt": "add(x a.cc)"}), [])
         self.assertEqual(problems("src/transport/tcp/a.cc", "int x;\n", {"src/transport/CMakeLists.txt": "tcp/a.cc"}), [])
 
+    def test_links(self):
+        pages = {"docs/a.md": b"# What `a` is: (1)\n", "src/b.cc": b""}
+
+        def dead(text):
+            return [said for _, said in tidy.check_links("docs/c.md", {**pages, "docs/c.md": text.encode()})]
+
+        self.assertEqual(dead("## D\n[a](a.md#what-a-is-1) [b](../src/b.cc) [s](../src) [d](#d) [h](https://h/x)\n"), [])
+        self.assertIn("where nothing is", dead("[a](b.md)\n")[0])
+        self.assertIn("no such heading", dead("[a](a.md#what)\n")[0])
+        self.assertIn("no such heading", dead("```\n# d\n```\n[d](#d)\n")[0])
+
     def test_blobs(self):
         self.assertIn("at most", list(tidy.check_blob("a", b"x" * 600000))[0][1])
         self.assertIn("binary", list(tidy.check_blob("a", b"\0"))[0][1])
