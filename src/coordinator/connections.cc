@@ -207,11 +207,12 @@ void Connections::Drop(ConnId id, TimeNs now, const std::string& why) {
   if (found == connections_.end()) return;
   Authenticated(found->second);
   const bool introduced = found->second.introduced;
+  const membership::Disconnected event{id, why, found->second.stream->reset()};
   connections_.erase(found);
   if (accept_again_ns_ != kNever) accept_again_ns_ = now;  // its descriptor is free
   if (!introduced) return;
   if (--introduced_ == 0) empty_since_ns_ = now;
-  user_->OnGone(id, why, now);
+  user_->OnGone(event, now);
 }
 
 // When it has been told the last.

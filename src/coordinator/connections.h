@@ -47,7 +47,7 @@ class Connections {
     virtual void OnOpen(ConnId id, TimeNs now) = 0;  // it has proved the token
     virtual void OnHello(ConnId id, wire::Hello hello, TimeNs now) = 0;
     virtual void OnMessage(ConnId id, wire::Message message, TimeNs now) = 0;
-    virtual void OnGone(ConnId id, const std::string& why, TimeNs now) = 0;  // it had said Hello
+    virtual void OnGone(const membership::Disconnected& event, TimeNs now) = 0;  // had said Hello
   };
 
   // `name`: whose connections, for the log. The user and the log outlive this.

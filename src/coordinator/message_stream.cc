@@ -116,6 +116,7 @@ bool MessageStream::Write() {
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (sent < 0) {
       // The peer has closed, and may have said why before that: it is read first, see Poll.
+      reset_ = errno == ECONNRESET;
       broken_ = Status(Code::kLink, Status::System("send", errno).text());
       output_.clear();
       output_sent_ = 0;
@@ -158,6 +159,7 @@ bool MessageStream::Read(TimeNs now, std::vector<wire::Message>* out) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (got <= 0) {
+      reset_ = reset_ || (got < 0 && errno == ECONNRESET);
       const bool refused = state_ == State::kHandshake && authenticator_.proof_sent();
       const char* const why = has_token_
                                   ? "the tokens differ"

@@ -43,6 +43,8 @@ class MessageStream {
   // Why kClosed: kAuth, kVersion, kPeer (not our protocol), kLink (closed or broken), or what Close
   // was told.
   const Status& status() const { return status_; }
+  // Closed by a packet that says so: its end's process, or whatever stands between.
+  bool reset() const { return reset_; }
   MemberId peer() const { return authenticator_.peer().member; }
   int fd() const { return fd_.get(); }
   bool wants_write() const { return state_ == State::kConnecting || !output_.empty(); }
@@ -66,6 +68,7 @@ class MessageStream {
   State state_ = State::kConnecting;
   Status status_;
   Status broken_;  // nothing can be written any more
+  bool reset_ = false;
   TimeNs created_ns_, heard_ns_;
   std::vector<std::byte> input_;
   size_t input_taken_ = 0;

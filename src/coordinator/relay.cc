@@ -46,9 +46,7 @@ void Relay::OnMessage(ConnId id, wire::Message message, TimeNs now) {
   Step(now, membership::Received{id, std::move(message)});
 }
 
-void Relay::OnGone(ConnId id, const std::string& why, TimeNs now) {
-  Step(now, membership::Disconnected{id, why});
-}
+void Relay::OnGone(const membership::Disconnected& event, TimeNs now) { Step(now, event); }
 
 void Relay::Step(TimeNs now, const membership::RelayLinesEvent& event) {
   machine_.Step(now, event);

@@ -52,7 +52,7 @@ class Relay : private Connections::User {
   void OnOpen(membership::ConnId, TimeNs) override {}
   void OnHello(membership::ConnId id, wire::Hello hello, TimeNs now) override;
   void OnMessage(membership::ConnId id, wire::Message message, TimeNs now) override;
-  void OnGone(membership::ConnId id, const std::string& why, TimeNs now) override;
+  void OnGone(const membership::Disconnected& event, TimeNs now) override;
   void Step(TimeNs now, const membership::RelayLinesEvent& event);
   void Carry(TimeNs now);
   void OpenLine(const membership::OpenLine& line);

@@ -82,9 +82,7 @@ void Server::OnMessage(ConnId id, wire::Message message, TimeNs now) {
   StepMachine(now, membership::Received{id, std::move(message)});
 }
 
-void Server::OnGone(ConnId id, const std::string& why, TimeNs now) {
-  StepMachine(now, membership::Disconnected{id, why});
-}
+void Server::OnGone(const membership::Disconnected& event, TimeNs now) { StepMachine(now, event); }
 
 // ---- the machine
 

@@ -65,7 +65,7 @@ class Server : private Connections::User {
   void OnOpen(membership::ConnId id, TimeNs now) override;
   void OnHello(membership::ConnId id, wire::Hello hello, TimeNs now) override;
   void OnMessage(membership::ConnId id, wire::Message message, TimeNs now) override;
-  void OnGone(membership::ConnId id, const std::string& why, TimeNs now) override;
+  void OnGone(const membership::Disconnected& event, TimeNs now) override;
   void GoDormant(TimeNs now);
   void Sleep(std::unique_lock<std::mutex>* lock);
   void StepMachine(TimeNs now, const membership::CoordinatorEvent& event);

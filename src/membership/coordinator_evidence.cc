@@ -112,22 +112,27 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
 
 // A control connection has closed. Alone it is evidence enough; together with many others it says
 // more about this side (Q7).
-void CoordinatorMachine::OnLost(Peer& peer, const std::string& text) {
+void CoordinatorMachine::OnLost(Peer& peer, const Disconnected& event) {
   const MemberId id = peer.card.id;
   if (!Alive(id)) return;
   if (peer.released) return Depart(peer);
-  suspects_[id] = {now_, now_ + PatienceWith(peer), "control connection",
-                   With("its connection to the coordinator closed", text)};
+  Suspicion& suspicion = suspects_[id];
+  suspicion = {now_, now_ + PatienceWith(peer, event.reset), "control connection",
+               With("its connection to the coordinator closed", event.text)};
+  suspicion.reset = event.reset;
 }
 
 // Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
 // Unless their links are lost, too. And whom this coordinator left without a word, since it was
-// stopped itself or cut off, had reason to look for another connection.
-TimeNs CoordinatorMachine::PatienceWith(const Peer& peer) const {
+// stopped itself or cut off, had reason to look for another connection. A reset may be a
+// middlebox's work; the links of a process that has ended are lost as well, if a little later.
+TimeNs CoordinatorMachine::PatienceWith(const Peer& peer, bool reset) const {
   if (CutOff(peer) || FTAR_MUTANT(kRelayLossIsDeath)) return config_.cluster_ns;
   const TimeNs grace = FTAR_MUTANT(kCutOffIsDeath) ? 0 : detector_.Grace();
   const bool away = !peer.roster.empty() || detector_.JustWoke();
-  return std::max({grace, away ? timeout_ns_ / 4 : 0, config_.cluster_ns});
+  const bool between = reset && HoldsLinks(peer.card.id);
+  const TimeNs while_away = between ? timeout_ns_ / 2 : away ? timeout_ns_ / 4 : 0;
+  return std::max({grace, while_away, config_.cluster_ns});
 }
 
 // Of its column, who are here: how many there are, and how many say that they have no link to it.
@@ -161,8 +166,8 @@ void CoordinatorMachine::HastenSuspicion(MemberId id) {
   const auto found = suspects_.find(id);
   const Peer* peer = Find(id);
   if (!peer || found == suspects_.end()) return;
-  const bool put_off =
-      !peer->roster.empty() || (now_ < trouble_until_ && found->second.extended == 0);
+  const bool put_off = !peer->roster.empty() || found->second.reset ||
+                       (now_ < trouble_until_ && found->second.extended == 0);
   if (!put_off || !CutOff(*peer)) return;
   found->second.act_at = std::min(found->second.act_at, now_ + config_.cluster_ns);
 }

@@ -177,7 +177,7 @@ void CoordinatorMachine::On(const Disconnected& event) {
   peer->closed_ns = now_;
   roster_changed_ = true;
   switch (peer->state) {
-    case State::kMember: return OnLost(*peer, event.text);
+    case State::kMember: return OnLost(*peer, event);
     case State::kReporting:
       // It may come back while the view is being recovered. What it has told stands (Q2, Q4); where
       // there is a quorum to be heard, that tells as much.

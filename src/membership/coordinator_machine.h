@@ -69,7 +69,8 @@ struct Connected {  // an authenticated connection has said Hello
 };
 struct Disconnected {
   ConnId conn = 0;
-  std::string text;  // "connection reset by peer"; empty: closed
+  std::string text;    // "connection reset by peer"; empty: closed
+  bool reset = false;  // by a packet, which something between its ends may have made
 };
 struct Received {
   ConnId conn = 0;
@@ -188,6 +189,7 @@ class CoordinatorMachine {
     TimeNs since = 0, act_at = 0;
     std::string stage, text;  // of the loss that comes of it
     int extended = 0;         // how often it got more time
+    bool reset = false;       // see Disconnected
     bool said = false;
     bool replaced = false;  // somebody waits for its place
   };
@@ -259,8 +261,8 @@ class CoordinatorMachine {
   void OnEvidence(Peer& from, const wire::Evidence& message);
   void OnGoodbye(Peer& from, const wire::Goodbye& message);
   void Depart(Peer& peer);
-  void OnLost(Peer& peer, const std::string& text);
-  TimeNs PatienceWith(const Peer& peer) const;
+  void OnLost(Peer& peer, const Disconnected& event);
+  TimeNs PatienceWith(const Peer& peer, bool reset) const;
   std::pair<size_t, size_t> LinksLostTo(const Peer& peer) const;
   bool CutOff(const Peer& peer) const;
   bool HoldsLinks(MemberId id) const;

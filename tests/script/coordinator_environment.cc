@@ -315,7 +315,7 @@ void CoordinatorEnvironment::Kill(const Command& command) {
     if (command.Has("quietly")) continue;
     const ConnId conn = std::exchange(puppet->conn, 0);
     conns_.erase(conn);
-    Feed(membership::Disconnected{conn, command.Option("text", "")});
+    Feed(membership::Disconnected{conn, command.Option("text", ""), command.Has("reset")});
   }
 }
 

@@ -140,7 +140,7 @@ void World::CutLink(Node& a, Node& b) {
 void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after) {
   const uint64_t connection = std::exchange(node.connection, 0);
   At(BehindWords(connection, closed_at), [this, connection] {
-    FeedCoordinator(connection, membership::Disconnected{connection, "reset"});
+    FeedCoordinator(connection, membership::Disconnected{connection, "reset", connection % 2 == 0});
   });
   if (weather_.hosted) node.away_until = std::max(node.away_until, now_ + back_after);
   After(down_after, [this, &node] { LoseConnection(node); });

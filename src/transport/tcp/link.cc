@@ -16,7 +16,7 @@ constexpr TimeNs kBackoffMinNs = kMillisecond;
 constexpr TimeNs kBackoffMaxNs = 250 * kMillisecond;
 // A network that resets whatever goes to a host refuses like a host without the process. Of a
 // process that has ended others tell sooner: the process watch, and the coordinator.
-constexpr TimeNs kRefusedNs = 100 * kMillisecond;
+constexpr TimeNs kRefusedNs = 250 * kMillisecond;
 // Where many dial at once the peer hangs up on those that have waited longest, our proof unread.
 constexpr TimeNs kRejectedNs = 500 * kMillisecond;
 constexpr int kFruitlessMin = 3;  // paths of one stream that are made anew in vain
