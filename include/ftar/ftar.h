@@ -465,7 +465,7 @@ typedef struct {
 
 typedef struct {
   size_t size;
-  int64_t step;  /* -1: the library counts */
+  int64_t step;  /* below INT64_MAX; -1: the library counts */
   double weight; /* of this member's inputs in the step, for operations that name none; NaN: 1 */
   uint32_t flags;
   const ftarHint* hints; /* must be NULL */

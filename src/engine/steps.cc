@@ -19,6 +19,8 @@ constexpr size_t kViewsKept = 8, kEntriesKept = size_t{1} << 16;
 // Of steps that others have begun and this member has not: users may be far ahead of one that comes
 // late.
 constexpr size_t kBoundariesKept = 256;
+// As marks count, from 1; users count from 0, in int64_t.
+constexpr uint64_t kStepMax = INT64_MAX;
 }  // namespace
 
 void Engine::Impl::On(const BeginStep& event) {
@@ -78,7 +80,7 @@ void Engine::Impl::EnterAtMark(GroupKey key, collective::GroupMachine& group) {
 void Engine::Impl::RefuseStep(Code why, uint64_t next) {
   pending_step_.reset();
   ready_.step = StepBegun{.status = why, .epoch = view_->epoch, .as_of = view_->epoch};
-  if (next > 0) ready_.step->step = static_cast<int64_t>(next) - 1;
+  if (next > 0) ready_.step->step = static_cast<int64_t>(next - 1);
 }
 
 // The one that this member begins next, if its user names no later one. A newcomer's first is the
@@ -98,13 +100,11 @@ void Engine::Impl::TryBeginStep() {
   if (phase_ != Phase::kMember) return RefuseStep(Code::kLeft, 0);
   const std::optional<uint64_t> next = NextStep();
   if (!next) return;
-  uint64_t target = *next;
   const bool entering = IsEntering();
-  if (pending_step_->step >= 0) {
-    const uint64_t asked = static_cast<uint64_t>(pending_step_->step) + 1;
-    if (asked <= step_ || (entering && asked != target)) return RefuseStep(Code::kArg, target);
-    target = asked;
-  }
+  const int64_t wanted = pending_step_->step;
+  const uint64_t target = wanted >= 0 ? static_cast<uint64_t>(wanted) + 1 : *next;
+  const bool fits = target > step_ && target <= kStepMax && (!entering || target == *next);
+  if (!fits) return RefuseStep(Code::kArg, *next);
   if (reserved_step_ > 0 && target + 1 >= reserved_step_ && !FTAR_MUTANT(kReservedStepBegun))
     return;  // J3: first the announcement
   const bool alone = ColumnOf(view_->entries).size() == 1;
@@ -397,7 +397,7 @@ std::shared_ptr<const wire::View> Engine::Impl::StepView(GroupKey key) const {
 // the source.
 StepBegun Engine::Impl::DescribeStep(uint64_t step, const Boundary& boundary) const {
   StepBegun out;
-  out.step = static_cast<int64_t>(step) - 1;
+  out.step = static_cast<int64_t>(step - 1);
   out.epoch = step_view_->epoch;
   out.as_of = view_->epoch;
   out.left = lost_since_step_;

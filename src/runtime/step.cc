@@ -80,8 +80,9 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (!step_answer_) return CheckUsable();
   const engine::StepBegun answer = *step_answer_;
   if (answer.status != Code::kOk) {
-    return Status(answer.status, "step",
-                  "step " + std::to_string(request.step) + " cannot begin here");
+    const std::string which =
+        request.step >= 0 ? "step " + std::to_string(request.step) : "the next step";
+    return Status(answer.status, "step", which + " cannot begin here");
   }
   ++step_number_;
   step_ops_.clear();

@@ -62,6 +62,24 @@ TEST_F(Steps, OneThatIsFarBehindBeginsEachAsTheRootHasToldIt) {
   }
 }
 
+// Users count steps in int64_t: the one behind the last was INT64_MIN.
+TEST_F(Steps, NoneFollowsTheLastOneThereIs) {
+  constexpr int64_t kLast = INT64_MAX - 1;
+  Step(BeginStep{.step = kLast});
+  Ready ready = engine_.TakeReady();
+  ASSERT_TRUE(ready.step.has_value());
+  EXPECT_EQ(ready.step->status, Code::kOk);
+  EXPECT_EQ(ready.step->step, kLast);
+  Step(FromPeer{root_, wire::StepMark{kEpoch, kLast + 1, {}, 0, {}, kEpoch}});
+  for (const int64_t step : {int64_t{-1}, INT64_MAX}) {
+    engine_.TakeReady();
+    Step(BeginStep{.step = step});
+    ready = engine_.TakeReady();
+    ASSERT_TRUE(ready.step.has_value());
+    EXPECT_EQ(ready.step->status, Code::kArg) << step << ": began " << ready.step->step;
+  }
+}
+
 // Nobody is more than one step ahead of the root: whoever waits for it says so, and when, once.
 TEST_F(Steps, WhoWaitsForTheRootTellsOfItOnce) {
   const TimeNs timeout = MakeConfig().timeout_ns;
