@@ -66,6 +66,13 @@
 #define FTAR_API
 #endif
 
+/* The default of weights. */
+#ifdef __cplusplus
+#define FTAR_NAN static_cast<double>(NAN)
+#else
+#define FTAR_NAN ((double)NAN)
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -472,7 +479,7 @@ typedef struct {
   size_t hint_count;     /* must be 0 */
 } ftarStepConfig;
 #define FTAR_STEP_CONFIG_INIT \
-  { sizeof(ftarStepConfig), -1, (double)NAN, 0, NULL, 0 }
+  { sizeof(ftarStepConfig), -1, FTAR_NAN, 0, NULL, 0 }
 
 typedef struct {
   size_t size;
@@ -628,8 +635,8 @@ typedef struct {
 } ftarOpDesc;
 #define FTAR_OP_DESC_INIT                                                                        \
   {                                                                                              \
-    sizeof(ftarOpDesc), FTAR_ALLREDUCE, FTAR_F32, FTAR_SUM, 0, NULL, NULL, 0, 0, 0, (double)NAN, \
-        1, 0, 0, NULL, NULL, FTAR_STREAM_NONE, -1, NULL, -1, -1, NULL, NULL, NULL, NULL, 0       \
+    sizeof(ftarOpDesc), FTAR_ALLREDUCE, FTAR_F32, FTAR_SUM, 0, NULL, NULL, 0, 0, 0, FTAR_NAN, 1, \
+        0, 0, NULL, NULL, FTAR_STREAM_NONE, -1, NULL, -1, -1, NULL, NULL, NULL, NULL, 0          \
   }
 
 /* Starts an operation; never blocks (a full window queues it) but for a stream that waits for 128
