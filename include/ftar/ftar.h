@@ -183,7 +183,9 @@ enum {
   FTAR_EVENT_VIEW,          /* a new view is installed; ftarJobGetView returns it */
   FTAR_EVENT_MEMBER_JOINED, /* who: the newcomer */
   FTAR_EVENT_MEMBER_LEFT,   /* who: left as planned */
-  FTAR_EVENT_MEMBER_LOST,   /* who: evicted; cause and text say how it was noticed */
+  /* who: evicted; cause and text say how it was noticed; `seq`: the operation in which it did not
+   * move or was late, or FTAR_NO_SEQ. */
+  FTAR_EVENT_MEMBER_LOST,
   /* who: has not entered operation `seq`, in which others wait; or, with FTAR_NO_SEQ, not begun the
    * step that this member is in, so that its ftarStepBegin waits. */
   FTAR_EVENT_LATE,

@@ -687,10 +687,11 @@ void Engine::Impl::CheckDeadlines() {
     // one's, and accuse whoever has come long since before a coordinator that is new.
     for (MemberId late : overdue.lacks) {
       if (!Known(late)) continue;
-      SendCoordinator(
-          wire::Evidence{wire::EvidenceKind::kDeadline, late, Code::kPeer, 0,
-                         "operation " + std::to_string(overdue.seq) +
-                             " was called with timeout_ns " + FormatDuration(overdue.timeout_ns)});
+      SendCoordinator(wire::Evidence{wire::EvidenceKind::kDeadline, late, Code::kPeer, 0,
+                                     "operation " + std::to_string(overdue.seq) +
+                                         " was called with timeout_ns " +
+                                         FormatDuration(overdue.timeout_ns),
+                                     overdue.seq});
     }
   }
   if (frozen_ && prepare_ &&

@@ -79,7 +79,7 @@ void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) 
 
 // Whole replicas leave, in all groups at once: a model copy with a hole is of no use.
 bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::string text,
-                              int64_t age_ns) {
+                              int64_t age_ns, Seq seq) {
   const wire::ViewEntry* culprit = EntryOf(id);
   if (!culprit || !Alive(id)) return false;
   if (Peer* peer = Find(id); peer && peer->released) {  // nobody needs it any more
@@ -91,6 +91,7 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
   loss.stage = std::move(stage);
   loss.text = Describe(culprit->card) + ": " + std::move(text);
   loss.last_progress_ns = age_ns;
+  loss.seq = seq;
   const wire::MemberCard card = culprit->card;
   LoseOne(*culprit, loss);
   if (FTAR_MUTANT(kHalfReplicaStays)) return true;
@@ -102,6 +103,7 @@ bool CoordinatorMachine::Lose(MemberId id, Code cause, std::string stage, std::s
       mate.stage = "replica";
       mate.text = Describe(entry.card) + " goes with its replica: " + loss.text;
       mate.last_progress_ns = 0;
+      mate.seq = kNoSeq;
       LoseOne(entry, std::move(mate));
     }
   }
@@ -489,8 +491,9 @@ void CoordinatorMachine::JudgeDeadlines() {
       const std::string text = With("an operation's deadline passed without it, as " +
                                         Describe(EntryOf(reporter)->card) + " says",
                                     next->second.text);
+      const Seq seq = next->second.seq;
       next = overdue_.erase(next);
-      Lose(subject, Code::kPeer, "deadline", text, AgeOf(subject));
+      Lose(subject, Code::kPeer, "deadline", text, AgeOf(subject), seq);
       continue;
     }
     next = stands || change_ ? std::next(next) : overdue_.erase(next);
@@ -565,12 +568,14 @@ void CoordinatorMachine::RunDetector() {
           break;
         }
         Lose(finding.member, Code::kPeer, "stuck",
-             "holds all data of " + where + " and has not moved for " + since, finding.for_ns);
+             "holds all data of " + where + " and has not moved for " + since, finding.for_ns,
+             finding.seq);
         break;
       case Finding::Kind::kLateTooLong:
         if (stopped) break;
         Lose(finding.member, Code::kPeer, "late",
-             "has not entered " + where + " for " + since + " (late_timeout)", finding.for_ns);
+             "has not entered " + where + " for " + since + " (late_timeout)", finding.for_ns,
+             finding.seq);
         break;
       case Finding::Kind::kLate: {
         std::vector<MemberId> all;

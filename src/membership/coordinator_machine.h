@@ -278,7 +278,8 @@ class CoordinatorMachine {
   void LoseSilent(const std::vector<Finding>& findings);
   void HearAgain(MemberId id);
   void RunDetector();
-  bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0);
+  bool Lose(MemberId id, Code cause, std::string stage, std::string text, int64_t age_ns = 0,
+            Seq seq = kNoSeq);
   void LoseOne(const wire::ViewEntry& entry, wire::Loss loss);
   bool IsIn(MemberId id) const { return places_.contains(id); }  // the current view
   bool Alive(MemberId id) const;  // in the current view, neither lost nor departed

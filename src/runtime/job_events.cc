@@ -79,6 +79,7 @@ Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
   out.epoch = epoch;
   out.last_progress_ns = loss.last_progress_ns;
   out.host = loss.host;
+  out.seq = loss.seq;
   out.stage = loss.stage;
   out.text = loss.text;
   if (const wire::ViewEntry* entry = EntryOf(loss.member, &out.rank)) {
@@ -171,6 +172,7 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       event.type = EventType::kMemberLost;
       last_culprit_ = event.who;
       log_.Warn("runtime", who + " is lost (" + event.who.stage + "): " + event.who.text);
+  event.seq = event.who.seq;
       break;
     case Kind::kLate: LateEvent(notice.late, &event); break;
     case Kind::kLinkDown:

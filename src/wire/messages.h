@@ -47,6 +47,7 @@ struct Loss {
                       // "self-report", "operator"
   int64_t last_progress_ns = 0;
   std::string text;
+  Seq seq = kNoSeq;  // of the operation in which it failed the others, if it is about one
 
   // Whose loss it is, not why.
   void Name(const MemberCard& card);
@@ -158,6 +159,7 @@ struct Evidence {
   Code code = Code::kPeer;
   int64_t last_progress_ns = 0;
   std::string text;
+  Seq seq = kNoSeq;  // kDeadline: of that operation
 };
 struct AskPrepare {  // rule V5: calls disagree; Prepare with the same members
   Epoch epoch = 0;

@@ -97,7 +97,7 @@ Offset<fb::Lost> Pack(Builder& b, const Loss& loss) {
   const fb::Id member = Pack(loss.member);
   return fb::CreateLost(b, &member, loss.replica, loss.shard, b.CreateString(loss.host),
                         static_cast<int32_t>(loss.cause), b.CreateString(loss.stage),
-                        loss.last_progress_ns, b.CreateString(loss.text));
+                        loss.last_progress_ns, b.CreateString(loss.text), loss.seq);
 }
 
 Offset<fb::Call> Pack(Builder& b, const Signature& call) {
@@ -181,7 +181,7 @@ Offset<fb::Heartbeat> Pack(Builder& b, const Heartbeat& m) {
 Offset<fb::Evidence> Pack(Builder& b, const Evidence& m) {
   const fb::Id subject = Pack(m.subject);
   return fb::CreateEvidence(b, static_cast<uint8_t>(m.kind), &subject, static_cast<int32_t>(m.code),
-                            m.last_progress_ns, b.CreateString(m.text));
+                            m.last_progress_ns, b.CreateString(m.text), m.seq);
 }
 Offset<fb::AskPrepare> Pack(Builder& b, const AskPrepare& m) {
   return fb::CreateAskPrepare(b, m.epoch, m.group, m.seq);

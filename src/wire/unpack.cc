@@ -77,6 +77,7 @@ class Reader {
     Text(in.stage(), out.stage);
     out.last_progress_ns = in.last_progress_ns();
     Text(in.text(), out.text);
+    out.seq = in.seq();
   }
   void Get(const fb::Call& in, Signature& out) {
     out.kind = in.kind();
@@ -201,6 +202,7 @@ class Reader {
     Result(in.code(), out.code);
     out.last_progress_ns = in.last_progress_ns();
     Text(in.text(), out.text);
+    out.seq = in.seq();
   }
   void Get(const fb::AskPrepare& in, AskPrepare& out) { out = {in.epoch(), in.group(), in.seq()}; }
   void Get(const fb::LeaveRequest&, LeaveRequest&) {}

@@ -512,6 +512,8 @@ TEST_F(Pair, AnOperationsTimeEvictsWhoIsLateAndTheEventNamesIt) {
     ASSERT_EQ(ftarJobNextEvent(jobs_[0], &event, kLongNs), FTAR_OK);
   } while (event.type != FTAR_EVENT_MEMBER_LOST);
   EXPECT_EQ(event.who.replica, 1);
+  EXPECT_EQ(event.seq, 1u);
+  EXPECT_EQ(event.who.seq, 1u);
   for (const char* said : {"an operation's deadline passed", "operation 1 ", "timeout_ns 50ms"})
     EXPECT_NE(std::string(event.who.text).find(said), std::string::npos) << event.who.text;
 }
