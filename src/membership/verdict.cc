@@ -344,19 +344,22 @@ class Table {
 
   std::string NameOf(MemberId id) const {
     if (!id.valid()) return "none";  // of a call that has no root
-    return "replica " + ReplicaOf(id) + " (" + ToString(id) + ")";
+    const std::optional<int32_t> replica = ReplicaOf(id);
+    const std::string who = replica ? "replica " + std::to_string(*replica) : "an earlier member";
+    return who + " (" + ToString(id) + ")";
   }
 
-  // Who is gone is in the views of those who knew it.
-  std::string ReplicaOf(MemberId id) const {
+  // Who is gone is in the views of those who knew it, or in those that attempts and steps name.
+  std::optional<int32_t> ReplicaOf(MemberId id) const {
     const auto found = replicas_.find(id);
-    if (found != replicas_.end()) return std::to_string(found->second);
+    if (found != replicas_.end()) return found->second;
     for (const auto& [reporter, status] : statuses_) {
-      const auto& view = status.report.installed_view;
-      const wire::ViewEntry* const entry = view ? view->Find(id) : nullptr;
-      if (entry != nullptr) return std::to_string(entry->card.replica);
+      const auto& installed = status.report.installed_view;
+      const wire::ViewEntry* entry = installed ? installed->Find(id) : nullptr;
+      for (const wire::View& view : status.views) entry = entry != nullptr ? entry : view.Find(id);
+      if (entry != nullptr) return entry->card.replica;
     }
-    return "?";
+    return {};
   }
 
   // V5: members disagree on the call. The first in list order speaks for the majority's side: both

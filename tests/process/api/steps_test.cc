@@ -95,6 +95,8 @@ TEST_F(Steps, ASourceThatDiesBeforeItsBroadcastIsAbsentForAllAlike) {
   EXPECT_EQ(one.Wait(kLongNs).status, FTAR_ERR_ABSENT) << one.Test().Text();
   EXPECT_EQ(two.Wait(kLongNs).status, FTAR_ERR_ABSENT) << two.Test().Text();
   EXPECT_EQ(data_[2][7], 2);
+  // It is in no member's view any more.
+  EXPECT_NE(two.Test().Text().find("root, replica 0 ("), std::string::npos) << two.Test().Text();
   BeginStep();
   EXPECT_TRUE(groups_[1].Broadcast(data_[1], steps_[1]).Wait(0).status == FTAR_IN_PROGRESS);
   EXPECT_TRUE(groups_[2].Broadcast(data_[2], steps_[2]).Wait(kLongNs).ok());
