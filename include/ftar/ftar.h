@@ -362,7 +362,7 @@ FTAR_API ftarResult_t ftarJobConfigEach(ftarJob_t job, ftarConfigVisitor visitor
 FTAR_API ftarResult_t ftarJobGetCounter(ftarJob_t job, const char* name, uint64_t* value);
 
 /* Writes flight recorder, counters, view and links as JSON to `path`, replacing it.
- * FTAR_ERR_SYSTEM. */
+ * FTAR_ERR_SYSTEM; also of a pipe that nobody reads, or whose reader makes no room for a second. */
 FTAR_API ftarResult_t ftarJobDump(ftarJob_t job, const char* path);
 
 /* Ends the job here, at once; without ftarJobLeave the others see a failure. Operations in flight

@@ -1,15 +1,55 @@
 #include "runtime/job.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <string_view>
 
 #include "base/signals_os.h"
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
+namespace {
+
+Status CannotWrite(const std::string& path, int error) {
+  return Status(Code::kSystem, "path", Status::System("cannot write " + path, error).text());
+}
+
+// Whoever reads a pipe has this long to make room for more.
+constexpr int kRoomMs = 1000;
+
+// 0, or why it cannot all be written.
+int WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t done = write(fd, text.data(), text.size());
+    if (done >= 0) {
+      text.remove_prefix(static_cast<size_t>(done));
+    } else if (errno == EAGAIN) {
+      pollfd room{fd, POLLOUT, 0};
+      if (poll(&room, 1, kRoomMs) == 0) return ETIMEDOUT;
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+// A pipe without a reader is an error instead of a wait for one.
+Status WriteDump(const std::string& path, const std::string& text) {
+  // A pipe may be broken, a file too large: both are errors here, and no end of the process.
+  const SignalWithheld broken(SIGPIPE), too_large(SIGXFSZ);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  const int fd = open(path.c_str(), kFlags, 0644);
+  if (fd < 0) return CannotWrite(path, errno);
+  int error = WriteAll(fd, text);
+  if (close(fd) != 0 && error == 0) error = errno;
+  return error == 0 ? Status::Ok() : CannotWrite(path, error);
+}
+
+}  // namespace
 
 Job::Job() : impl_(std::make_unique<Impl>()) {}
 
@@ -64,26 +104,7 @@ Status Job::GetCounter(const std::string& name, uint64_t* value) const {
 
 Status Job::Dump(const std::string& path) const {
   if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
-  const std::string text = impl_->DumpJson();
-  // A pipe may be broken, a file too large: both are errors here, and no end of the process.
-  const SignalWithheld broken(SIGPIPE), too_large(SIGXFSZ);
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return Status(Code::kSystem, "path", Status::System("cannot write " + path, errno).text());
-  size_t written = 0;
-  int error = 0;
-  while (written < text.size()) {
-    const ssize_t done = write(fd, text.data() + written, text.size() - written);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) {
-      error = errno;
-      break;
-    }
-    written += static_cast<size_t>(done);
-  }
-  if (close(fd) != 0 && error == 0) error = errno;
-  if (error == 0) return Status::Ok();
-  return Status(Code::kSystem, "path", Status::System("cannot write " + path, error).text());
+  return WriteDump(path, impl_->DumpJson());
 }
 
 ViewPtr Job::view() const { return impl_->view(); }

@@ -1,8 +1,10 @@
 // Bad input on a real job of one member, which needs no coordinator.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ftar/ftar.h"
@@ -418,6 +421,23 @@ TEST_F(OneMember, OutcomesConfigurationCountersAndDump) {
   EXPECT_EQ(dump["events"].at(0)["type"], "view") << "the flight recorder";
   EXPECT_GT(dump["counters"]["ops_delivered"], 0);
   EXPECT_EQ(dump["groups"][0]["delivered"], dump["groups"][0]["called"]);
+  EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
+// It waited for a reader, and for room, as long as there was none.
+TEST_F(OneMember, ADumpIntoAPipeWaitsForNobody) {
+  const std::string path = testing::TempDir() + "/ftar_pipe_" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(ftarJobDump(job_, path.c_str()), FTAR_ERR_SYSTEM);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_EQ(ftarJobDump(job_, path.c_str()), FTAR_OK) << LastError().text;
+  while (ftarJobDump(job_, path.c_str()) == FTAR_OK) continue;
+  EXPECT_EQ(LastError().code, FTAR_ERR_SYSTEM);
+  std::string first(1, ' ');
+  EXPECT_EQ(read(reader, first.data(), 1), 1);
+  EXPECT_EQ(first, "{");
+  close(reader);
   EXPECT_EQ(unlink(path.c_str()), 0);
 }
 
