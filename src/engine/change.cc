@@ -6,6 +6,7 @@
 
 #include "base/mutant.h"
 #include "engine/impl.h"
+#include "membership/agreement.h"
 
 namespace ftar::engine {
 
@@ -346,6 +347,17 @@ void Engine::Impl::TellNews(const wire::View& before) {
       ++lost_since_step_;
     }
   }
+}
+
+// A job of one decides as a coordinator would.
+void Engine::Impl::LoseAlone(Code cause, const char* stage, std::string why,
+                             const std::string& said) {
+  wire::Evicted out{view_->epoch, LossOf(config_.self), false};
+  out.reason.cause = cause;
+  out.reason.stage = stage;
+  out.reason.text = membership::Describe(config_.self) + ": " + std::move(why) +
+                    (said.empty() ? "" : ": " + said);
+  On(out);
 }
 
 // What every new view brings, whichever way it came.

@@ -461,12 +461,14 @@ void Engine::Impl::On(const ReportSelf& event) {
   user_says_[self] = {wire::EvidenceKind::kSelfReport, self, event.code, 0, event.text};
   SendCoordinator(user_says_[self]);
 }
+  if (config_.solo) return LoseAlone(event.code, "self-report", "it reported itself", event.text);
 
 void Engine::Impl::On(const EvictPeer& event) {
   user_says_[event.peer] = {wire::EvidenceKind::kOperator, event.peer, Code::kEvicted, 0,
                             event.text};
   SendCoordinator(user_says_[event.peer]);
 }
+  if (config_.solo) return LoseAlone(Code::kEvicted, "operator", "evicted", event.text);
 
 void Engine::Impl::On(const wire::Evicted& message) {
   Notice notice{Notice::Kind::kEvicted, message.epoch, message.reason, {}};

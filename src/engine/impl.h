@@ -185,6 +185,7 @@ class Engine::Impl {
   void PassMarksOn(const collective::ViewPtr& before);
   void EnterAsRoot(const wire::ColumnVerdicts& verdicts);
   void TellNews(const wire::View& before);
+  void LoseAlone(Code cause, const char* stage, std::string why, const std::string& said);
   void AfterView(const collective::ViewPtr& before);
   void GrantCredits();
   void ReplayHeld();

@@ -424,6 +424,32 @@ TEST_F(OneMember, OutcomesConfigurationCountersAndDump) {
   EXPECT_EQ(unlink(path.c_str()), 0);
 }
 
+// Nothing came of either: a job of one has no coordinator to ask.
+TEST_F(OneMember, EvictsItselfAndByItsOwnReport) {
+  ftarGroupInfo me = FTAR_GROUP_INFO_INIT;
+  ASSERT_EQ(ftarGroupGetInfo(group_, &me), FTAR_OK);
+  ftarJob_t other = nullptr;
+  ASSERT_EQ(ftarJobJoin(nullptr, &other), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarJobEvict(job_, me.my_id, "a test of eviction"), FTAR_OK);
+  EXPECT_EQ(ftarJobReport(other, FTAR_ERR_DEVICE, "its fan has stopped"), FTAR_OK);
+  const std::pair<ftarJob_t, const char*> told[] = {{job_, "evicted: a test of eviction"},
+                                                    {other, "it reported itself: its fan has"}};
+  for (const auto& [job, why] : told) {
+    ftarEvent event = FTAR_EVENT_INIT;
+    do {
+      ASSERT_EQ(ftarJobNextEvent(job, &event, kLongNs), FTAR_OK) << LastError().text;
+    } while (event.type != FTAR_EVENT_EVICTED);
+    EXPECT_EQ(event.cause, FTAR_ERR_EVICTED);
+    EXPECT_EQ(event.who.replica, 0);
+    EXPECT_NE(std::string(event.who.text).find(why), std::string::npos) << event.who.text;
+    EXPECT_EQ(ftarStepBegin(job, nullptr, nullptr), FTAR_ERR_EVICTED);
+  }
+  ftarOp_t op = nullptr;
+  EXPECT_EQ(ftarBarrier(group_, &op), FTAR_ERR_EVICTED);
+  EXPECT_EQ(ftarJobLeave(other, kLongNs), FTAR_ERR_EVICTED);
+  EXPECT_EQ(ftarJobDestroy(other), FTAR_OK);
+}
+
 // It waited for a reader, and for room, as long as there was none.
 TEST_F(OneMember, ADumpIntoAPipeWaitsForNobody) {
   const std::string path = testing::TempDir() + "/ftar_pipe_" + std::to_string(getpid());
