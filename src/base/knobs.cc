@@ -75,7 +75,8 @@ constexpr Knob kKnobs[] = {
     {K::kPlan, "plan", E, "auto", "auto|oneshot|direct|ring", 0, 0, kAgreed, kShown,
      "How operations are carried out."},
     {K::kDeterministic, "deterministic", F, "off", "", 0, 0, kAgreed, kShown,
-     "Only plans that add in member order, so that the result's bits do not depend on the plan."},
+     "Only plans that add in member order, so that the result's bits do not depend on the plan: "
+     "direct instead of ring."},
     {K::kWindow, "window", I, "16", "", 1, 1024, kAgreed, kShown,
      "Operations of a group that may be in flight; more starts are queued."},
     {K::kChunk, "chunk", B, "auto", "auto", 1024, 8 << 20, kAgreed, kShown,

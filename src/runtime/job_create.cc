@@ -138,6 +138,7 @@ Status Job::Impl::Configure(const JobOptions& options) {
   timeout_ns_ = config_.duration_ns(KnobId::kTimeout);
   cores_ = UsableCores();
   log_ = MakeLogger(config_, place_.job + "/" + ToString(self_));
+  if (PlanOf(config_.text(KnobId::kPlan)) == plan::PlanKind::kRing) SayIfNoRing();
   return Status::Ok();
 }
 

@@ -242,6 +242,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
   void FinishOp(const OpPtr& op, collective::Outcome&& outcome);
   void EndOp(const OpPtr& op);
+  void SayIfNoRing();
   void EndWith(const OpPtr& op, const Status& why);
   void FinishAll(const Status& status);
   template <typename Verdict>
@@ -370,6 +371,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // Steps.
   bool step_pending_ = false;
+  bool no_ring_ = false;      // said
   std::optional<TimeNs> step_asked_ns_;  // since when its user asks for the next one
   std::optional<engine::StepBegun> step_answer_;
   uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "base/copy.h"
 #include "base/undo.h"
@@ -190,6 +191,7 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
     return Status(Code::kArg, "weight",
                   "the weight is out of the range of numbers in which FTAR_WAVG adds this type");
   }
+  if (spec.plan == plan::PlanKind::kRing) SayIfNoRing();
   spec.timeout_ns = request.timeout_ns;
   spec.on_device = request.on_device;
   const uint64_t unit = spec.count * spec.element_bytes;
@@ -221,6 +223,13 @@ Status Job::Impl::CheckOverlap(std::span<const OpPtr> fresh) const {
     }
   }
   return Status::Ok();
+}
+
+// Known when a ring is asked for, by the knob or by a call.
+void Job::Impl::SayIfNoRing() {
+  if (!config_.on(KnobId::kDeterministic) || std::exchange(no_ring_, true)) return;
+  log_.Warn("runtime",
+            "deterministic is on, and a ring does not add in member order: the plan is direct");
 }
 
 bool Job::Impl::NothingUnderWay() const {

@@ -424,6 +424,39 @@ TEST_F(OneMember, OutcomesConfigurationCountersAndDump) {
   EXPECT_EQ(unlink(path.c_str()), 0);
 }
 
+// It went direct without a word.
+TEST(OneJob, ADeterministicRingIsSaidToBeNone) {
+  static std::atomic<int> said = 0;
+  ASSERT_EQ(ftarSetLogHandler(
+                [](int32_t, const char* line, void*) {
+                  if (std::string(line).find("a ring does not add in") != std::string::npos) ++said;
+                },
+                nullptr),
+            FTAR_OK);
+  for (const char* knob : {"ring", "auto"}) {
+    said = 0;
+    ftarJob_t job = nullptr;
+    ftarGroup_t group = nullptr;
+    ftarJobConfig config = FTAR_JOB_CONFIG_INIT;
+    ASSERT_EQ(Join(config, {{"plan", knob}, {"deterministic", "on"}}, &job), FTAR_OK);
+    EXPECT_EQ(said, std::string(knob) == "ring" ? 1 : 0);
+    ASSERT_EQ(ftarGroupOpen(job, nullptr, &group), FTAR_OK) << LastError().text;
+    ftarOpDesc desc = FTAR_OP_DESC_INIT;
+    desc.kind = FTAR_BARRIER;
+    desc.plan = "ring";
+    for (int i = 0; i < 3; ++i) {
+      ftarOp_t op = nullptr;
+      ASSERT_EQ(ftarOpStart(group, &desc, &op), FTAR_OK) << LastError().text;
+      EXPECT_EQ(ftarOpWait(op, kLongNs, nullptr), FTAR_OK) << LastError().text;
+      EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+    }
+    EXPECT_EQ(said, 1);
+    EXPECT_EQ(ftarGroupClose(group), FTAR_OK);
+    EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
+  }
+  EXPECT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
+}
+
 // Nothing came of either: a job of one has no coordinator to ask.
 TEST_F(OneMember, EvictsItselfAndByItsOwnReport) {
   ftarGroupInfo me = FTAR_GROUP_INFO_INIT;
