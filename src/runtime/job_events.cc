@@ -8,6 +8,8 @@ namespace {
 
 thread_local int t_callback_depth = 0;
 
+constexpr size_t kLateShownMax = 8;
+
 std::string Shown(const Culprit& who) {
   if (who.replica < 0) return ToString(who.member) + ", which is not in the view,";
   return "replica " + std::to_string(who.replica) + " shard " + std::to_string(who.shard) + " on " +
@@ -77,9 +79,9 @@ Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
   out.replica = loss.replica;
   out.shard = loss.shard;
   out.epoch = epoch;
+  out.seq = loss.seq;
   out.last_progress_ns = loss.last_progress_ns;
   out.host = loss.host;
-  out.seq = loss.seq;
   out.stage = loss.stage;
   out.text = loss.text;
   if (const wire::ViewEntry* entry = EntryOf(loss.member, &out.rank)) {
@@ -102,8 +104,8 @@ Culprit Job::Impl::CulpritOf(const Op& op, Code code) {
     out = CulpritOf(whom, op.outcome.epoch);
     // Of a view before the last two: whom people have been told of.
     if (out.replica < 0 && last_culprit_.member == whom.member) out = last_culprit_;
-  } else if (code == Code::kTimeout && LateIn(op) != nullptr) {
-    out = LateIn(op)->who;
+  } else if (const Late* const late = LateIn(op); code == Code::kTimeout && late != nullptr) {
+    if (late->who.size() == 1) out = late->who[0];
   } else if ((IsEpochError(code) || IsGroupError(code)) && last_culprit_.code == code) {
     out = last_culprit_;
   }
@@ -123,7 +125,27 @@ void Job::Impl::Emit(JobEvent event) {
   }
 }
 
-// The coordinator tells of it again and again; people hear it once an operation.
+// The coordinator tells of it again and again; people hear it once an operation, of some.
+void Job::Impl::SayLate(GroupKey group, const Culprit& who) {
+  Late& said = late_[group];
+  if (!said.who.empty() && who.seq < said.seq) return;
+  if (who.seq != said.seq) said = {who.seq, {}, false};
+  const auto same = [&who](const Culprit& one) { return one.member == who.member; };
+  if (said.more || std::ranges::any_of(said.who, same)) return;
+  const std::string what = " not entered operation " + std::to_string(who.seq);
+  said.more = said.who.size() == kLateShownMax;
+  if (said.more) return log_.Warn("runtime", "more members have" + what);
+  said.who.push_back(who);
+  log_.Warn("runtime", Shown(who) + " has" + what + ": " + who.text);
+}
+
+std::string Job::Impl::LateText(const Late& late) {
+  std::string out;
+  for (const Culprit& who : late.who) out += (out.empty() ? "" : ", ") + Shown(who);
+  if (late.more) out += ", and more";
+  return out + (late.who.size() == 1 ? " has" : " have") + " not entered it";
+}
+
 void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
   wire::Loss whom;
   whom.member = late.member;
@@ -142,11 +164,7 @@ void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
   const std::string where = group == groups_.end() ? "" : " in group '" + group->second.name + "'";
   event->seq = event->who.seq = late.seq;
   event->who.text = "others have waited for it for " + span + where;
-  const auto [said, first] = late_.insert({late.group, {late.seq, {}, {}}});
-  if (!first && late.seq <= said->second.seq) return;
-  said->second = {late.seq, event->who, Shown(event->who)};
-  log_.Warn("runtime", said->second.shown + " has not entered operation " +
-                           std::to_string(late.seq) + ": " + event->who.text);
+  SayLate(late.group, event->who);
 }
 
 void Job::Impl::OnNotice(const engine::Notice& notice) {
@@ -154,6 +172,7 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
   JobEvent event;
   event.epoch = notice.epoch;
   event.who = CulpritOf(notice.loss, notice.epoch);
+  event.seq = event.who.seq;
   event.cause = notice.loss.member.valid() ? notice.loss.cause : Code::kOk;
   const std::string who = Shown(event.who);
   switch (notice.kind) {
@@ -172,7 +191,6 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       event.type = EventType::kMemberLost;
       last_culprit_ = event.who;
       log_.Warn("runtime", who + " is lost (" + event.who.stage + "): " + event.who.text);
-  event.seq = event.who.seq;
       break;
     case Kind::kLate: LateEvent(notice.late, &event); break;
     case Kind::kLinkDown:

@@ -252,8 +252,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status WaitVerdict(const Op& op, TimeNs begun_ns);
   struct Late {
     Seq seq = 0;
-    Culprit who;
-    std::string shown;
+    std::vector<Culprit> who;  // of so many people are told
+    bool more = false;
   };
   const Late* LateIn(const Op& op) const;
 
@@ -261,6 +261,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status AwaitStep(Lock& lock, const StepRequest& request);
   void WithdrawStep();
   void SumUpStep();
+  static std::string LateText(const Late& late);
 
   // job_membership.cc
   void OnPhaseEnded();
@@ -282,6 +283,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // dump.cc
   std::vector<std::pair<const char*, uint64_t>> Counters() const;
+  void SayLate(GroupKey group, const Culprit& who);
   nlohmann::ordered_json GroupsJson(TimeNs now) const;
 
   // Constant after Open.
@@ -348,7 +350,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ViewPtr view_, previous_view_;
   std::map<Epoch, Layout> columns_;  // of the last views
   Culprit last_culprit_;
-  std::map<GroupKey, Late> late_;  // of the group's last operation that people were told of
+  std::map<GroupKey, Late> late_;  // in the group's last operation that people were told of
   Status ended_;                   // why this member is out
   Status join_failed_;             // or never came in, though it waited
   Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some

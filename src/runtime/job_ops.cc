@@ -505,7 +505,7 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   const bool open = !op->done.load(std::memory_order_acquire);
   const Late* const whom = open && timeout_ns != 0 ? LateIn(*op) : nullptr;
-  const std::string late = whom != nullptr ? "; " + whom->shown + " has not entered it" : "";
+  const std::string late = whom != nullptr ? "; " + LateText(*whom) : "";
   lock.unlock();
   if (!open) return op->status;
   if (forked()) return Status(Code::kForked, "this job belongs to the parent process");

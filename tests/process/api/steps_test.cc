@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ftar/ftar.hpp>
 #include <future>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -94,9 +95,9 @@ TEST_F(Steps, ASourceThatDiesBeforeItsBroadcastIsAbsentForAllAlike) {
   const ftar::Op two = groups_[2].Broadcast(data_[2], steps_[2]);
   EXPECT_EQ(one.Wait(kLongNs).status, FTAR_ERR_ABSENT) << one.Test().Text();
   EXPECT_EQ(two.Wait(kLongNs).status, FTAR_ERR_ABSENT) << two.Test().Text();
-  EXPECT_EQ(data_[2][7], 2);
   // It is in no member's view any more.
   EXPECT_NE(two.Test().Text().find("root, replica 0 ("), std::string::npos) << two.Test().Text();
+  EXPECT_EQ(data_[2][7], 2);
   BeginStep();
   EXPECT_TRUE(groups_[1].Broadcast(data_[1], steps_[1]).Wait(0).status == FTAR_IN_PROGRESS);
   EXPECT_TRUE(groups_[2].Broadcast(data_[2], steps_[2]).Wait(kLongNs).ok());
@@ -116,6 +117,35 @@ TEST_F(Steps, WhoWaitsForTheFirstToBeginAStepHearsWhoItIs) {
   EXPECT_EQ(ahead.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   jobs_[0].BeginStep().value();
   EXPECT_EQ(ahead.get().step, 1);
+}
+
+// The second one was named by its event alone.
+TEST_F(Steps, WhoWaitsForSeveralHearsOfThemAll) {
+  static std::mutex mutex;
+  static std::string log;
+  log.clear();
+  const auto take = [](int32_t, const char* line, void*) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    log += line;
+  };
+  ASSERT_EQ(ftarSetLogHandler(take, nullptr), FTAR_OK);
+  const ftar::Op op = groups_[0].AllReduce(data_[0]);
+  std::array<bool, 3> late{};
+  while (!late[1] || !late[2]) {
+    ftarEvent event = FTAR_EVENT_INIT;
+    ASSERT_EQ(ftarJobNextEvent(jobs_[0].get(), &event, kLongNs), FTAR_OK);
+    if (event.type == FTAR_EVENT_LATE) late[static_cast<size_t>(event.who.replica)] = true;
+  }
+  const std::string text = op.Wait(1).Text();
+  EXPECT_EQ(ftarSetLogHandler(nullptr, nullptr), FTAR_OK);
+  const std::lock_guard<std::mutex> guard(mutex);
+  for (const char* who : {"replica 1 shard 0", "replica 2 shard 0"}) {
+    EXPECT_NE(text.find(who), std::string::npos) << text;
+    EXPECT_NE(log.find(std::string(who) + " on "), std::string::npos) << log;
+  }
+  EXPECT_NE(text.find(" have not entered it"), std::string::npos) << text;
+  const ftar::Op one = groups_[1].AllReduce(data_[1]), two = groups_[2].AllReduce(data_[2]);
+  for (const ftar::Op* each : {&op, &one, &two}) EXPECT_TRUE(each->Wait(kLongNs).ok());
 }
 
 TEST_F(Steps, AStepsWeightIsThatOfItsReductions) {
