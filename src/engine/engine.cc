@@ -67,6 +67,10 @@ std::vector<wire::MemberCard> Engine::successors() const {
   for (const MemberId id : order) cards.push_back(view.Find(id)->card);
   return cards;
 }
+Engine::SuccessorsOf Engine::successors_of() const {
+  const bool promised = !impl_->view_ && impl_->prepare_;
+  return {impl_->view_, promised ? impl_->prepare_->epoch : 0};
+}
 bool Engine::coordinator_up() const { return impl_->HasCoordinator(); }
 bool Engine::quorum_lost() const { return impl_->quorum_lost_; }
 bool Engine::led() const { return impl_->led_; }
@@ -457,18 +461,18 @@ void Engine::Impl::On(const PeerExited& event) {
 }
 
 void Engine::Impl::On(const ReportSelf& event) {
+  if (config_.solo) return LoseAlone(event.code, "self-report", "it reported itself", event.text);
   const MemberId self = config_.self.id;
   user_says_[self] = {wire::EvidenceKind::kSelfReport, self, event.code, 0, event.text};
   SendCoordinator(user_says_[self]);
 }
-  if (config_.solo) return LoseAlone(event.code, "self-report", "it reported itself", event.text);
 
 void Engine::Impl::On(const EvictPeer& event) {
+  if (config_.solo) return LoseAlone(Code::kEvicted, "operator", "evicted", event.text);
   user_says_[event.peer] = {wire::EvidenceKind::kOperator, event.peer, Code::kEvicted, 0,
                             event.text};
   SendCoordinator(user_says_[event.peer]);
 }
-  if (config_.solo) return LoseAlone(Code::kEvicted, "operator", "evicted", event.text);
 
 void Engine::Impl::On(const wire::Evicted& message) {
   Notice notice{Notice::Kind::kEvicted, message.epoch, message.reason, {}};

@@ -205,7 +205,7 @@ class Engine {
   // operation is one like any other, with the number in its line. No `started` tells of it.
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
-  // Whether a call like this would be shared now, if it were shown.
+  // Whether a call like this might be shared now, if it were shown.
   bool WouldShare(GroupKey group, const collective::OpSpec& spec);
   Seq next_seq(GroupKey group) const;  // of its next call; kNoSeq: it has made none
   std::span<const int> fast_lanes() const;  // its members' segments
@@ -230,6 +230,13 @@ class Engine {
   // Who may coordinate, in the order in which they take over (rule Q5): of the view, or of the
   // first one as it was promised.
   std::vector<wire::MemberCard> successors() const;
+  // What they depend on: as long as it is the same, so are they.
+  struct SuccessorsOf {
+    std::shared_ptr<const wire::View> view;
+    Epoch promised = 0;
+    bool operator==(const SuccessorsOf&) const = default;
+  };
+  SuccessorsOf successors_of() const;
   bool coordinator_up() const;  // false also where a relay is up that has none
   bool quorum_lost() const;  // the coordinator sees losses and may not act
   // Q4: the coordinator that it has, or had last, has shown that it has a quorum, and not said

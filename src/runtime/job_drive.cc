@@ -89,7 +89,11 @@ void Job::Impl::PumpHosting(TimeNs now) {
   hosting_->Pursue(now, &*control_);
 }
 
+// With every message of a coordinator, and there are as many of them as the view is large.
 void Job::Impl::NoteSuccessors(TimeNs now) {
+  engine::Engine::SuccessorsOf of = driver_->engine().successors_of();
+  if (of == successors_of_) return;
+  successors_of_ = std::move(of);
   const ViewPtr view = driver_->engine().view();
   hosting_->ViewChanged(now, view ? view->epoch : 0, driver_->engine().successors());
 }

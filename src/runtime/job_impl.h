@@ -318,6 +318,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   coordinator::Resolver resolver_;
   // While it joins: when people are told next what it waits for.
   TimeNs speak_ns_ = 0;
+  engine::Engine::SuccessorsOf successors_of_;  // whom it knows
   bool waiting_said_ = false, welcomed_ = false;
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
