@@ -65,9 +65,10 @@ LaneRoom GroupMachine::RoomFor(const OpSpec& spec, plan::PlanKind* plan) {
 }
 
 bool GroupMachine::WouldShare(const OpSpec& spec, uint64_t step) {
+  if (config_.lane == nullptr || !idle() || !PlaceFast(next_seq_, step)) return false;
   plan::PlanKind plan{};
-  return config_.lane != nullptr && idle() && PlaceFast(next_seq_, step) &&
-         RoomFor(spec, &plan) == LaneRoom::kShared;
+  const LaneRoom room = RoomFor(spec, &plan);
+  return room == LaneRoom::kShared || (room == LaneRoom::kShort && MayAllSum(spec));
 }
 
 // One call after the other is like the last one.

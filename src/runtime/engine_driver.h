@@ -300,6 +300,7 @@ class EngineDriver final : public transport::Placer {
   // engine_driver_share.cc
   std::optional<transport::Link::Place> ShowToAll(std::span<const std::byte> memory);
   bool Shows(TimeNs now, Op* op);
+  bool HasArea(const Op& op);
   std::optional<transport::Link::Place> ShowAside(TimeNs now, Op* op);
   ShareWay& ShareWayOf(const Op& op) { return share_ways_[op.request.spec.in_place ? 1 : 0]; }
   bool IsToStay(const Op& op) const;
@@ -439,6 +440,7 @@ class EngineDriver final : public transport::Placer {
   wire::LaneLine fast_line_;
   bool fast_fenced_ = false;  // the flags were looked at since its line was stored
   transport::LaneMemory::Places places_;  // of its input and its sums, if it is shared
+  bool shows_sums_ = false;               // all who are to read them have them mapped
   struct Shown {  // a range that all peers have mapped, of a block that begins at `base`
     const std::byte *begin = nullptr, *end = nullptr, *base = nullptr;
     uint64_t block = 0, frees = 0, links = 0;

@@ -30,6 +30,7 @@ constexpr int kTagLooks = 200;
   });
   if (!taken) return false;
   fast_fenced_ = fast_has_more_ = false;
+  if (shares_fast()) op->lends = shows_sums_;
   op->of_two = shares_fast() && peers_.size() == 1;
   op->seq = fast_line_.seq;
   return true;

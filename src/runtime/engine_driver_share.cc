@@ -91,12 +91,19 @@ bool EngineDriver::Shows(TimeNs now, Op* op) {
   if (is_long && !aside && op->send_bytes > kSavedBytesMax) return false;
   places_ = {input.value_or(transport::Link::Place{}), sums.value_or(transport::Link::Place{}),
              aside ? kSumsKept : 0};
-  op->lends = sums.has_value();
+  shows_sums_ = sums.has_value();
   op->sums_aside = aside || !sums;
   op->copied = !input;
   if (input && sums) return true;
-  return op->send_bytes <= wire::kLaneLongMax && lane_->memory().MakeRoom(op->group) &&
-         lane_->memory().MakeArea(op->group);
+  return op->send_bytes <= wire::kLaneLongMax && HasArea(*op);
+}
+
+// One is made only for a group that shares, since its memory is taken at once, and for good.
+bool EngineDriver::HasArea(const Op& op) {
+  transport::LaneMemory& memory = lane_->memory();
+  if (memory.HasArea(op.group)) return true;
+  return engine_->WouldShare(op.group, op.request.spec) && memory.MakeRoom(op.group) &&
+         memory.MakeArea(op.group);
 }
 
 // Memory for its sums that all have mapped; a call that is not shared needs none.

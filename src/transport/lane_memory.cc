@@ -103,6 +103,11 @@ bool LaneMemory::MakeArea(GroupKey group) {
   return area;
 }
 
+bool LaneMemory::HasArea(GroupKey group) const {
+  const int place = PlaceOf(0, group);
+  return place >= 0 && areas_[static_cast<size_t>(place)];
+}
+
 [[gnu::hot]] void LaneMemory::Fill(Line& out, const wire::LaneLine& line) {
   out.attempt.store(line.attempt, std::memory_order_release);
   out.view.store(line.view, std::memory_order_release);

@@ -52,6 +52,7 @@ class LaneMemory {
   bool MakeRoom(GroupKey group);
   // And an area for what is shared there. MakeRoom comes first.
   bool MakeArea(GroupKey group);
+  bool HasArea(GroupKey group) const;
   // MakeRoom comes first. Whoever goes on to look whether somebody sleeps passes a full fence. An
   // input too long for the line is copied in this way.
   void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input,

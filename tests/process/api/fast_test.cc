@@ -2,11 +2,13 @@
 // in this process, each with a thread that calls one after the other.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -118,6 +120,38 @@ TEST_F(Fast, LongSumsInPlaceAndNot) {
     });
   }
   EXPECT_GT(members_[0].Counter("fast") + members_[1].Counter("fast"), 0u);
+}
+
+// Bytes of the members' lanes.
+uint64_t LaneBytes() {
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    struct stat info = {};
+    const std::string name = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (name.find("memfd:ftar-lane") != std::string::npos && stat(entry.path().c_str(), &info) == 0)
+      bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+  }
+  return bytes;
+}
+
+// 4 MiB for each group and member were taken for areas that no operation would ever use.
+TEST_F(Fast, WhatIsNotSharedTakesNoMemoryForThat) {
+  const auto run = [this](const char* plan) {
+    const uint64_t before = LaneBytes();
+    BothRun([plan](Member& member) {
+      for (int i = 0; i < 100; ++i) {
+        ftarOpDesc desc = member.Sum(10'000, i % 2 == 0);
+        desc.plan = plan;
+        ASSERT_EQ(member.Call(desc), FTAR_OK) << LastError().text;
+        ASSERT_EQ(member.ResultOf(desc), std::vector<float>(desc.count, 3)) << "operation " << i;
+      }
+    });
+    return LaneBytes() - before;
+  };
+  EXPECT_EQ(run("ring"), 0u);
+  EXPECT_EQ(run("oneshot"), 0u);
+  EXPECT_GE(run("direct"), 4u << 20);
 }
 
 TEST_F(Fast, WeightsOperatorsAndBarriers) {
