@@ -31,11 +31,16 @@ void GatePool::TakePassed() {
 Expected<device::Gate*> GatePool::Take() {
   if (free_.empty()) TakePassed();
   if (free_.empty()) {
+    // Before there are more gates: all that is done with those that there are needs no memory.
+    constexpr size_t kMore = kBlockBytes / sizeof(device::Gate);
+    free_.reserve(gates_ + kMore);
+    opened_.reserve(gates_ + kMore);
+    blocks_.reserve(blocks_.size() + 1);
     const Expected<void*> block = gpu_->AllocatePinned(kBlockBytes);
     if (!block.ok()) return block.status();
     blocks_.push_back(*block);
     auto* const first = static_cast<device::Gate*>(*block);
-    for (size_t i = 0; i < kBlockBytes / sizeof(device::Gate); ++i) {
+    for (size_t i = 0; i < kMore; ++i) {
       free_.push_back(new (first + i) device::Gate);
       ++gates_;
     }

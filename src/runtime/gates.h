@@ -24,7 +24,7 @@ class GatePool {
   GatePool& operator=(const GatePool&) = delete;
 
   Expected<device::Gate*> Take();
-  // Of one that no stream has ever seen.
+  // All that follows takes no memory. Of one that no stream has ever seen:
   void GiveBack(device::Gate* gate) { free_.push_back(gate); }
   // True once a cycle: the stream is there.
   static bool TakeReady(device::Gate* gate);

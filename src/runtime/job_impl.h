@@ -26,6 +26,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -69,7 +70,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status Report(Code cause, const std::string& text);
   Status Evict(MemberId member, const std::string& reason);
   Status Destroy();
-  void TellOfDestroy();
+  void EndHere(Code cause, std::string_view why);
   Status NextEvent(JobEvent* event, int64_t timeout_ns);
   Status GetCounter(const std::string& name, uint64_t* value);
   std::string DumpJson();
@@ -200,8 +201,11 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void LookForGpu();
   std::string GpuLibrary() const;
   Status Heed(Status said);
+  Status LookForGraphs(Lock& lock, std::span<const OpPtr> ops);
+  Status PutGate(Lock& lock, const Op& op, device::Gate* gate);
   Status TakeGates(Lock& lock, std::span<const OpPtr> ops);
   Status EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op);
+  Status EnterStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops);
   void AwaitTurn(Lock& lock, const GroupState& state);
   void AwaitRoom(Lock& lock, device::StreamHandle stream);
   void NoteCaptured(const GroupPtr& group, const OpPtr& op);
@@ -209,6 +213,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void LetGo(GroupState& state, std::span<const OpPtr> ops, Code why);
   void Hold(TimeNs now, GroupState& state, const OpPtr& op);
   bool StartHeld(TimeNs now, GroupState& state);
+  void TryStartHeld(TimeNs now, GroupState& state);
   void CheckOrder(const GroupState& state, const OpPtr& op);
   bool StreamsArrived() const;
   void CloseGate(const OpPtr& op);
@@ -237,12 +242,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void RememberColumn();
   const Layout* FindLayout(GroupState& state, GroupKey group, Epoch epoch);
   Status CheckOverlap(std::span<const OpPtr> fresh) const;
+  void SayIfNoRing();
   bool NothingUnderWay() const;
   void NumberOps(GroupState& state, Seq end);
   std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
   void FinishOp(const OpPtr& op, collective::Outcome&& outcome);
   void EndOp(const OpPtr& op);
-  void SayIfNoRing();
   void EndWith(const OpPtr& op, const Status& why);
   void FinishAll(const Status& status);
   template <typename Verdict>
@@ -256,12 +261,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
     bool more = false;
   };
   const Late* LateIn(const Op& op) const;
+  static std::string LateText(const Late& late);
 
   // step.cc
   Status AwaitStep(Lock& lock, const StepRequest& request);
   void WithdrawStep();
   void SumUpStep();
-  static std::string LateText(const Late& late);
 
   // job_membership.cc
   void OnPhaseEnded();
@@ -278,12 +283,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_events.cc
   void Emit(JobEvent event);
   void LateEvent(const wire::LateNotice& late, JobEvent* event);
+  void SayLate(GroupKey group, const Culprit& who);
   Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
   const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
 
   // dump.cc
   std::vector<std::pair<const char*, uint64_t>> Counters() const;
-  void SayLate(GroupKey group, const Culprit& who);
   nlohmann::ordered_json GroupsJson(TimeNs now) const;
 
   // Constant after Open.
@@ -313,12 +318,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // Where any member may coordinate. Shared with who waits, without the lock, until it has handed
   // over.
   std::shared_ptr<Hosting> hosting_;
+  engine::Engine::SuccessorsOf successors_of_;  // whom it knows
   ControlConnection::Result control_result_;  // scratch
   TimeNs look_at_control_ns_ = 0;
   coordinator::Resolver resolver_;
   // While it joins: when people are told next what it waits for.
   TimeNs speak_ns_ = 0;
-  engine::Engine::SuccessorsOf successors_of_;  // whom it knows
   bool waiting_said_ = false, welcomed_ = false;
   Wheel wheel_ = Wheel::kNobody;
   bool stopping_ = false, destroyed_ = false, closed_down_ = false;
@@ -366,6 +371,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   bool kernel_comes_ = true;  // the resident one, as far as the last call has seen
   bool disordered_ = false;   // said
   bool crowded_ = false;      // said
+  bool no_ring_ = false;      // said
   TimeNs streams_ns_ = 0;  // when a stream last arrived
   TimeNs look_at_streams_ns_ = kNever;
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_
@@ -374,7 +380,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // Steps.
   bool step_pending_ = false;
-  bool no_ring_ = false;      // said
   std::optional<TimeNs> step_asked_ns_;  // since when its user asks for the next one
   std::optional<engine::StepBegun> step_answer_;
   uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops

@@ -192,10 +192,14 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
 void Job::Impl::AwaitHandOver(Lock* lock) {
   std::shared_ptr<Hosting> hosting = hosting_;
   lock->unlock();
-  if (!hosting->WaitDormant(std::min(timeout_ns_, kHandOverMax)))
-    log_.Warn("runtime", "the others could not take over from this member in time");
+  const bool over = hosting->WaitDormant(std::min(timeout_ns_, kHandOverMax));
   hosting.reset();  // the last one ends its thread
   lock->lock();
+  if (over) return;
+  try {
+    log_.Warn("runtime", "the others could not take over from this member in time");
+  } catch (...) {  // there is more to end
+  }
 }
 
 Status Job::Impl::Abort(const std::string& reason, Code cause) {
@@ -268,15 +272,17 @@ void Job::Impl::OnPhaseEnded() {
 }
 
 // Whoever has no memory to say that it goes is lost to the others, and goes all the same.
-void Job::Impl::TellOfDestroy() {
+void Job::Impl::EndHere(Code cause, std::string_view why) {
   if (!driver_ || !ended_.ok()) return;
   try {
     const TimeNs now = Now();
-    driver_->Feed(now, engine::AbortSelf{Code::kAborted, "the job was destroyed"});
+    driver_->Feed(now, engine::AbortSelf{cause, std::string(why)});
     Settle(now);
   } catch (...) {
     driver_->Break();
   }
+  changed_.notify_all();
+  Wake();
 }
 
 Status Job::Impl::Destroy() {
@@ -285,7 +291,7 @@ Status Job::Impl::Destroy() {
   {
     Lock lock = TakeLock();
     if (std::exchange(destroyed_, true)) return Status::Ok();
-    TellOfDestroy();
+    EndHere(Code::kAborted, "the job was destroyed");
     stopping_ = true;
     changed_.notify_all();
     progress_.notify_all();

@@ -310,8 +310,10 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   if (std::ranges::any_of(ops, [](const OpPtr& op) { return op->request.on_stream; })) {
     FTAR_RETURN_IF_ERROR(StartOnStreams(lock, group, ops));
   } else if (!state.held.empty()) {
+    Undo undo([&] { LetGo(state, ops, Code::kMemory); });
     for (const OpPtr& op : ops) Hold(now, state, op);
-    StartHeld(now, state);
+    undo.Keep();
+    TryStartHeld(now, state);
   } else {
     // Where others are under way the next call has to be held against them, whatever it is like.
     const bool alone = NothingUnderWay();
@@ -404,11 +406,12 @@ void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
   outcome.tag = op->request.spec.tag;
   outcome.start_ns = op->start_ns;
   op->status = outcome.status == Code::kOk ? Status::Ok() : Status(outcome.status, outcome.text);
+  if (op->gate != nullptr) OpenGate(op);
+  op->aside.reset();
+  // Last: what finds no memory is done once more, and this is to be there once.
   if (op->request.on_done) {
     callbacks_.push_back([op] { op->request.on_done(op->outcome); });
   }
-  if (op->gate != nullptr) OpenGate(op);
-  op->aside.reset();
   op->done.store(true, std::memory_order_release);
   delivered_ = true;
   if (!step_ops_.empty()) SumUpStep();

@@ -175,20 +175,29 @@ Status Job::Impl::Heed(Status said) {
   return said;
 }
 
-// All that may be refused before anything is held: whether a graph makes the calls, and gates.
-Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
+Status Job::Impl::LookForGraphs(Lock& lock, std::span<const OpPtr> ops) {
   device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
-  Status said;
   lock.unlock();
+  const Undo back([this, &lock] { lock = TakeLock(); });
   for (const OpPtr& op : ops) {
     if (!op->request.on_stream) continue;
     const Expected<bool> captured = gpu->Captures(op->request.stream);
-    said = Heed(captured.status());
-    if (!said.ok()) break;
+    FTAR_RETURN_IF_ERROR(Heed(captured.status()));
     op->in_graph = *captured;
   }
-  lock = TakeLock();
-  FTAR_RETURN_IF_ERROR(said);
+  return Status::Ok();
+}
+
+Status Job::Impl::PutGate(Lock& lock, const Op& op, device::Gate* gate) {
+  device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
+  lock.unlock();
+  const Undo back([this, &lock] { lock = TakeLock(); });
+  return Heed(gpu->EnqueueGate(op.request.stream, gate, op.request.device_outcome));
+}
+
+// All that may be refused before anything is held: whether a graph makes the calls, and gates.
+Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
+  FTAR_RETURN_IF_ERROR(LookForGraphs(lock, ops));
   for (const OpPtr& op : ops) {
     if (!op->request.on_stream) continue;
     const Expected<device::Gate*> gate = gates_->Take();
@@ -201,7 +210,6 @@ Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
 // The driver may keep this thread until the stream gets on (its queue is full, or launches block),
 // and that may take an operation of this very call: so it is held before its stream hears of it.
 Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op) {
-  device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
   device::Gate* const gate = op->gate;
   if (gate != nullptr && !op->in_graph) AwaitRoom(lock, op->request.stream);
   if (!op->in_graph && !ended_.ok()) {
@@ -217,9 +225,7 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
         kernel_comes_ ? DriveUntil(lock, stays, Now() + kStayNs, Callbacks::kLeave) : stays();
   }
   WakeIfNeeded();
-  lock.unlock();
-  const Status put = Heed(gpu->EnqueueGate(op->request.stream, gate, op->request.device_outcome));
-  lock = TakeLock();
+  const Status put = PutGate(lock, *op, gate);
   if (put.ok() && op->in_graph) NoteCaptured(group, op);
   return put;
 }
@@ -253,6 +259,15 @@ void Job::Impl::NoteCaptured(const GroupPtr& group, const OpPtr& op) {
   op->done.store(true, std::memory_order_release);
 }
 
+Status Job::Impl::EnterStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops) {
+  try {
+    for (const OpPtr& op : ops) FTAR_RETURN_IF_ERROR(EnterStream(lock, group, op));
+  } catch (...) {
+    return {Code::kMemory, "no memory left"};
+  }
+  return Status::Ok();
+}
+
 // Some of them at least are on streams. What has begun cannot be taken back: if the rest fails this
 // member would be calls apart from the others, so it is out, and all calls are made and end so.
 Status Job::Impl::StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops) {
@@ -268,7 +283,7 @@ Status Job::Impl::StartOnStreams(Lock& lock, const GroupPtr& group, std::span<co
   Undo undo([&] { LetGo(state, ops, code); });
   Status said = TakeGates(lock, ops);
   if (said.ok()) said = CheckStart(group);
-  for (size_t i = 0; i < ops.size() && said.ok(); ++i) said = EnterStream(lock, group, ops[i]);
+  if (said.ok()) said = EnterStreams(lock, group, ops);
   const bool begun = std::ranges::any_of(ops, [](const OpPtr& op) {
     return op->begun || (op->done.load(std::memory_order_relaxed) && !op->in_graph);
   });
@@ -276,12 +291,10 @@ Status Job::Impl::StartOnStreams(Lock& lock, const GroupPtr& group, std::span<co
   if (!said.ok() && !begun) return said;
   undo.Keep();
   if (said.ok()) {
-    StartHeld(Now(), state);
+    TryStartHeld(Now(), state);
     return said;
   }
-  lock.unlock();
-  static_cast<void>(Abort(said.text(), code));
-  lock = TakeLock();
+  EndHere(code, said.text());
   for (const OpPtr& op : ops) EndWith(op, said);
   return Status::Ok();
 }
@@ -365,11 +378,11 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
     Held& next = state.held.front();
     if (!next.ready) next.ready = GatePool::TakeReady(next.op->gate);
     if (!next.ready || !CheckOverlap({&next.op, 1}).ok()) break;
+    CheckOrder(state, next.op);
     Enlist({&next.op, 1});  // without memory it stays held
     const OpPtr op = std::move(next.op);
     state.held.pop_front();
     --held_;
-    CheckOrder(state, op);
     Launch(now, op);
     any = true;
   }
@@ -377,16 +390,32 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
   return any;
 }
 
+// Behind a call, which is not refused any more: without memory it is done again soon.
+void Job::Impl::TryStartHeld(TimeNs now, GroupState& state) {
+  try {
+    StartHeld(now, state);
+  } catch (...) {
+    look_at_streams_ns_ = now;
+  }
+}
+
 // Whether streams have come to all calls that were made on them.
 bool Job::Impl::StreamsArrived() const {
   return (held_ == 0 && entering_ == 0) || !ended_.ok() || destroyed_;
 }
 
-// A graph has come to a call of its own: one more operation, as if it had been called now.
+// A graph has come to a call of its own: one more operation, as if it had been called now. It goes
+// on where the call is refused, also for want of memory.
 void Job::Impl::Replay(TimeNs now, const Captured& captured) {
+  OpPtr op;
+  Code code = Code::kMemory;
+  Undo refused([&] {
+    if (op != nullptr) LetKernelGo(op);
+    gates_->Open(captured.gate, Refused(code), /*again=*/true);
+  });
   Status usable = CheckStart(captured.group);
   if (usable.ok()) {
-    const OpPtr op = NewOp();
+    op = NewOp();
     op->request = captured.request;
     GroupState& state = groups_[captured.group->key];
     usable = Prepare(now, state, captured.group->key, op.get());
@@ -398,11 +427,12 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
       const auto place = std::find_if(state.held.begin(), state.held.end(),
                                       [](const Held& held) { return !held.ready; });
       state.held.insert(place, {op, true});
+      refused.Keep();
       ++held_;
       last_fast_ = nullptr;
     }
   }
-  if (!usable.ok()) gates_->Open(captured.gate, Refused(usable.code()), /*again=*/true);
+  if (!usable.ok()) code = usable.code();
 }
 
 bool Job::Impl::PumpStreams(TimeNs now) {

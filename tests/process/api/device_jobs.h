@@ -7,7 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ftar/ftar.h"
@@ -79,6 +85,37 @@ class Stream {
 
  private:
   void* stream_ = nullptr;
+};
+
+// Ends the process, saying where, if what it stands beside does not end by itself.
+class Watchdog {
+ public:
+  explicit Watchdog(const char* what) : what_(what), thread_([this] { Main(); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void Main() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto over = [this] { return over_; };
+    if (changed_.wait_for(lock, std::chrono::nanoseconds(kLongNs), over)) return;
+    std::fprintf(stderr, "%s has not ended\n", what_);
+    std::_Exit(1);
+  }
+
+  const char* const what_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
 };
 
 inline ftarOpDesc On(const Stream& stream, ftarOpDesc desc) {

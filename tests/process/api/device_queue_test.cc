@@ -3,10 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -22,37 +18,6 @@ namespace {
 
 class StreamQueue : public DeviceTest {};
 INSTANTIATE_TEST_SUITE_P(All, StreamQueue, EveryCase(), NameOf);
-
-// Ends the process, saying where, if what it stands beside does not end by itself.
-class Watchdog {
- public:
-  explicit Watchdog(const char* what) : what_(what), thread_([this] { Main(); }) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
- private:
-  void Main() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto over = [this] { return over_; };
-    if (changed_.wait_for(lock, std::chrono::nanoseconds(kLongNs), over)) return;
-    std::fprintf(stderr, "%s has not ended\n", what_);
-    std::_Exit(1);
-  }
-
-  const char* const what_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool over_ = false;
-  std::thread thread_;
-};
 
 // More of them than a stream's queue takes.
 TEST_P(StreamQueue, MoreCallsAtOnceThanAStreamTakes) {

@@ -7,15 +7,18 @@ namespace process {
 
 std::atomic<int64_t> left{kPlenty};
 std::atomic<bool> only_one{false};
+thread_local int64_t mine_left = kPlenty;
 
 }  // namespace process
 
 namespace {
 
 using process::left;
+using process::mine_left;
 using process::only_one;
 
 void* Give(size_t bytes, size_t alignment) {
+  if (mine_left-- == 0) return nullptr;
   const int64_t before = left.fetch_sub(1, std::memory_order_relaxed);
   if (before == 0 || (before < 0 && !only_one)) return nullptr;
   return alignment == 0 ? std::malloc(bytes) : std::aligned_alloc(alignment, bytes);

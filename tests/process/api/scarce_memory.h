@@ -12,6 +12,8 @@ inline constexpr int64_t kPlenty = INT64_MAX / 2;
 // Allocations until there is none; and whether that one fails alone, or all that follow, too.
 extern std::atomic<int64_t> left;
 extern std::atomic<bool> only_one;
+// The same of this thread's own, of which one fails.
+extern thread_local int64_t mine_left;
 
 }  // namespace process
 
