@@ -151,7 +151,11 @@ void GroupMachine::LookAtLane(TimeNs now) {
     if (op.chunks[c].is_final) continue;  // by frames, and the same bits
     BufferRef dst = OutputOf(op, op.chunks[c].geometry);
     if (lane.staging != 0) dst = {BufferRef::Kind::kStaging, lane.staging, dst.offset, dst.bytes};
-    if (FromLane(op, c, dst, /*counted=*/true)) ++lane.working;
+    std::optional<Work> work = LaneWork(op, c, dst);
+    if (!work) continue;
+    op.chunks[c].working = true;
+    ++lane.working;
+    StartWork(op, *std::move(work), {op.seq, c, WorkRef::Purpose::kFromLane, {}, 0});
   }
   if (lane.working == 0) LaneWorkDone(now, op);
 }
@@ -187,24 +191,17 @@ bool GroupMachine::FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* wo
   return Divide(op, work);
 }
 
-// A work that makes a chunk of the result of the inputs in the lanes. False if there is nothing to
-// be made.
-bool GroupMachine::FromLane(Op& op, uint32_t index, const BufferRef& dst, bool counted) {
+// What makes a chunk of the result of the inputs in the lanes; none if there is nothing to be made.
+std::optional<Work> GroupMachine::LaneWork(Op& op, uint32_t index, const BufferRef& dst) {
   ChunkState& chunk = op.chunks[index];
   Work work;
   if (!FillLaneWork(op, chunk.geometry, &work)) {
     op.absent = chunk.empty = true;
-    return false;
+    return std::nullopt;
   }
+  if (work.count == 0) return std::nullopt;
   work.dst = dst;
-  if (work.count == 0) return false;
-  chunk.working = counted;
-  if (counted) {
-    StartWork(op, std::move(work), {op.seq, index, WorkRef::Purpose::kFromLane, {}, 0});
-  } else {
-    Push(Todo::Kind::kWork).work = std::move(work);
-  }
-  return true;
+  return work;
 }
 
 [[gnu::hot]] bool GroupMachine::FlagIsUp(const Op& op) const {
@@ -249,7 +246,8 @@ void GroupMachine::ScanLane(Op& op) {
     if (chunk.is_final) continue;
     const BufferRef output = OutputOf(op, chunk.geometry);
     SaveUndo(op, chunk, output);
-    FromLane(op, c, output, /*counted=*/false);
+    if (std::optional<Work> work = LaneWork(op, c, output))
+      Push(Todo::Kind::kWork).work = *std::move(work);
     ReleasePieces(chunk);
     chunk.is_final = true;
     if (chunk.role.lands) ++op.finals;

@@ -373,7 +373,7 @@ class GroupMachine {
   static bool LaneIsOpen(const Op& op);
   void LookAtLane(TimeNs now);
   bool FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work);
-  bool FromLane(Op& op, uint32_t chunk, const BufferRef& dst, bool counted);
+  std::optional<Work> LaneWork(Op& op, uint32_t chunk, const BufferRef& dst);
   void LaneWorkDone(TimeNs now, Op& op);
   void Abandon(const Op& op);
   bool FlagIsUp(const Op& op) const;
