@@ -66,7 +66,8 @@ void GroupMachine::AdvanceTold() {
 }
 
 void GroupMachine::OweAcks(const Op& op) {
-  if (op.lane.stable) return;  // everybody has this member's line, and needs no ack to deliver
+  if (op.lane.state == OpLane::State::kStable)
+    return;  // everybody has this member's line, and needs no ack to deliver
   if (GoesShared(op) && op.lane.seen == op.members.size()) return;  // a word in the lane is its ack
   Seq& due = op.hub.valid() && op.hub != config_.self ? PeerOf(op.hub).ack_due : acks_due_;
   due = op.seq + 1;
@@ -100,9 +101,10 @@ void GroupMachine::SendAcks() {
 
 // V1: this member knows that every member of the attempt, whatever its weight, is complete.
 bool GroupMachine::IsStable(const Op& op) const {
-  if (op.committed || op.lane.stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
+  const bool stable = op.lane.state == OpLane::State::kStable;
+  if (op.committed || stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
   if (op.failed()) return AllKnowItFailed(op);
-  if (op.lane.scanned) return false;
+  if (op.lane.state == OpLane::State::kScanned) return false;
   if (!op.hub.valid() || op.hub == config_.self) return AllHaveAcked(op);
   const Peer* const hub = FindPeer(op.hub);
   return hub && hub->ack > op.seq;

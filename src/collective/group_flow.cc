@@ -431,7 +431,7 @@ void GroupMachine::MarkFinal(Op& op, uint32_t index) {
   if (GoesShared(op) && chunk.role.makes_final) TellWords(op, /*done=*/false);
   if (op.salvage) return;      // holders serve on request (Want)
   // All others find in the lane what this member has found, or made.
-  if (op.lane.stable || (GoesShared(op) && !op.lane.by_frames)) return;
+  if (op.lane.state == OpLane::State::kStable || (GoesShared(op) && !op.lane.by_frames)) return;
   for (int to : chunk.role.final_to) SendFinal(op, index, op.members[to]);
 }
 

@@ -116,7 +116,7 @@ bool GroupMachine::SeesAll(Op& op) {
 
 bool GroupMachine::LaneIsOpen(const Op& op) {
   const OpLane& lane = op.lane;
-  return lane.published && !lane.blocked && !lane.stable && lane.working == 0;
+  return lane.published && lane.state == OpLane::State::kOpen && lane.working == 0;
 }
 
 bool GroupMachine::LaneHasNews() {
@@ -137,9 +137,7 @@ void GroupMachine::LookAtLane(TimeNs now) {
   if (GoesShared(op)) return LookAtShares(now, op);
   ++progress_;
   if (op.complete) {  // by frames; others may have delivered from the lane, and owe no ack
-    const bool up = FlagIsUp(op);
-    lane.blocked = up;
-    lane.stable = !up;
+    lane.state = FlagIsUp(op) ? OpLane::State::kBlocked : OpLane::State::kStable;
     return;
   }
   Abandon(op);
@@ -212,12 +210,12 @@ std::optional<Work> GroupMachine::LaneWork(Op& op, uint32_t index, const BufferR
 void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
   OpLane& lane = op.lane;
   if (FlagIsUp(op)) {
-    lane.blocked = true;
+    lane.state = OpLane::State::kBlocked;
     if (!lane.by_frames) return;
     for (uint32_t c = 0; c < op.chunks.size(); ++c) TryReduce(now, op, c);
     return;
   }
-  lane.stable = true;
+  lane.state = OpLane::State::kStable;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     if (op.chunks[c].is_final) continue;
     const BufferRef output = OutputOf(op, op.chunks[c].geometry);
@@ -253,7 +251,7 @@ void GroupMachine::ScanLane(Op& op) {
     if (chunk.role.lands) ++op.finals;
   }
   op.complete = true;
-  lane.scanned = !FTAR_MUTANT(kLaneScanDelivers);
+  if (!FTAR_MUTANT(kLaneScanDelivers)) lane.state = OpLane::State::kScanned;
 }
 
 // What the lane does not bring the frames may, and both bring the same bits.

@@ -183,9 +183,12 @@ class GroupMachine {
   struct OpLane {
     bool published = false;  // this member's line is out: others may deliver
     bool by_frames = false;  // its input has been sent by frames as well
-    bool blocked = false;    // all inputs were here, and a flag was up: a verdict is on its way
-    bool stable = false;     // all inputs were here, and no flag was up
-    bool scanned = false;    // all inputs were here when it froze: only a verdict delivers it
+    enum class State : uint8_t {
+      kOpen,
+      kBlocked,  // all inputs were here, and a flag was up: a verdict is on its way
+      kStable,   // all inputs were here, and no flag was up
+      kScanned,  // all inputs were here when it froze: only a verdict delivers it
+    } state = State::kOpen;
     bool mismatched = false;
     bool told = false;  // shared: that it is done here
     uint64_t made = 0;  // and so many bytes of its own sums
@@ -200,7 +203,8 @@ class GroupMachine {
     TimeNs patience_end = kNever;
     void Reset() {
       room = LaneRoom::kShort;
-      published = by_frames = blocked = stable = scanned = mismatched = told = shared = false;
+      state = State::kOpen;
+      published = by_frames = mismatched = told = shared = false;
       seen = 0;
       whole = true;
       working = 0;

@@ -93,7 +93,7 @@ bool GroupMachine::LacksShare(const Op& op, size_t position) const {
 
 // Of the oldest operation, which is shared and not frozen: whether something can be done.
 bool GroupMachine::ShareHasNews(Op& op) {
-  if (op.lane.blocked || !SeesAll(op)) return mismatch_.has_value();
+  if (op.lane.state == OpLane::State::kBlocked || !SeesAll(op)) return mismatch_.has_value();
   if (op.complete) {
     for (size_t i = 0; i < op.members.size(); ++i) {
       if (SaysDone(op, i)) return true;
@@ -127,7 +127,7 @@ bool GroupMachine::HearDone(const Op& op) {
 }
 
 void GroupMachine::LookAtShares(TimeNs now, Op& op) {
-  if (op.lane.blocked || !SeesAll(op)) return;
+  if (op.lane.state == OpLane::State::kBlocked || !SeesAll(op)) return;
   if (op.complete) {
     if (HearDone(op)) ++progress_;
     return;
@@ -170,9 +170,9 @@ void GroupMachine::FillSumCopy(const Op& op, int owner, const plan::Chunk& chunk
 }
 
 void GroupMachine::SharedWorkDone(TimeNs now, Op& op, uint32_t index) {
-  if (op.lane.blocked) return;
+  if (op.lane.state == OpLane::State::kBlocked) return;
   if (FlagIsUp(op)) {  // what it has read may be anybody's: a verdict is on its way
-    op.lane.blocked = true;
+    op.lane.state = OpLane::State::kBlocked;
     return;
   }
   MarkFinal(op, index);
@@ -326,7 +326,7 @@ void GroupMachine::KeepShares(TimeNs now, Op& op) {
     op.staging.push_back(op.undo);
   }
   const bool up = !fast_.complete && FlagIsUp(op);
-  op.lane.blocked = up;
+  if (up) op.lane.state = OpLane::State::kBlocked;
   op.lane.told = fast_.complete;
   op.lane.made = shares_[static_cast<size_t>(op.me)].made * op.spec.element_bytes;
   for (const Share& share : shares_) {
