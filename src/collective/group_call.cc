@@ -337,6 +337,32 @@ Stage GroupMachine::StageOf(Seq seq) const {
   return reducing ? Stage::kReducing : Stage::kSending;
 }
 
+// For its chunk, which goes by frames.
+bool GroupMachine::WaitsForPiece(const ChunkState& chunk, size_t position) {
+  if (chunk.is_final) return false;
+  const plan::Role& role = chunk.role;
+  const int member = static_cast<int>(position);
+  const bool raw = role.reduces && position < chunk.raws.size() && !chunk.raws[position].present &&
+                   std::binary_search(role.raw_from.begin(), role.raw_from.end(), member);
+  const bool partial = role.partial_from == member && !chunk.partial.present;
+  const bool final = !role.makes_final && role.final_from == member && !chunk.working;
+  return raw || partial || final;
+}
+
+bool GroupMachine::WaitsFor(const Op& op, size_t position) const {
+  const MemberId member = op.members[position];
+  if (op.complete) {
+    const Peer* const peer = FindPeer(member);
+    const bool acked = peer && peer->ack > op.seq;
+    return !acked && (!FollowsHub(op) || member == op.hub);
+  }
+  if (GoesShared(op) && op.lane.seen == op.members.size()) return LacksShare(op, position);
+  if (op.lane.published && !op.lane.by_frames) return LacksLine(op, position);
+  if (position < op.unheard.size() && op.unheard[position]) return true;
+  return std::ranges::any_of(
+      op.chunks, [position](const auto& chunk) { return WaitsForPiece(chunk, position); });
+}
+
 wire::GroupProgress GroupMachine::Progress() const {
   wire::GroupProgress progress{config_.key, called_end_, delivered_end_, progress_, {}};
   if (ops_.empty()) return progress;
@@ -347,34 +373,11 @@ wire::GroupProgress GroupMachine::Progress() const {
     }
     return progress;
   }
-  std::set<MemberId> lacking;
   for (size_t i = 0; i < op.members.size(); ++i) {
-    if (static_cast<int>(i) == op.me) continue;
-    bool waits = false;
-    if (op.complete) {
-      const bool through_hub = op.hub.valid() && op.hub != config_.self;
-      const Peer* const peer = FindPeer(op.members[i]);
-      waits = (!peer || peer->ack <= op.seq) && (!through_hub || op.members[i] == op.hub);
-    } else if (GoesShared(op) && op.lane.seen == op.members.size()) {
-      waits = LacksShare(op, i);
-    } else if (op.lane.published && !op.lane.by_frames) {
-      waits = LacksLine(op, i);
-    } else {
-      waits = i < op.unheard.size() && op.unheard[i];
-      for (const ChunkState& chunk : op.chunks) {
-        if (chunk.is_final) continue;
-        const int position = static_cast<int>(i);
-        waits = waits || (i < chunk.raws.size() && chunk.role.reduces && !chunk.raws[i].present &&
-                          std::binary_search(chunk.role.raw_from.begin(), chunk.role.raw_from.end(),
-                                             position));
-        waits = waits || (chunk.role.partial_from == position && !chunk.partial.present);
-        waits = waits ||
-                (!chunk.role.makes_final && chunk.role.final_from == position && !chunk.working);
-      }
-    }
-    if (waits) lacking.insert(op.members[i]);
+    if (static_cast<int>(i) != op.me && WaitsFor(op, i))
+      progress.waits_for.push_back(op.members[i]);
   }
-  progress.waits_for.assign(lacking.begin(), lacking.end());
+  std::ranges::sort(progress.waits_for);
   return progress;
 }
 

@@ -69,7 +69,7 @@ void GroupMachine::OweAcks(const Op& op) {
   if (op.lane.state == OpLane::State::kStable)
     return;  // everybody has this member's line, and needs no ack to deliver
   if (GoesShared(op) && op.lane.seen == op.members.size()) return;  // a word in the lane is its ack
-  Seq& due = op.hub.valid() && op.hub != config_.self ? PeerOf(op.hub).ack_due : acks_due_;
+  Seq& due = FollowsHub(op) ? PeerOf(op.hub).ack_due : acks_due_;
   due = op.seq + 1;
 }
 
@@ -105,7 +105,7 @@ bool GroupMachine::IsStable(const Op& op) const {
   if (op.committed || stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
   if (op.failed()) return AllKnowItFailed(op);
   if (op.lane.state == OpLane::State::kScanned) return false;
-  if (!op.hub.valid() || op.hub == config_.self) return AllHaveAcked(op);
+  if (!FollowsHub(op)) return AllHaveAcked(op);
   const Peer* const hub = FindPeer(op.hub);
   return hub && hub->ack > op.seq;
 }

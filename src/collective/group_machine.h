@@ -304,6 +304,8 @@ class GroupMachine {
   void LearnFirst(TimeNs now, Seq first);
   void ForgetMovedFirst(const wire::View& view);
   wire::CallNotice NoticeOf(const Op& op) const;
+  static bool WaitsForPiece(const ChunkState& chunk, size_t position);
+  bool WaitsFor(const Op& op, size_t position) const;
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc
   const Surroundings& SurroundingsIn(const ViewPtr& view);
@@ -445,6 +447,8 @@ class GroupMachine {
   Seq PublishedEnd() const { return std::min(told_end_, ack_cap_); }
   void SendAcks();
   bool IsStable(const Op& op) const;
+  // Another member tells this one when all are complete.
+  bool FollowsHub(const Op& op) const { return op.hub.valid() && op.hub != config_.self; }
   bool LacksVerdict(const Op& op, const wire::ViewEntry& entry) const;
   bool AllKnowItFailed(const Op& op) const;
   bool AllHaveAcked(const Op& op) const;
