@@ -72,7 +72,7 @@ int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
 // before my input has reached everybody.
 bool GroupMachine::NeedsInputShadow(const Op& op) const {
   if (!op.spec.in_place || op.stand_in || FTAR_MUTANT(kNoShadow)) return false;
-  return op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather ||
+  return plan::HasSegments(op.spec.kind) ||
          (op.plan == plan::PlanKind::kOneShot && op.members.size() > 1);
 }
 
@@ -87,8 +87,8 @@ BufferRef GroupMachine::InputOf(const Op& op, const plan::Chunk& chunk) const {
 }
 
 uint64_t GroupMachine::InputBytes(const Op& op) const {
-  const bool segmented = op.spec.kind == plan::Kind::kReduceScatter;
-  return op.spec.count * op.spec.element_bytes * (segmented ? op.spec.layout_members.size() : 1);
+  const bool of_segments = op.spec.kind == plan::Kind::kReduceScatter;
+  return op.spec.count * op.spec.element_bytes * (of_segments ? op.spec.layout_members.size() : 1);
 }
 
 BufferRef GroupMachine::OutputOf(const Op& op, const plan::Chunk& chunk) const {
@@ -206,9 +206,8 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   const int members = static_cast<int>(op.members.size());
   op.me = op.PositionOf(config_.self);
   assert(op.me >= 0);
-  const bool segmented =
-      op.spec.kind == plan::Kind::kReduceScatter || op.spec.kind == plan::Kind::kAllGather;
-  const int32_t segments = segmented ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
+  const auto segments =
+      plan::HasSegments(op.spec.kind) ? static_cast<int32_t>(op.spec.layout_members.size()) : 1;
   // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
   // already here.
   op.plan = ChoosePlan(op.spec, op.view, op.origin.members.size());

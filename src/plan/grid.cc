@@ -24,8 +24,7 @@ uint64_t WiredBytesLeast(const Ground& ground) {
 // How many pieces there should be, large enough or not.
 uint64_t PiecesWanted(Kind kind, PlanKind plan, const Ground& ground) {
   // Everybody's segments, or inputs, are pieces enough.
-  const bool one_owner = kind == Kind::kReduceScatter || kind == Kind::kAllGather;
-  if (one_owner || plan == PlanKind::kOneShot) return 1;
+  if (HasSegments(kind) || plan == PlanKind::kOneShot) return 1;
   if (kind == Kind::kBroadcast || ground.members < 2) return kTwoAtOnce;
   // Who shares a core with others pays for everybody's frames, whoever owns the piece.
   if (ground.crowded) return ground.wired ? kTwoAtOnce : std::min(ground.members, kCrowdedPieces);

@@ -25,6 +25,10 @@ enum class PlanKind : uint8_t { kAuto = 0, kOneShot = 1, kDirect = 2, kRing = 3 
 const char* PlanName(PlanKind plan);
 // Nothing is added up.
 constexpr bool Copies(Kind kind) { return kind == Kind::kAllGather || kind == Kind::kBroadcast; }
+// Its input or its output is a segment for each member.
+constexpr bool HasSegments(Kind kind) {
+  return kind == Kind::kReduceScatter || kind == Kind::kAllGather;
+}
 
 struct Role {
   std::vector<int> raw_to;  // send my input of this chunk to these

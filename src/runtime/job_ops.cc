@@ -162,8 +162,7 @@ const Job::Impl::Layout* Job::Impl::FindLayout(GroupState& state, GroupKey group
 Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op) {
   OpRequest& request = op->request;
   collective::OpSpec& spec = request.spec;
-  const bool segmented =
-      spec.kind == plan::Kind::kReduceScatter || spec.kind == plan::Kind::kAllGather;
+  const bool segmented = plan::HasSegments(spec.kind);
   uint64_t segments = 1;
   if (segmented || spec.kind == plan::Kind::kBroadcast) {
     const Layout* const layout = FindLayout(state, group, request.layout_epoch);
