@@ -3,7 +3,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "base/mutant.h"
@@ -14,7 +13,6 @@ namespace ftar::collective {
 namespace {
 
 constexpr size_t kHubMembers = 8, kHubMembersCrowded = 3;
-constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<std::byte> BytesOf(const double* values, size_t count) {
   std::vector<std::byte> out(count * sizeof(double));

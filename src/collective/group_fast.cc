@@ -7,7 +7,6 @@
 // Whoever has something else to tell it stops the fast path first, upon which the operation is what
 // it would have been from the start, its line published.
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/mutant.h"
@@ -118,7 +117,7 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
   if (!described || !SlotIsFree(seq)) return false;
   if (fast_room_ == LaneRoom::kShared && !call.shows) return false;
   fast_.attempts = 1;
-  fast_.weights.assign(fast_.members.size(), std::numeric_limits<double>::quiet_NaN());
+  fast_.weights.assign(fast_.members.size(), kUnknownWeight);
   fast_.weights[static_cast<size_t>(fast_.me)] = spec.weight;
   fast_peers_.clear();
   for (const MemberId id : fast_.members)  // they are ready, see PlaceFast

@@ -16,6 +16,7 @@
 
 #include <array>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,6 +38,8 @@ enum class Stage : uint8_t { kQueued, kSending, kReducing, kGathering, kStabilit
 const char* StageName(Stage stage);
 
 inline constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
+// Of a member that has not told its own.
+inline constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
 class GroupMachine {
  public:
@@ -226,7 +229,7 @@ class GroupMachine {
     std::vector<MemberId> members;  // of the attempt, in view order
     int me = -1;
     wire::Origin origin;  // of the first attempt, for good (F5)
-    std::vector<double> weights;  // by position; NaN unknown
+    std::vector<double> weights;  // by position
     std::vector<ChunkState> chunks;
     std::vector<bool> raws_sent;  // by position
     OpLane lane;
