@@ -201,7 +201,7 @@ bool Job::Impl::SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due) {
   const bool guards = mine == Wheel::kProgress;
   const TimeNs last_call = std::max(fast_ns_, last_user_drive_ns_);
   sleep_until_ = guards ? std::min(due, GuardUntil(now, last_call)) : due;
-  const TimeNs span = SleepFor(now, sleep_until_, kNever, kNever, kNever);
+  const TimeNs span = SleepFor(now, sleep_until_);
   ++sleeps_;
   user_sleeping_ = mine == Wheel::kUser;
   guards_.store(guards, std::memory_order_release);

@@ -62,10 +62,8 @@ bool GuardStepsBack(const Pace& pace, TimeNs since_call_ns, bool owes) {
   return !owes && since_call_ns < pace.look_ns;
 }
 
-TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection) {
-  const TimeNs first = std::min(std::min(deadline, engine), std::min(devices, connection));
-  if (first == kNever) return kNever;
-  return std::max<TimeNs>(0, first - now);
+TimeNs SleepFor(TimeNs now, TimeNs until) {
+  return until == kNever ? kNever : std::max<TimeNs>(0, until - now);
 }
 
 }  // namespace ftar::runtime

@@ -65,9 +65,8 @@ bool WaitsAtOnce(TimeNs moved, TimeNs now);
 // is left behind for which nobody else would look meanwhile.
 bool GuardStepsBack(const Pace& pace, TimeNs since_call_ns, bool owes);
 
-// How long a sleeping driver may sleep: until `deadline`, the engine's, the devices' and the
-// connection's, whichever is first; never below 0. kNever stays kNever.
-TimeNs SleepFor(TimeNs now, TimeNs deadline, TimeNs engine, TimeNs devices, TimeNs connection);
+// How long who is to be up at `until` may sleep; never below 0. kNever stays kNever.
+TimeNs SleepFor(TimeNs now, TimeNs until);
 
 }  // namespace ftar::runtime
 
