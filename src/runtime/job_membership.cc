@@ -296,8 +296,7 @@ Status Job::Impl::Destroy() {
     changed_.notify_all();
     progress_.notify_all();
     for (const int fd : {user_wake_fd_, progress_wake_fd_}) {
-      const uint64_t one = 1;
-      if (fd >= 0 && write(fd, &one, sizeof one) < 0) continue;
+      if (fd >= 0) Raise(fd);
     }
     // Threads inside a wait see `destroyed_` and go; nobody waits longer than one look. A callback
     // ends when it ends: what it uses is free to go when this call returns.
