@@ -144,7 +144,7 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
 }
 
 Status Job::Impl::GetCounter(const std::string& name, uint64_t* value) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   Lock lock = TakeLock();
   if (!driver_) return Status(Code::kState, "job", "the job is not open");
   std::string known;

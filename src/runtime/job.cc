@@ -59,6 +59,8 @@ Job::~Job() {
   if (impl_ && impl_->forked()) static_cast<void>(impl_.release());
 }
 
+Status ForkedError() { return Status(Code::kForked, "this job belongs to the parent process"); }
+
 Expected<std::shared_ptr<Job>> Job::Create(const JobOptions& options,
                                            std::function<void(const JobEvent&)> on_event) {
   std::shared_ptr<Job> job(new Job);
@@ -69,21 +71,18 @@ Expected<std::shared_ptr<Job>> Job::Create(const JobOptions& options,
 Status Job::WaitReady(int64_t timeout_ns) { return impl_->WaitReady(timeout_ns); }
 Status Job::Leave(int64_t timeout_ns) { return impl_->Leave(timeout_ns); }
 Status Job::Abort(const std::string& reason, Code cause) {
-  return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")
-                         : impl_->Abort(reason, cause);
+  return impl_->forked() ? ForkedError() : impl_->Abort(reason, cause);
 }
 Status Job::Report(Code cause, const std::string& text) {
-  return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")
-                         : impl_->Report(cause, text);
+  return impl_->forked() ? ForkedError() : impl_->Report(cause, text);
 }
 Status Job::Evict(MemberId member, const std::string& reason) {
-  return impl_->forked() ? Status(Code::kForked, "this job belongs to the parent process")
-                         : impl_->Evict(member, reason);
+  return impl_->forked() ? ForkedError() : impl_->Evict(member, reason);
 }
 Status Job::Destroy() { return impl_->Destroy(); }
 
 Status Job::NextEvent(JobEvent* event, int64_t timeout_ns) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   std::optional<JobEvent> next = impl_->events().Wait(timeout_ns);
   if (!next && impl_->events().closed())
     return Status(Code::kState, "job", "the job is destroyed");
@@ -93,7 +92,7 @@ Status Job::NextEvent(JobEvent* event, int64_t timeout_ns) {
 }
 
 Expected<int> Job::EventFd() {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->events().Descriptor();
 }
 
@@ -103,7 +102,7 @@ Status Job::GetCounter(const std::string& name, uint64_t* value) const {
 }
 
 Status Job::Dump(const std::string& path) const {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return WriteDump(path, impl_->DumpJson());
 }
 
@@ -115,7 +114,7 @@ Culprit Job::last_culprit() const { return impl_->last_culprit(); }
 Culprit Job::CulpritOf(const OpPtr& op, Code code) const { return impl_->CulpritOf(*op, code); }
 
 Expected<GroupPtr> Job::OpenGroup(const std::string& name, int32_t window, int32_t priority) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->OpenGroup(name, window, priority);
 }
 
@@ -131,7 +130,7 @@ GroupInfo Job::group_info(const GroupPtr& group, Epoch epoch) const {
 Status Job::MayStart(const GroupPtr& group) const { return impl_->MayStart(group); }
 
 Status Job::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   if (InCallback()) return Status(Code::kState, "a callback must not start operations");
   return impl_->Start(group, ops);
 }
@@ -154,22 +153,22 @@ Status Job::StepBegin(const StepRequest& request, StepResult* result) {
 Status Job::StepEnd(int64_t step, StepResult* result) { return impl_->StepEnd(step, result); }
 
 Expected<void*> Job::MemAlloc(size_t bytes) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->memory().Allocate(bytes);
 }
 
 Expected<void*> Job::MemAllocDevice(size_t bytes, int32_t device) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->MemAllocDevice(bytes, device);
 }
 
 Status Job::MemFree(void* memory) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->memory().Free(memory);
 }
 
 Expected<device::Gpu*> Job::Gpu(int32_t device) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->Gpu(device);
 }
 
@@ -177,13 +176,13 @@ bool Job::MayUseGpu() const { return impl_->MayUseGpu(); }
 device::Gpu* Job::GpuIfOpen() const { return impl_->forked() ? nullptr : impl_->GpuIfOpen(); }
 
 Expected<device::Gpu*> Job::GpuAt(const void* address) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->GpuAt(address);
 }
 
 Expected<device::Gpu*> Job::GpuOfCall(device::StreamHandle stream,
                                       std::span<const void* const> buffers) {
-  if (impl_->forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (impl_->forked()) return ForkedError();
   return impl_->GpuOfCall(stream, buffers);
 }
 

@@ -52,6 +52,7 @@
 namespace ftar::runtime {
 
 void Pause();  // of a thread that spins
+Status ForkedError();  // of any call in a forked child
 
 using Lock = std::unique_lock<std::mutex>;
 

@@ -121,7 +121,7 @@ void Job::Impl::GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why) {
 }
 
 Status Job::Impl::WaitReady(int64_t timeout_ns) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   const TimeNs deadline = DeadlineOf(timeout_ns);
   Lock lock = TakeLock();
   const Predicate done = [this] {
@@ -131,7 +131,7 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
   for (;;) {
     const TimeNs limit = JoinLimit();
     const bool ready = DriveUntil(lock, done, std::min(deadline, limit));
-    if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+    if (forked()) return ForkedError();
     if (ready) break;
     const Status failure = JoinFailure(Now(), deadline);
     if (failure.ok()) continue;
@@ -145,7 +145,7 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
 }
 
 Status Job::Impl::Leave(int64_t timeout_ns) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs deadline = DeadlineOf(timeout_ns);
   Lock lock = TakeLock();
@@ -179,7 +179,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   const Predicate done = [this] { return !ended_.ok() || destroyed_; };
   const auto undecided = [&] { return Undecided("leaving", *leave_asked_ns_, timeout_ns_, begun); };
   FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, deadline, undecided));
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (!done()) return Status(Code::kTimeout, "leaving takes longer; it goes on");
   RunCallbacks(lock);
   if (hosting_) AwaitHandOver(&lock);
@@ -286,7 +286,7 @@ void Job::Impl::EndHere(Code cause, std::string_view why) {
 }
 
 Status Job::Impl::Destroy() {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not destroy its job");
   {
     Lock lock = TakeLock();

@@ -67,7 +67,7 @@ Status ClashWith(const OpPtr& flying, const std::string& group, std::span<const 
 }  // namespace
 
 Status Job::Impl::CheckUsable() const {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (destroyed_) return Status(Code::kState, "job", "the job is destroyed");
   return ended_;
 }
@@ -249,7 +249,7 @@ Status Job::Impl::CheckStart(const GroupPtr& group) const {
 }
 
 Status Job::Impl::MayStart(const GroupPtr& group) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   const Lock lock = TakeLock();
   return CheckStart(group);
 }
@@ -490,7 +490,7 @@ const Job::Impl::Late* Job::Impl::LateIn(const Op& op) const {
 
 Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   if (op->done.load(std::memory_order_acquire)) return op->status;
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs begun = Now();
   const TimeNs deadline = timeout_ns < 0 ? kNever : After(begun, timeout_ns);
@@ -510,14 +510,14 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   const std::string late = whom != nullptr ? "; " + LateText(*whom) : "";
   lock.unlock();
   if (!open) return op->status;
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (!early.ok()) return early;
   if (timeout_ns == 0) return Status(Code::kInProgress, "in progress");
   return Status(Code::kTimeout, "the wait's time is over; the operation goes on" + late);
 }
 
 Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   Lock lock = TakeLock();
   const auto state = groups_.find(group);
   if (state != groups_.end()) {

@@ -63,7 +63,7 @@ void Job::Impl::WithdrawStep() {
 }
 
 Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   Lock lock = TakeLock();
   FTAR_RETURN_IF_ERROR(CheckUsable());
@@ -73,7 +73,7 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   step_pending_ = true;
   const Undo over([this] { step_pending_ = false; });  // the lock outlives it
   const Status waited = AwaitStep(lock, request);
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
   step_asked_ns_.reset();
   FTAR_RETURN_IF_ERROR(waited);
@@ -107,7 +107,7 @@ void Job::Impl::SumUpStep() {
 
 // Waits for the step's operations and sums up who was in them all.
 Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   Lock lock = TakeLock();
   if (step_number_ == 0) return Status(Code::kState, "step", "no step has begun");
@@ -130,7 +130,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
     return Status::Ok();
   };
   FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, kNever, undecided));
-  if (forked()) return Status(Code::kForked, "this job belongs to the parent process");
+  if (forked()) return ForkedError();
   if (step_number_ != number) return Status(Code::kState, "step", "the next step has begun");
   for (const OpPtr& op : ops) {
     if (!op->done.load(std::memory_order_acquire)) return CheckUsable();
