@@ -240,6 +240,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Status CheckStart(const GroupPtr& group) const;
   Status Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op);
   Status CheckUsable() const;  // forked, destroyed, out
+  // No operation begins or ends any more: waits end.
+  bool IsOver() const { return destroyed_ || !ended_.ok(); }
   void RememberColumn();
   const Layout* FindLayout(GroupState& state, GroupKey group, Epoch epoch);
   Status CheckOverlap(std::span<const OpPtr> fresh) const;

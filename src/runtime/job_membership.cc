@@ -109,9 +109,7 @@ void Job::Impl::SayWhatIsOdd() {
 // Only the coordinator knows what this member has been waiting for. It says so, if it knows, and
 // closes the connection; if it does not, this member ends without.
 void Job::Impl::GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why) {
-  const auto over = [this] {
-    return destroyed_ || !ended_.ok() || driver_->engine().view() != nullptr;
-  };
+  const auto over = [this] { return IsOver() || driver_->engine().view() != nullptr; };
   const Predicate heard = [&] { return over() || !control_ || !control_->up(); };
   for (int times = 0; times < 2 && !over() && !forked(); ++times) {
     driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, why.text()});
@@ -125,8 +123,7 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
   const TimeNs deadline = DeadlineOf(timeout_ns);
   Lock lock = TakeLock();
   const Predicate done = [this] {
-    return destroyed_ || !ended_.ok() || driver_->engine().view() != nullptr ||
-           (control_ && control_->hopeless());
+    return IsOver() || driver_->engine().view() != nullptr || (control_ && control_->hopeless());
   };
   for (;;) {
     const TimeNs limit = JoinLimit();
@@ -155,8 +152,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
     // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered
     // first.
     const Predicate idle = [this] {
-      return !ended_.ok() || destroyed_ ||
-             std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
+      return IsOver() || std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
                return entry.second.ops.empty() && entry.second.unnumbered.empty() &&
                       entry.second.held.empty();
              });
@@ -176,7 +172,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   if (!leave_asked_ns_) leave_asked_ns_ = begun;
   if (ended_.ok()) driver_->Feed(begun, engine::RequestLeave{});  // heard once
   Settle(Now());
-  const Predicate done = [this] { return !ended_.ok() || destroyed_; };
+  const Predicate done = [this] { return IsOver(); };
   const auto undecided = [&] { return Undecided("leaving", *leave_asked_ns_, timeout_ns_, begun); };
   FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, deadline, undecided));
   if (forked()) return ForkedError();

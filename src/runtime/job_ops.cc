@@ -499,9 +499,7 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
     WaitFast(lock, op, timeout_ns != 0);
     if (!callbacks_.empty()) RunCallbacks(lock);
   }
-  const Predicate done = [&] {
-    return op->done.load(std::memory_order_relaxed) || !ended_.ok() || destroyed_;
-  };
+  const Predicate done = [&] { return op->done.load(std::memory_order_relaxed) || IsOver(); };
   const auto undecided = [&] { return WaitVerdict(*op, begun); };
   const Status early = UntilDecided(lock, done, deadline, undecided);
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;

@@ -233,7 +233,7 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
 // Calls get onto their streams in the order in which they begin. Two threads' on one stream, the
 // wrong way round there, would wait for each other; so a group's are put there one at a time.
 void Job::Impl::AwaitTurn(Lock& lock, const GroupState& state) {
-  const auto mine = [&] { return state.entering == 0 || !ended_.ok() || destroyed_; };
+  const auto mine = [&] { return state.entering == 0 || IsOver(); };
   while (!mine()) turn_.wait_for(lock, std::chrono::milliseconds(100));
 }
 
@@ -400,9 +400,7 @@ void Job::Impl::TryStartHeld(TimeNs now, GroupState& state) {
 }
 
 // Whether streams have come to all calls that were made on them.
-bool Job::Impl::StreamsArrived() const {
-  return (held_ == 0 && entering_ == 0) || !ended_.ok() || destroyed_;
-}
+bool Job::Impl::StreamsArrived() const { return (held_ == 0 && entering_ == 0) || IsOver(); }
 
 // A graph has come to a call of its own: one more operation, as if it had been called now. It goes
 // on where the call is refused, also for want of memory.

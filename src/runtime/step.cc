@@ -46,7 +46,7 @@ Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
   driver_->Feed(Now(), engine::BeginStep{request.step, request.strict});
   Settle(Now());
   WakeIfNeeded();
-  const Predicate done = [this] { return step_answer_.has_value() || !ended_.ok() || destroyed_; };
+  const Predicate done = [this] { return step_answer_.has_value() || IsOver(); };
   Undo asked([this] { WithdrawStep(); });  // also without memory to say why
   Status decided = UntilDecided(lock, done, kNever, undecided);
   if (decided.ok()) asked.Keep();
@@ -119,7 +119,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   const std::deque<OpPtr> ops = step_ops_;
   const uint64_t number = step_number_;
   const Predicate done = [&] {
-    return destroyed_ || !ended_.ok() || std::all_of(ops.begin(), ops.end(), [](const OpPtr& op) {
+    return IsOver() || std::all_of(ops.begin(), ops.end(), [](const OpPtr& op) {
              return op->done.load(std::memory_order_relaxed);
            });
   };
