@@ -31,6 +31,12 @@ void Pause() {
 #endif
 }
 
+void LetOthersRun(Lock& lock) {
+  lock.unlock();
+  sched_yield();
+  lock.lock();
+}
+
 [[gnu::hot]] Lock Job::Impl::TakeLock() {
   Lock lock(mutex_, std::try_to_lock);
   if (lock.owns_lock()) return lock;
@@ -268,22 +274,16 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline, Callba
     in.idle_ns = now - busy_ns;
     in.idle_polls = idle_polls;
     switch (any ? WaitStep::kSpin : NextWaitStep(in)) {
-      case WaitStep::kSpin: {
-        const bool wanted = lock_wanted_.load(std::memory_order_relaxed) > 0;
-        lock.unlock();
-        if (wanted) {
-          sched_yield();
+      case WaitStep::kSpin:
+        if (lock_wanted_.load(std::memory_order_relaxed) > 0) {
+          LetOthersRun(lock);
         } else {
+          lock.unlock();
           Pause();
+          lock.lock();
         }
-        lock.lock();
         break;
-      }
-      case WaitStep::kYield:
-        lock.unlock();
-        sched_yield();
-        lock.lock();
-        break;
+      case WaitStep::kYield: LetOthersRun(lock); break;
       case WaitStep::kSleep: Sleep(lock, deadline, user_wake_fd_); break;
     }
   }
@@ -342,11 +342,7 @@ void Job::Impl::ProgressTurn(Lock& lock) {
   if (forked()) return;
   if (wheel_ == Wheel::kProgress && !any && !stopping_) Sleep(lock, kNever, progress_wake_fd_);
   if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
-  if (lock_wanted_.load(std::memory_order_relaxed) > 0) {
-    lock.unlock();
-    sched_yield();
-    lock.lock();
-  }
+  if (lock_wanted_.load(std::memory_order_relaxed) > 0) LetOthersRun(lock);
 }
 
 void Job::Impl::ProgressMain() {

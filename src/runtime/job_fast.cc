@@ -6,8 +6,6 @@
 // long. After a pause there is nothing to look at: the progress thread stands guard, that is it
 // sleeps with all doorbells armed, and would be up if anything had come. It is left asleep, since
 // waking it takes longer than the operation.
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -188,9 +186,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
     if (!patient || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
     if (pace_.crowded) {
       // Not with the lock: the progress thread would be woken at the end of every operation.
-      lock.unlock();
-      sched_yield();
-      lock.lock();
+      LetOthersRun(lock);
     } else if (looks > kEagerLooks) {
       Pause();
     }

@@ -51,10 +51,11 @@
 
 namespace ftar::runtime {
 
-void Pause();  // of a thread that spins
-Status ForkedError();  // of any call in a forked child
-
 using Lock = std::unique_lock<std::mutex>;
+
+void Pause();                   // of a thread that spins
+void LetOthersRun(Lock& lock);  // without it for a moment
+Status ForkedError();           // of any call in a forked child
 
 class Job::Impl final : public DriverHost, public ForkAware {
  public:
