@@ -397,6 +397,46 @@ bool EngineDriver::IsShare(const Work& work) {
   });
 }
 
+// False: one of its buffers is not there, or too short.
+bool EngineDriver::ReduceWork(GroupKey group, const Work& work, std::byte* dst) {
+  const auto dtype = static_cast<reduce::Dtype>(work.dtype);
+  const auto redop = static_cast<reduce::Redop>(work.redop);
+  const bool final = work.kind == Work::Kind::kReduceFinal;
+  const reduce::Dtype format = final ? dtype : reduce::AccumulatorOf(dtype, redop);
+  if (work.dst.bytes < work.count * reduce::ElementBytes(format) || !GatherSources(group, work))
+    return false;
+  if (!final) {
+    reduce::ReduceToPartial(dtype, redop, sources_, dst, work.count);
+    return true;
+  }
+  const Op* const op = host_->FindOp(group, work.seq);
+  ReduceResult(op, work, dst);
+  if (op != nullptr && work.shown) PutAside(*op, work.dst.offset, work.dst.bytes);
+  return true;
+}
+
+// Whether it could be, all within its buffers, and whether bytes were moved for it.
+EngineDriver::Carried EngineDriver::CarryOut(GroupKey group, const Work& work, std::byte* dst) {
+  switch (work.kind) {
+    case Work::Kind::kReduceFinal:
+    case Work::Kind::kReducePartial:
+      return ReduceWork(group, work, dst) ? Carried::kMoved : Carried::kOutside;
+    case Work::Kind::kCopy: {
+      const BufferRef from = work.sources.empty() ? BufferRef{} : work.sources[0].buffer;
+      const std::byte* const src = Resolve(group, from, false);
+      if (src == nullptr || from.bytes != work.dst.bytes) return Carried::kOutside;
+      NoteSaved(group, from, work.dst);
+      if (src == dst) return Carried::kInPlace;
+      CopyBytes(group, work, src, dst);
+      return Carried::kMoved;
+    }
+    case Work::Kind::kExchange:
+      return Exchange(group, work, dst) ? Carried::kMoved : Carried::kOutside;
+    case Work::Kind::kZero: std::memset(dst, 0, work.dst.bytes); return Carried::kMoved;
+  }
+  return Carried::kOutside;
+}
+
 void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   const bool reduces =
       work.kind == Work::Kind::kReduceFinal || work.kind == Work::Kind::kReducePartial;
@@ -408,41 +448,17 @@ void EngineDriver::DoWork(TimeNs now, GroupKey group, const Work& work) {
   if (OnDevice(group, work.seq)) return DoDeviceWork(now, group, work);
   if (accelerator_ && !FetchInbound(now, work)) return;
   std::byte* const dst = Resolve(group, work.dst, true);
-  bool good = dst != nullptr, moves = true;
   const bool timed = host_mates_ && work.dst.bytes >= kHandOverMinBytes;
   const TimeNs begin = timed ? Now() : 0;
-  if (good && reduces) {
-    const auto dtype = static_cast<reduce::Dtype>(work.dtype);
-    const auto redop = static_cast<reduce::Redop>(work.redop);
-    const bool final = work.kind == Work::Kind::kReduceFinal;
-    const reduce::Dtype format = final ? dtype : reduce::AccumulatorOf(dtype, redop);
-    good =
-        work.dst.bytes >= work.count * reduce::ElementBytes(format) && GatherSources(group, work);
-    if (good && final) {
-      const Op* const op = host_->FindOp(group, work.seq);
-      ReduceResult(op, work, dst);
-      if (op != nullptr && work.shown) PutAside(*op, work.dst.offset, work.dst.bytes);
-    } else if (good) {
-      reduce::ReduceToPartial(dtype, redop, sources_, dst, work.count);
-    }
-  } else if (good && work.kind == Work::Kind::kCopy) {
-    const BufferRef from = work.sources.empty() ? BufferRef{} : work.sources[0].buffer;
-    const std::byte* src = Resolve(group, from, false);
-    good = src != nullptr && from.bytes == work.dst.bytes;
-    if (good) NoteSaved(group, from, work.dst);
-    moves = src != dst;
-    if (good && moves) CopyBytes(group, work, src, dst);
-  } else if (good && work.kind == Work::Kind::kExchange) {
-    good = Exchange(group, work, dst);
-  } else if (good) {
-    std::memset(dst, 0, work.dst.bytes);
+  const Carried carried = dst != nullptr ? CarryOut(group, work, dst) : Carried::kOutside;
+  if (carried == Carried::kOutside) {
+    if (failed_) return;
+    // What others share is not mapped any more where a link is gone: somebody is out.
+    if (IsShare(work)) return Step(now, engine::WorkSpoiled{group, work.id});
+    return Fail(now, Code::kInternal, OutsideText(group, work));
   }
-  if (!good && failed_) return;
-  // What others share is not mapped any more where a link is gone: somebody is out.
-  if (!good && IsShare(work)) return Step(now, engine::WorkSpoiled{group, work.id});
-  if (!good) return Fail(now, Code::kInternal, OutsideText(group, work));
   ++counters_.works;
-  if (moves) NoteMoved(work);
+  if (carried == Carried::kMoved) NoteMoved(work);
   if (timed) NoteRead(group, work, Now() - begin);
   if (work.id == 0) return;
   if (const std::optional<MemberId> spoiler = Spoiler(work)) {

@@ -347,6 +347,9 @@ class EngineDriver final : public transport::Placer {
   void Reduce(const collective::Work& work, uint64_t first, uint64_t count, std::byte* dst);
   void ReduceAndStream(const collective::Work& work, std::byte* dst);
   static bool IsShare(const collective::Work& work);
+  enum class Carried { kOutside, kInPlace, kMoved };
+  Carried CarryOut(GroupKey group, const collective::Work& work, std::byte* dst);
+  bool ReduceWork(GroupKey group, const collective::Work& work, std::byte* dst);
   void DoWork(TimeNs now, GroupKey group, const collective::Work& work);
   void BlameSpoiler(TimeNs now, MemberId by);
   bool GatherSources(GroupKey group, const collective::Work& work);
