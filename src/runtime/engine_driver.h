@@ -274,6 +274,7 @@ class EngineDriver final : public transport::Placer {
   void OnControlFrame(TimeNs now, Peer* sender, const transport::Completion& completion);
   void OnLinkUp(TimeNs now, transport::Device& device, const transport::Completion& completion);
   void OnLinkDown(TimeNs now, transport::Device& device, const transport::Completion& completion);
+  bool TryNextDevice(TimeNs now, const transport::Device& device, Peer* peer, const Status& why);
   void LinkFault(TimeNs now, MemberId peer, Code code, const std::string& text);
   void Redial(TimeNs now);
   void ConnectPeer(TimeNs now, const wire::MemberCard& card);

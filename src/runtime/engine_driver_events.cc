@@ -163,6 +163,23 @@ void EngineDriver::LinkFault(TimeNs now, MemberId peer, Code code, const std::st
   Feed(now, engine::LinkIsDown{peer, code, text});
 }
 
+// Behind the one that does not reach this peer. False: there is none.
+bool EngineDriver::TryNextDevice(TimeNs now, const Device& device, Peer* peer, const Status& why) {
+  auto next =
+      std::ranges::find_if(devices_, [&device](const auto& one) { return one.get() == &device; });
+  if (next != devices_.end()) ++next;
+  next = std::find_if(next, devices_.end(),
+                      [peer](const auto& other) { return other->Reaches(peer->card); });
+  if (next == devices_.end()) return false;
+  // What the user can change is worth a word.
+  log_->Log(why.code() == Code::kAuth ? LogLevel::kWarn : LogLevel::kInfo, "runtime",
+            std::string(device.name()) + " does not reach " + ToString(peer->card.id) + ": " +
+                why.text());
+  peer->device = next->get();
+  peer->link = peer->device->Connect(peer->card, now);
+  return true;
+}
+
 void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& completion) {
   const auto found = peers_.find(completion.peer);
   if (found == peers_.end()) return never_up_.push_back(completion.peer);
@@ -178,25 +195,11 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   if (completion.status.code() == Code::kMemory)
     return Fail(now, Code::kMemory, completion.status.text());
   // A way that never worked is no evidence against the peer while there is another one to try.
-  if (!was_up && peer.card.id.valid()) {
-    bool after = false;
-    for (const auto& other : devices_) {
-      if (after && other->Reaches(peer.card)) {
-        // What the user can change is worth a word.
-        const bool token = completion.status.code() == Code::kAuth;
-        log_->Log(token ? LogLevel::kWarn : LogLevel::kInfo, "runtime",
-                  std::string(device.name()) + " does not reach " + ToString(completion.peer) +
-                      ": " + completion.status.text());
-        peer.device = other.get();
-        peer.link = other->Connect(peer.card, now);
-        return;
-      }
-      after |= other.get() == &device;
-    }
-  }
+  const bool dialled_in_vain = !was_up && peer.card.id.valid();
+  if (dialled_in_vain && TryNextDevice(now, device, &peer, completion.status)) return;
   // While this member joins, who does not answer may have stood still: nobody else dials it again,
   // and the first view waits for this link.
-  const bool late = !was_up && peer.card.id.valid() && engine_->phase() == engine::Phase::kJoining;
+  const bool late = dialled_in_vain && engine_->phase() == engine::Phase::kJoining;
   if (late) redial_ns_ = std::min(redial_ns_, now + kRedialNs);
   if (late && std::exchange(peer.late, true)) return;  // the engine has heard that it is down
   std::string text = completion.status.text();
