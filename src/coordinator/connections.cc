@@ -187,6 +187,7 @@ void Connections::AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now
       std::move(fd), transport::Authenticator::Role::kAcceptor, settings_.token, MemberId{}, now);
   connection.waiting = unauthenticated_.insert(unauthenticated_.end(), id);
   connection.in_waiting = true;
+  passing_.insert(id);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = id;
@@ -209,6 +210,7 @@ void Connections::Drop(ConnId id, TimeNs now, const std::string& why) {
   const bool introduced = found->second.introduced;
   const membership::Disconnected event{id, why, found->second.stream->reset()};
   connections_.erase(found);
+  passing_.erase(id);
   if (accept_again_ns_ != kNever) accept_again_ns_ = now;  // its descriptor is free
   if (!introduced) return;
   if (--introduced_ == 0) empty_since_ns_ = now;
@@ -218,6 +220,7 @@ void Connections::Drop(ConnId id, TimeNs now, const std::string& why) {
 // When it has been told the last.
 void Connections::LetGo(Connection& connection, TimeNs now) {
   connection.closing = true;
+  passing_.insert(connection.id);
   connection.close_by_ns = connection.stream->drained() ? now : now + kLingerNs;
 }
 
@@ -277,6 +280,7 @@ void Connections::OnMessage(Connection& connection, wire::Message message, TimeN
     user_->OnMessage(id, std::move(message), now);
   } else if (hello != nullptr && hello->card.id == connection.stream->peer()) {
     connection.introduced = true;
+    passing_.erase(id);
     ++introduced_;
     user_->OnHello(id, std::move(*hello), now);
   } else {
@@ -343,7 +347,8 @@ void Connections::Expire(TimeNs now) {
     Drop(unauthenticated_.front(), now, "handshake timeout");
   }
   std::vector<ConnId> gone = std::exchange(broken_, {});
-  for (const auto& [id, connection] : connections_) {
+  for (const ConnId id : passing_) {
+    const Connection& connection = connections_.at(id);
     if (now >= SpeaksBy(connection)) gone.push_back(id);
     if (connection.closing && (connection.stream->drained() || now >= connection.close_by_ns)) {
       gone.push_back(id);
@@ -358,7 +363,8 @@ TimeNs Connections::NextDeadline() const {
     const auto oldest = connections_.find(unauthenticated_.front());
     first = std::min(first, oldest->second.stream->created_ns() + settings_.handshake_timeout_ns);
   }
-  for (const auto& [id, connection] : connections_) {
+  for (const ConnId id : passing_) {
+    const Connection& connection = connections_.at(id);
     first = std::min(first, SpeaksBy(connection));
     if (connection.closing) first = std::min(first, connection.close_by_ns);
   }

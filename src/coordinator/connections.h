@@ -15,6 +15,7 @@
 
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -115,6 +116,9 @@ class Connections {
   std::vector<transport::UniqueFd> listeners_;
   std::unordered_map<ConnId, Connection> connections_;
   std::list<ConnId> unauthenticated_;    // oldest first
+  // Of whom time is looked at: all who have not said Hello, or are let go. Each turn asks these,
+  // and not the thousands who stay.
+  std::set<ConnId> passing_;
   std::vector<wire::Message> messages_;  // scratch
   std::vector<ConnId> broken_;           // found while sending
   ConnId next_id_ = 1;
