@@ -141,6 +141,8 @@ void CoordinatorMachine::TryPlan() {
     if (plan_->stage != Plan::Stage::kReserving || AnybodyStays(ReadyLeavers())) return;
     VoidPlan();  // the boundary that it asks for nobody will reach
   }
+  // First, as this is asked again whenever somebody has installed it.
+  if (lost_.empty() && !AllInstalled()) return;
   std::set<MemberId> newcomers = ReadyNewcomers();
   if (!lost_.empty()) {  // no quorum: newcomers may bring it back
     if (WaitsForNobody()) {
@@ -154,8 +156,7 @@ void CoordinatorMachine::TryPlan() {
     return;
   }
   std::set<MemberId> leavers = ReadyLeavers();
-  const bool due = !newcomers.empty() || !leavers.empty() || KeepsTheGone();
-  if (!due || !AllInstalled()) return;
+  if (newcomers.empty() && leavers.empty() && !KeepsTheGone()) return;
   StartPlan(std::move(newcomers), std::move(leavers));
 }
 
