@@ -43,30 +43,7 @@ std::shared_ptr<const wire::View> Engine::group_view(GroupKey group) const {
 std::shared_ptr<const wire::View> Engine::step_view(GroupKey group) const {
   return impl_->StepView(group);
 }
-std::vector<wire::MemberCard> Engine::successors() const {
-  wire::View view;
-  if (impl_->view_) {
-    view = *impl_->view_;
-  } else if (impl_->prepare_) {
-    const wire::Prepare& prepare = *impl_->prepare_;
-    view.entries = prepare.members;
-    // Whoever is new has nothing to go on with. Who came by a planned view has, and is no survivor.
-    // This one may be all that is left of the list, though others alone hold the base.
-    std::erase_if(view.entries, [&](const wire::ViewEntry& entry) {
-      const bool self = entry.card.id == impl_->config_.self.id;
-      const bool is_new = entry.joined_epoch == prepare.epoch ||
-                          (self && FTAR_MUTANT(kViewlessNeverLeads));
-      return prepare.base != 0 && is_new;
-    });
-  }
-  // Whoever leaves would sit down only to get up again, and may do so while others look for it.
-  std::vector<MemberId> order = view.Successors();
-  std::stable_partition(order.begin(), order.end(),
-                        [&view](MemberId id) { return !view.Find(id)->leaves(); });
-  std::vector<wire::MemberCard> cards;
-  for (const MemberId id : order) cards.push_back(view.Find(id)->card);
-  return cards;
-}
+std::vector<wire::MemberCard> Engine::successors() const { return impl_->Successors(); }
 Engine::SuccessorsOf Engine::successors_of() const {
   const bool promised = !impl_->view_ && impl_->prepare_;
   return {impl_->view_, promised ? impl_->prepare_->epoch : 0};
@@ -135,6 +112,31 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
   phase_ = Phase::kMember;
   ready_.view_changed = true;
   Notify(Notice::Kind::kView);
+}
+
+std::vector<wire::MemberCard> Engine::Impl::Successors() const {
+  wire::View view;
+  if (view_) {
+    view = *view_;
+  } else if (prepare_) {
+    const wire::Prepare& prepare = *prepare_;
+    view.entries = prepare.members;
+    // Whoever is new has nothing to go on with. Who came by a planned view has, and is no survivor.
+    // This one may be all that is left of the list, though others alone hold the base.
+    std::erase_if(view.entries, [&](const wire::ViewEntry& entry) {
+      const bool self = entry.card.id == config_.self.id;
+      const bool is_new =
+          entry.joined_epoch == prepare.epoch || (self && FTAR_MUTANT(kViewlessNeverLeads));
+      return prepare.base != 0 && is_new;
+    });
+  }
+  // Whoever leaves would sit down only to get up again, and may do so while others look for it.
+  std::vector<MemberId> order = view.Successors();
+  std::stable_partition(order.begin(), order.end(),
+                        [&view](MemberId id) { return !view.Find(id)->leaves(); });
+  std::vector<wire::MemberCard> cards;
+  for (const MemberId id : order) cards.push_back(view.Find(id)->card);
+  return cards;
 }
 
 void Engine::Impl::Step(TimeNs now, const Event& event) {

@@ -111,6 +111,7 @@ class Engine::Impl {
   };
   std::vector<Ranked> ranked_;  // of groups_, the most urgent first, equals by key
 
+  std::vector<wire::MemberCard> Successors() const;
   std::shared_ptr<const wire::View> GroupView(GroupKey group) const;
   std::shared_ptr<const wire::View> StepView(GroupKey group) const;
   wire::Heartbeat Progress() const;
