@@ -83,7 +83,8 @@ Status Connections::Open() {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kWakeMark;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0)
+    return Status::System("epoll_ctl", errno);
   empty_since_ns_ = Now();
   const Expected<std::vector<std::string>> addresses = ResolveHost(settings_.host, settings_.port);
   if (!addresses.ok()) return Status(Code::kConfig, "listen", addresses.status().text());

@@ -307,6 +307,8 @@ Status ShmDevice::Join(ShmLink* link, std::shared_ptr<Channel> channel, const Ch
   const bool accepted = !socket.valid();
   FTAR_RETURN_IF_ERROR(channel->Attach(offer, message, std::move(socket), config_.exports));
   FTAR_RETURN_IF_ERROR(watch_->Add(link->peer(), std::move(message->fds[2]), offer.watch_index));
+  const uint64_t doorbell_key = next_key_++;
+  if (!EpollAdd(channel->doorbell(), doorbell_key)) return Status::System("epoll_ctl", errno);
   // Without its lane there are the frames.
   if (offer.has_lane != 0 && config_.lanes != nullptr)
     static_cast<void>(config_.lanes->Map(link->peer(), message->fds[3]));
@@ -314,10 +316,9 @@ Status ShmDevice::Join(ShmLink* link, std::shared_ptr<Channel> channel, const Ch
     if (link->ticket != 0) exchange_->Abandon(std::exchange(link->ticket, 0));
     link->Open(false, "", kNever);
   }
-  link->doorbell_key = next_key_++;
+  link->doorbell_key = doorbell_key;
   link->socket_key = next_key_++;
   sources_[link->doorbell_key] = Source{link, true};
-  if (!EpollAdd(channel->doorbell(), link->doorbell_key)) return Status::System("epoll_ctl", errno);
   up_.push_back(link);
   link->Attach(std::move(channel));
   return {};
@@ -325,8 +326,9 @@ Status ShmDevice::Join(ShmLink* link, std::shared_ptr<Channel> channel, const Ch
 
 void ShmDevice::ListenTo(ShmLink* link) {
   if (link->state() != ShmLink::State::kUp) return;
+  if (!EpollAdd(link->channel()->socket(), link->socket_key))
+    return link->Fail(Status::System("epoll_ctl", errno));
   sources_[link->socket_key] = Source{link, false};
-  EpollAdd(link->channel()->socket(), link->socket_key);
   link->BeginToBorrow();
 }
 

@@ -301,10 +301,10 @@ void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
 
 void TcpDevice::AbandonHandshake(uint64_t id) { RemoveHandshake(id); }
 
-uint64_t TcpDevice::WatchStream(TcpLink* link, int slot, uint32_t interest) {
+Expected<uint64_t> TcpDevice::WatchStream(TcpLink* link, int slot, int fd) {
   const uint64_t key = next_key_++;
+  if (!EpollAdd(fd, EPOLLIN, key)) return Status::System("epoll_ctl", errno);
   sources_[key] = Source{link, slot};
-  EpollAdd(link->slots()[slot].stream->fd(), interest, key);
   return key;
 }
 

@@ -97,6 +97,10 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   if (slot.handshake != 0) device_->AbandonHandshake(std::exchange(slot.handshake, 0));
   slot.dial_at = slot.give_up_at = kNever;
   slot.backoff_ns = 0;
+  // Made anew it would be no better: the peer takes this one for a path, and dials at once.
+  const Expected<uint64_t> key = device_->WatchStream(this, slot_index, fd.get());
+  if (!key.ok()) return Fail(key.status());
+  slot.epoll_key = *key;
   const DeviceConfig& config = device_->config();
   const Status set = SetOptions(fd.get(), config.tcp_congestion, config.path_silence_ns);
   if (!set.ok()) last_trouble_ = set.text();
@@ -105,7 +109,6 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
       [this](uint64_t number) { return HasCome(number); });
   slot.stream->Preload(leftover);
   slot.stream->interest = EPOLLIN;
-  slot.epoll_key = device_->WatchStream(this, slot_index, EPOLLIN);
   const bool all_were_lost = state_ != State::kUp;
   state_ = State::kUp;
   give_up_at_ = kNever;
