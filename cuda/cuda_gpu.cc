@@ -105,17 +105,19 @@ void KeepContext(const Driver& driver, CUdevice device) {
 }
 
 // By the calling thread's context: kUnknown if it has none, or one that is broken.
-PointerFacts Ask(const Driver& driver, const void* address) {
+// `owner`: the context that the memory is of; null where it is of none, as what is mapped.
+PointerFacts Ask(const Driver& driver, const void* address, CUcontext* owner) {
   CUmemorytype type = static_cast<CUmemorytype>(0);
   int ordinal = -1;
   unsigned managed = 0;
   CUdeviceptr seen = 0;
   CUpointer_attribute asked[] = {
       CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
-  void* answers[] = {&type, &ordinal, &managed, &seen};
+      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+      CU_POINTER_ATTRIBUTE_CONTEXT};
+  void* answers[] = {&type, &ordinal, &managed, &seen, owner};
   // Answers zeros for an address that the driver does not know.
-  const CUresult result = driver.cuPointerGetAttributes(4, asked, answers, ToDevice(address));
+  const CUresult result = driver.cuPointerGetAttributes(5, asked, answers, ToDevice(address));
   if (result != CUDA_SUCCESS) return {.kind = PointerKind::kUnknown};
   if (managed != 0) return {.kind = PointerKind::kManaged, .device = ordinal};
   if (type == CU_MEMORYTYPE_DEVICE) return {.kind = PointerKind::kDevice, .device = ordinal};
@@ -132,9 +134,9 @@ PointerFacts Ask(const Driver& driver, const void* address) {
 // Any context knows the memory of all: one that the process has already is borrowed where the
 // thread has none. Where there is none at all nothing is a GPU's.
 PointerFacts IdentifyPointer(const Driver& driver, const void* address) {
-  PointerFacts facts = Ask(driver, address);
-  int count = 0;
   CUcontext users = nullptr;
+  PointerFacts facts = Ask(driver, address, &users);
+  int count = 0;
   if (facts.kind != PointerKind::kUnknown) return facts;
   if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return facts;
   bool any = driver.cuCtxGetCurrent(&users) == CUDA_SUCCESS && users != nullptr;
@@ -148,7 +150,7 @@ PointerFacts IdentifyPointer(const Driver& driver, const void* address) {
     if (driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) continue;
     {
       const CurrentContext current(driver, context);
-      if (current.status().ok()) facts = Ask(driver, address);
+      if (current.status().ok()) facts = Ask(driver, address, &context);
     }
     driver.cuDevicePrimaryCtxRelease(device);
   }
@@ -265,12 +267,26 @@ Status CudaGpu::Health() {
 // ---- pointers
 
 PointerFacts CudaGpu::Identify(const void* address) const {
-  const PointerFacts facts = Ask(driver_, address);
-  if (facts.kind != PointerKind::kUnknown) return facts;
-  // A thread that has never called CUDA has no context, and the address may be a GPU's for all
-  // that: taken for the host's, it would be followed.
-  const CurrentContext current(driver_, context_);
-  return current.status().ok() ? Ask(driver_, address) : facts;
+  CUcontext owner = nullptr;
+  PointerFacts facts = Ask(driver_, address, &owner);
+  if (facts.kind == PointerKind::kUnknown) {
+    // A thread that has never called CUDA has no context, and the address may be a GPU's for all
+    // that: taken for the host's, it would be followed.
+    const CurrentContext current(driver_, context_);
+    if (current.status().ok()) facts = Ask(driver_, address, &owner);
+  }
+  const bool here = facts.kind == PointerKind::kDevice && facts.device == device_;
+  if (here && IsForeign(owner)) facts.kind = PointerKind::kForeign;
+  return facts;
+}
+
+// Green contexts are parts of the primary one, and their memory is its.
+bool CudaGpu::IsForeign(CUcontext context) const {
+  if (context == nullptr || context == context_) return false;
+  const CurrentContext current(driver_, context);
+  CUgreenCtx green = nullptr;
+  return current.status().ok() &&
+         driver_.cuStreamGetGreenCtx(CU_STREAM_LEGACY, &green) == CUDA_SUCCESS && green == nullptr;
 }
 
 // One allocation after the other: expandable segments are several, side by side.
@@ -360,9 +376,21 @@ Expected<size_t> CudaGpu::Forget(void* address) {
   return bytes;
 }
 
+// A sandbox may let no descriptor out of the driver, or refuse memory that could have one.
+Expected<CUmemGenericAllocationHandle> CudaGpu::Create(size_t bytes) const {
+  CUmemAllocationProp properties = SharedMemory();
+  CUmemGenericAllocationHandle handle = 0;
+  CUresult result = driver_.cuMemCreate(&handle, bytes, &properties, 0);
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) {
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    result = driver_.cuMemCreate(&handle, bytes, &properties, 0);
+  }
+  FTAR_RETURN_IF_ERROR(driver_.ToStatus(result, "cuMemCreate"));
+  return handle;
+}
+
 // The mapping holds the memory, and so does the descriptor; the handle is needed in between alone.
-// Where there is no descriptor (a sandbox may let none out of the driver) others get copies of what
-// is in it.
+// Where there is no descriptor others get copies of what is in it.
 Expected<SharedBlock> CudaGpu::AllocateShared(size_t bytes) {
   if (!maps_memory_) return Status(Code::kUnsupported, "this GPU maps no memory");
   if (bytes == 0) return Status(Code::kArg, "no bytes to share");
@@ -370,13 +398,11 @@ Expected<SharedBlock> CudaGpu::AllocateShared(size_t bytes) {
   FTAR_RETURN_IF_ERROR(current.status());
   const size_t granularity = Granularity();
   const size_t whole = (bytes + granularity - 1) / granularity * granularity;
-  const CUmemAllocationProp properties = SharedMemory();
-  CUmemGenericAllocationHandle handle = 0;
-  FTAR_RETURN_IF_ERROR(
-      driver_.ToStatus(driver_.cuMemCreate(&handle, whole, &properties, 0), "cuMemCreate"));
-  const Expected<CUdeviceptr> address = Map(handle, whole, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  const int descriptor = address.ok() && facts_.shares_memory ? Export(handle) : -1;
-  driver_.cuMemRelease(handle);
+  const Expected<CUmemGenericAllocationHandle> handle = Create(whole);
+  if (!handle.ok()) return handle.status();
+  const Expected<CUdeviceptr> address = Map(*handle, whole, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  const int descriptor = address.ok() && facts_.shares_memory ? Export(*handle) : -1;
+  driver_.cuMemRelease(*handle);
   if (!address.ok()) return address.status();
   Keep(*address, whole);
   return SharedBlock{.address = ToHost(*address), .bytes = whole, .descriptor = descriptor};
@@ -496,8 +522,27 @@ Status CudaGpu::EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) {
   return put({StreamWrites(&gate->done, 0), StreamWrites(&gate->passed, 1)});
 }
 
+// A default stream is every GPU's: of its context, which is the calling thread's, only that matters
+// whether it is this GPU's second one.
+Status CudaGpu::CheckStream(CUstream stream) const {
+  CUcontext owner = nullptr;
+  if (driver_.cuStreamGetCtx(stream, &owner) != CUDA_SUCCESS || !IsForeign(owner))
+    return Status::Ok();
+  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+    const CurrentContext current(driver_, owner);
+    CUdevice device = -1;
+    if (driver_.cuCtxGetDevice(&device) != CUDA_SUCCESS || device != device_) return Status::Ok();
+  }
+  return Status(Code::kArg, "stream",
+                "the stream is not of the primary context of this job's GPU, which is " +
+                    std::to_string(device_) +
+                    ", but of another GPU's, or of one that a program has made itself "
+                    "(cuCtxCreate)");
+}
+
 Expected<bool> CudaGpu::Captures(StreamHandle stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  FTAR_RETURN_IF_ERROR(CheckStream(static_cast<CUstream>(stream)));
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
   const CUresult result = driver_.cuStreamIsCapturing(static_cast<CUstream>(stream), &status);

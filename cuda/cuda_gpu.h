@@ -45,8 +45,11 @@ class CudaGpu final : public Gpu {
   CudaGpu(const Driver* driver, CUdevice device) : driver_(*driver), device_(device) {}
   Status Start();
   Status MakeStream(CUstream* stream);
+  bool IsForeign(CUcontext context) const;
+  Status CheckStream(CUstream stream) const;
   int Attribute(CUdevice_attribute attribute) const;
   CUmemAllocationProp SharedMemory() const;
+  Expected<CUmemGenericAllocationHandle> Create(size_t bytes) const;
   size_t Granularity() const;
   // Maps the memory of a handle at an address of its own.
   Expected<CUdeviceptr> Map(CUmemGenericAllocationHandle handle, size_t bytes,

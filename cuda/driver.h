@@ -38,7 +38,6 @@ namespace ftar::device {
   X(cuMemAddressReserve, 10020)            \
   X(cuMemCreate, 10020)                    \
   X(cuMemExportToShareableHandle, 10020)   \
-  X(cuMemFreeHost, 2000)                   \
   X(cuMemGetAddressRange, 3020)            \
   X(cuMemGetAllocationGranularity, 10020)  \
   X(cuMemGetHandleForAddressRange, 11070)  \
@@ -53,6 +52,7 @@ namespace ftar::device {
   X(cuStreamCreateWithPriority, 5050)      \
   X(cuStreamDestroy, 4000)                 \
   X(cuStreamGetCtx, 9020)                  \
+  X(cuStreamGetGreenCtx, 12040)            \
   X(cuStreamIsCapturing, 10000)            \
   X(cuStreamQuery, 2000)                   \
   X(cuStreamWriteValue64, 11070)           \

@@ -88,10 +88,16 @@ Status CheckReserved(const ftarOpDesc& desc, std::string_view prefix) {
   return Status::Ok();
 }
 
-// Another GPU's memory is out of reach of this one's kernels.
+// Another GPU's memory, or another context's, is out of reach of this one's kernels.
 Status CheckGpu(const device::PointerFacts& facts, const device::Gpu& gpu, std::string_view prefix,
                 const char* field) {
   const int32_t ours = gpu.facts().device;
+  if (facts.kind == device::PointerKind::kForeign) {
+    return Arg(prefix, field,
+               "is of a CUDA context that a program has made itself (cuCtxCreate), and this job "
+               "uses the primary one of GPU " +
+                   std::to_string(ours));
+  }
   if (facts.kind != device::PointerKind::kDevice || facts.device == ours) return Status::Ok();
   return Arg(prefix, field,
              "is on GPU " + std::to_string(facts.device) + ", and this job uses GPU " +
@@ -194,9 +200,9 @@ Status CheckPlace(const device::Gpu* gpu, const void* data, uint64_t bytes, std:
   if (gpu == nullptr || bytes == 0) return Status::Ok();
   const device::PointerFacts facts = gpu->Identify(data);
   if (facts.kind == device::PointerKind::kUnknown) return Unknown(prefix, field);
+  FTAR_RETURN_IF_ERROR(CheckGpu(facts, *gpu, prefix, field));
   *on_device = facts.kind == device::PointerKind::kDevice;
   if (!*on_device) return Status::Ok();
-  FTAR_RETURN_IF_ERROR(CheckGpu(facts, *gpu, prefix, field));
   if (gpu->Holds(data, bytes)) return Status::Ok();
   return Arg(prefix, field, "is not allocated as far as count says");
 }

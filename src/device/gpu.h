@@ -29,6 +29,7 @@ enum class PointerKind : uint8_t {
   kPinned,   // the host's, and mapped for the GPU at the same address
   kDevice,   // the host may not follow it
   kManaged,  // migrates between the two
+  kForeign,  // of a context that a program has made itself: no kernel of ours reaches it
   kUnknown,  // the driver does not say: the context is broken
 };
 
@@ -117,7 +118,8 @@ class Gpu {
   // Puts the stream's side of the gate's cycle onto the stream. `outcome`: pinned or device memory
   // of sizeof(Gate::Outcome), or null. Works while the stream is captured.
   virtual Status EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) = 0;
-  // Whether what is put onto the stream now becomes part of a graph.
+  // Whether what is put onto the stream now becomes part of a graph. kArg: the stream is another
+  // GPU's, or of a context that a program has made itself.
   virtual Expected<bool> Captures(StreamHandle stream) = 0;
 
   // ---- kernels, for executors

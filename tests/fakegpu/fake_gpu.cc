@@ -117,6 +117,8 @@ class FakeGpu : public device::Gpu {
   }
   Expected<bool> Captures(device::StreamHandle stream) override {
     if (CurrentMood() == Mood::kBroken) return Broken();
+    if (stream != nullptr && Stream::Of(stream)->card() != facts_.device)
+      return Status(Code::kArg, "stream", "the stream is another GPU's");
     return Stream::Of(stream)->capturing();
   }
 

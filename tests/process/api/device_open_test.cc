@@ -118,6 +118,17 @@ TEST_F(FirstUse, AStreamsGpuIsTheJobs) {
   EXPECT_EQ(Run(AllReduce(data.get())), FTAR_OK) << LastError().text;
 }
 
+TEST_F(FirstUse, AStreamOfAnotherGpuIsRefused) {
+  ASSERT_EQ(cudaSetDevice(1), 0);
+  const Stream elsewhere;
+  ASSERT_EQ(cudaSetDevice(0), 0);
+  const Stream stream;
+  OnGpu data(Values(kCount, 0));
+  EXPECT_EQ(Run(On(stream, AllReduce(data.get()))), FTAR_OK) << LastError().text;
+  EXPECT_EQ(Run(On(elsewhere, AllReduce(data.get()))), FTAR_ERR_ARG);
+  EXPECT_EQ(Run(On(stream, AllReduce(data.get()))), FTAR_OK) << LastError().text;
+}
+
 // The default stream is every GPU's.
 TEST_F(FirstUse, ATensorsGpuIsThatOfTheDefaultStream) {
   ASSERT_EQ(cudaSetDevice(1), 0);

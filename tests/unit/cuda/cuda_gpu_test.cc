@@ -86,6 +86,59 @@ TEST_F(CudaGpuTest, WhatIsNotExportedIsMemoryAllTheSame) {
   ExpectUnshared(Open().get());
 }
 
+TEST_F(CudaGpuTest, WhatCouldBeExportedIsNotMadeInASandbox) {
+  TheMachine().refuses_shared = true;
+  ExpectUnshared(Open().get());
+}
+
+TEST_F(CudaGpuTest, AnImportMayHaveToBeMappedForWriting) {
+  TheMachine().maps_read_only = false;
+  const auto gpu = Open();
+  const auto block = gpu->AllocateShared(kBytes);
+  ASSERT_TRUE(block.ok()) << block.status().text();
+  const auto imported = gpu->Import(block->descriptor, block->bytes);
+  ASSERT_TRUE(imported.ok()) << imported.status().text();
+  EXPECT_TRUE(gpu->Holds(*imported, block->bytes));
+  EXPECT_TRUE(gpu->Unmap(*imported).ok());
+  EXPECT_TRUE(gpu->FreeShared(block->address).ok());
+  close(block->descriptor);
+}
+
+// No kernel of ours reaches it, and one that tried would break the primary context.
+TEST_F(CudaGpuTest, MemoryOfAContextOfTheProgramsOwnIsKnown) {
+  const auto gpu = Open();
+  const auto block = gpu->AllocateShared(kBytes);
+  ASSERT_TRUE(block.ok()) << block.status().text();
+  close(block->descriptor);
+  for (const CUcontext ours : {CUcontext{}, strict_driver::PrimaryContext()}) {
+    TheMachine().owner = ours;
+    EXPECT_EQ(gpu->Identify(block->address).kind, PointerKind::kDevice);
+  }
+  TheMachine().owner = strict_driver::UsersContext();
+  EXPECT_EQ(gpu->Identify(block->address).kind, PointerKind::kForeign);
+  TheMachine().is_green = true;
+  EXPECT_EQ(gpu->Identify(block->address).kind, PointerKind::kDevice);
+  EXPECT_TRUE(gpu->FreeShared(block->address).ok());
+}
+
+TEST_F(CudaGpuTest, StreamsOfAContextOfTheProgramsOwnAreRefused) {
+  const auto gpu = Open();
+  const auto driver = Driver::Load();
+  const auto stream = reinterpret_cast<StreamHandle>(0x3000);
+  EXPECT_TRUE(gpu->Captures(stream).ok());
+  EXPECT_TRUE(gpu->Captures(nullptr).ok()) << "of a thread without a context";
+  TheMachine().streams_owner = strict_driver::UsersContext();
+  EXPECT_EQ(gpu->Captures(stream).status().code(), Code::kArg);
+  {
+    const CurrentContext users(**driver, strict_driver::UsersContext());
+    EXPECT_EQ(gpu->Captures(nullptr).status().code(), Code::kArg);
+  }
+  const CurrentContext primary(**driver, strict_driver::PrimaryContext());
+  EXPECT_TRUE(gpu->Captures(nullptr).ok());
+  TheMachine().is_green = true;
+  EXPECT_TRUE(gpu->Captures(stream).ok());
+}
+
 TEST_F(CudaGpuTest, NothingBreaksTheCaptureOfAGraph) {
   TheMachine().captures = true;
   const auto gpu = Open();

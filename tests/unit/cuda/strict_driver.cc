@@ -44,6 +44,7 @@ thread_local std::vector<CUcontext> t_contexts;
 thread_local CUstreamCaptureMode t_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 const CUcontext kPrimary = reinterpret_cast<CUcontext>(0x1000);
+const CUcontext kUsers = reinterpret_cast<CUcontext>(0x1008);
 
 using Locked = std::lock_guard<std::mutex>;
 
@@ -117,6 +118,7 @@ CUresult MemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   const Locked lock(mutex);
   const bool exportable = properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
   if (exportable && !TheMachine().has_descriptors) return CUDA_ERROR_NOT_SUPPORTED;
+  if (exportable && TheMachine().refuses_shared) return CUDA_ERROR_NOT_PERMITTED;
   if (bytes == 0 || bytes % kGranule != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const CUresult allowed = NeedQuiet();
   if (allowed != CUDA_SUCCESS) return allowed;
@@ -185,6 +187,8 @@ CUresult MemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* 
   if (found == reservations.end() || found->second.mapped == 0 || bytes != found->second.bytes ||
       count != 1 || access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_INVALID_VALUE;
+  if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ && !TheMachine().maps_read_only)
+    return CUDA_ERROR_NOT_SUPPORTED;
   return found->second.accessible = true, NeedContext();
 }
 CUresult MemUnmap(CUdeviceptr address, size_t bytes) {
@@ -203,7 +207,6 @@ CUresult MemHostAlloc(void** address, size_t bytes, unsigned flags) {
   // No page begins there, as the documentation does not say that one does.
   return *address = static_cast<char*>(std::malloc(bytes + 64)) + 64, CUDA_SUCCESS;
 }
-CUresult MemFreeHost(void*) { return NeedQuiet(); }
 CUresult MemAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr at) {
   const Locked lock(mutex);
   auto next = reservations.upper_bound(at);
@@ -225,8 +228,11 @@ CUresult PointerAttributes(unsigned count, CUpointer_attribute* asked, void** an
   size_t bytes = 0;
   const bool known = MemAddressRange(&base, &bytes, at) == CUDA_SUCCESS;
   for (unsigned i = 0; i < count; ++i) {
-    const bool of_address = asked[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+    const bool of_address = asked[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+                            asked[i] == CU_POINTER_ATTRIBUTE_CONTEXT;
     std::memset(answers[i], 0, of_address ? sizeof(CUdeviceptr) : sizeof(int));
+    if (known && asked[i] == CU_POINTER_ATTRIBUTE_CONTEXT)
+      *static_cast<CUcontext*>(answers[i]) = TheMachine().owner;
     if (known && asked[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
       *static_cast<unsigned*>(answers[i]) = CU_MEMORYTYPE_DEVICE;
   }
@@ -242,7 +248,18 @@ CUresult StreamCreate(CUstream* stream, unsigned flags, int) {
 }
 CUresult StreamDestroy(CUstream) { return NeedContext(); }
 CUresult StreamQuery(CUstream) { return NeedQuiet(); }
-CUresult StreamGetCtx(CUstream, CUcontext* context) { return *context = kPrimary, CUDA_SUCCESS; }
+CUresult StreamGetCtx(CUstream stream, CUcontext* context) {
+  if (stream > CU_STREAM_PER_THREAD) return *context = TheMachine().streams_owner, CUDA_SUCCESS;
+  if (t_contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  return *context = t_contexts.back(), CUDA_SUCCESS;
+}
+CUresult StreamGetGreen(CUstream stream, CUgreenCtx* green) {
+  CUcontext owner = nullptr;
+  const CUresult known = StreamGetCtx(stream, &owner);
+  if (known != CUDA_SUCCESS) return known;
+  const bool is_green = owner == kUsers && TheMachine().is_green;
+  return *green = is_green ? reinterpret_cast<CUgreenCtx>(0x1010) : nullptr, CUDA_SUCCESS;
+}
 CUresult StreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
   return *status = CU_STREAM_CAPTURE_STATUS_NONE, NeedContext();
 }
@@ -283,7 +300,6 @@ const std::map<std::string, void*> kCalls = {
     CALL(cuMemAddressReserve, MemReserve),
     CALL(cuMemCreate, MemCreate),
     CALL(cuMemExportToShareableHandle, MemExport),
-    CALL(cuMemFreeHost, MemFreeHost),
     CALL(cuMemGetAddressRange, MemAddressRange),
     CALL(cuMemGetAllocationGranularity, MemGranularity),
     CALL(cuMemGetHandleForAddressRange, MemHandleForRange),
@@ -298,6 +314,7 @@ const std::map<std::string, void*> kCalls = {
     CALL(cuStreamCreateWithPriority, StreamCreate),
     CALL(cuStreamDestroy, StreamDestroy),
     CALL(cuStreamGetCtx, StreamGetCtx),
+    CALL(cuStreamGetGreenCtx, StreamGetGreen),
     CALL(cuStreamIsCapturing, StreamIsCapturing),
     CALL(cuStreamQuery, StreamQuery),
     CALL(cuStreamWriteValue64, StreamWrite64),
@@ -306,6 +323,10 @@ const std::map<std::string, void*> kCalls = {
 #undef CALL
 
 }  // namespace
+
+Machine::Machine() : streams_owner(kPrimary) {}
+CUcontext PrimaryContext() { return kPrimary; }
+CUcontext UsersContext() { return kUsers; }
 
 Machine& TheMachine() {
   static Machine machine;

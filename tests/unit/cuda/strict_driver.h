@@ -18,8 +18,16 @@ struct Machine {
   bool refuses_to_export = false;  // though it says that it has them
   bool captures = false;           // another thread captures a graph, in the strictest mode
   bool is_broken = false;          // a sticky error in the primary context
+  bool refuses_shared = false;     // to make memory that could be exported
+  bool maps_read_only = true;      // older ones map for reading and writing alone
+  CUcontext owner = nullptr;       // whose memory is, by its attribute; what is mapped is nobody's
+  CUcontext streams_owner;         // whose streams are, default ones apart; the primary one
+  bool is_green = false;           // UsersContext is part of the primary one
+  Machine();
 };
 Machine& TheMachine();
+CUcontext PrimaryContext();
+CUcontext UsersContext();  // made by the program itself, on the same GPU
 
 // Of memory that was made and is not free again, of addresses that are reserved, of descriptors
 // that nobody has closed, and of contexts that are current in this thread.
