@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,7 +19,10 @@ namespace {
 constexpr size_t kZeroBytes = 64 * 1024;
 // Taking pinned or device memory may cost milliseconds, so what was taken stays.
 constexpr size_t kKeptMax = size_t{1} << 40;
-constexpr size_t kPieceBytes = 2 << 20;
+// Pieces grow with what was taken before, up to the most: the driver maps each under its lock, and
+// an operation in place may take a gigabyte at once. Not the host's: pinning and clearing much at
+// once takes long.
+constexpr size_t kPieceBytes = 2 << 20, kPieceBytesMost = 64 << 20;
 constexpr size_t kWarmBlockBytes = 1 << 20;
 constexpr int kWarmBlocks = 16;
 constexpr TimeNs kPatience = 5 * kSecond;
@@ -36,16 +40,26 @@ std::byte* GpuBlocks::Piece(size_t bytes) {
     // Nobody maps these, and there may be hundreds.
     if (made.ok() && made->descriptor >= 0) close(made->descriptor);
   }
-  if (address != nullptr) pieces_.push_back(address);
+  if (address == nullptr) return nullptr;
+  pieces_.push_back(address);
+  taken_bytes_ += bytes;
   return static_cast<std::byte*>(address);
 }
 
 std::byte* GpuBlocks::Allocate(size_t bytes) {
-  if (bytes > kPieceBytes / 2) return Piece(bytes);
   if (bytes > rest_bytes_) {
-    rest_ = Piece(kPieceBytes);
-    rest_bytes_ = rest_ == nullptr ? 0 : kPieceBytes;
-    if (rest_ == nullptr) return nullptr;
+    const size_t most = home_ == Home::kPinned ? kPieceBytes : kPieceBytesMost;
+    size_t whole = std::clamp(std::bit_floor(taken_bytes_), kPieceBytes, most);
+    std::byte* piece = bytes > whole / 2 ? nullptr : Piece(whole);
+    if (piece == nullptr) {
+      // It is large itself, or the GPU has no more than this left.
+      whole = std::max(bytes, kPieceBytes);
+      piece = Piece(whole);
+      if (piece == nullptr) return nullptr;
+    }
+    if (whole - bytes < rest_bytes_) return piece;
+    rest_ = piece;
+    rest_bytes_ = whole;
   }
   rest_bytes_ -= bytes;
   return std::exchange(rest_, rest_ + bytes);

@@ -41,6 +41,7 @@ class GpuBlocks {
   device::Gpu* const gpu_;
   const Home home_;
   std::vector<void*> pieces_;
+  size_t taken_bytes_ = 0;
   std::byte* rest_ = nullptr;
   size_t rest_bytes_ = 0;
 };
