@@ -66,6 +66,18 @@ def test_hangs(tree):
     assert not os.path.exists(left), "what was running is ended, too"
 
 
+def test_sanitizers(tree):
+    for name in ("ftar-gpu-test", "ftar-gpu-fault", "ftar-kernels"):
+        tree.program(f"build/gpu/bin/{name}", "")
+    refuses = ("for tool in \"$@\"; do", "for tool in memcheck; do")
+    for text, code, said in (("", 0, "all good"), ("raise SystemExit(9)", 1, "FAILED (9)"),
+                             ("print('========= Error: Device not supported.'); raise SystemExit(9)", 3, "UNPROVEN: Device not supported"),
+                             ("import time; time.sleep(30)", 3, "cut off after 2 s")):
+        tree.program("tools/compute-sanitizer", text)
+        found, said_all = tree.check("correct", refuses, ('"gpu: $tool" 70', '"gpu: $tool" 2'), ("-lt 5 ]", "-lt 1 ]"))
+        assert found == code and said in said_all, text
+
+
 def test_another_runs_logs(tree):
     log = tree.top / "build/gpu/check"
     log.mkdir(exist_ok=True)
@@ -86,7 +98,7 @@ def test_a_build_that_was_moved(tree):
 
 
 def main():
-    for test in (test_exit_codes, test_hangs, test_another_runs_logs, test_a_build_that_was_moved):
+    for test in (test_exit_codes, test_hangs, test_sanitizers, test_another_runs_logs, test_a_build_that_was_moved):
         with tempfile.TemporaryDirectory() as folder:
             test(Tree(folder))
 

@@ -11,9 +11,9 @@ import collectives
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "collectives.py")
 
 
-def run(arguments):
+def run(arguments, environment=None):
     command = [sys.executable, "-B", SCRIPT, *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=150, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=150, check=False, env=environment)
     print(done.stdout, flush=True)
     return done.returncode, done.stdout
 
@@ -35,6 +35,24 @@ def test_what_is_missing():
     assert "no PyTorch" in collectives.missing(60, "raise ImportError")
 
 
+def test_pytorchs_own_libraries():
+    with tempfile.TemporaryDirectory() as folder:
+        site, perf, said = pathlib.Path(folder).resolve(), pathlib.Path(folder, "ftar-perf"), pathlib.Path(folder, "said")
+        for name in ("torch/__init__.py", "nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/lib/libcublas.so.13", "nvidia/cu13/lib/libcublasLt.so.13"):
+            (site / name).parent.mkdir(parents=True, exist_ok=True)
+            (site / name).write_text("", encoding="utf-8")
+        perf.write_text(f"#!/bin/sh\necho run \"$@\" >>{said}\ncase \"$*\" in *--matmul*) exit 2;; *'-T 110'*) exit 0;; esac\nexit 1\n", encoding="utf-8")
+        perf.chmod(0o755)
+        code, text = run(["--perf", str(perf)], {**os.environ, "PYTHONPATH": str(site)})
+        lines = said.read_text(encoding="utf-8").splitlines()
+        assert code == 1 and len(lines) == 13 and all(f"--cuda-runtime {site}/nvidia/cu13/lib/libcudart.so.13" in line for line in lines)
+        assert sum(f"--cublas {site}/nvidia/cu13/lib/libcublas.so.13" in line for line in lines) == 2
+        assert text.count("beside a product     not shown") == 2 and text.count("WRONG") == 10, "without cuBLAS nothing is wrong"
+        said.unlink()
+        run(["--perf", str(perf), "--", "--cuda-runtime", "/mine.so"], {**os.environ, "PYTHONPATH": str(site)})
+        assert all(line.count("--cuda-runtime") == 1 for line in said.read_text(encoding="utf-8").splitlines()), "who names one has that one"
+
+
 def test_the_first_run_has_time():
     with tempfile.TemporaryDirectory() as folder:
         perf, said = pathlib.Path(folder, "ftar-perf"), pathlib.Path(folder, "said")
@@ -51,6 +69,7 @@ def main():
     over_fake = ["--cuda-runtime", fake, "--set", f"gpu={fake}"]
     test_reports()
     test_what_is_missing()
+    test_pytorchs_own_libraries()
     test_the_first_run_has_time()
     code, text = run(["--quick", "--perf", perf, "--", *over_fake])
     assert code == 0 and text.count(" ok") == 6, "all right by both executors"

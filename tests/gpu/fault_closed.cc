@@ -77,12 +77,20 @@ std::unique_ptr<Executor> HeldKernel(Gpu* gpu) {
   return stays ? std::move(*executor) : nullptr;
 }
 
+// What is there before any gate is closed or kernel held: taking it, or giving it back, may wait
+// for both.
+struct Scene {
+  Gpu* gpu;
+  cudaStream_t stream;
+  Gate* gate;
+  uint64_t* done;
+  kernels::Plan plan;
+};
+
 // The act in one thread, and a launch of ours in another, while the gate is closed. `held`: and a
 // resident kernel stays, or null.
-void Try(Gpu* gpu, cudaStream_t stream, Gate* gate, uint64_t* done, uint64_t number, const Act& act,
-         Executor* held) {
-  Memory from(kBytes), to(kBytes);
-  ClosedGate closed(gpu, stream, gate);
+void Try(const Scene& scene, uint64_t number, const Act& act, Executor* held) {
+  ClosedGate closed(scene.gpu, scene.stream, scene.gate);
   std::atomic<TimeNs> acted{0}, launched{0};
   const TimeNs begun = Now();
   Status said;
@@ -93,9 +101,8 @@ void Try(Gpu* gpu, cudaStream_t stream, Gate* gate, uint64_t* done, uint64_t num
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const TimeNs launch_begun = Now();
   Status status;
-  std::thread ours(
-      [&] { status = gpu->Launch(Copy(from.data(), to.data(), kBytes), done, number); });
-  const auto word = std::atomic_ref<uint64_t>(*done);
+  std::thread ours([&] { status = scene.gpu->Launch(scene.plan, scene.done, number); });
+  const auto word = std::atomic_ref<uint64_t>(*scene.done);
   const bool through =
       AwaitFor(kPatienceNs, [&] { return word.load(std::memory_order_acquire) == number; });
   if (through) launched = Now();
@@ -106,7 +113,7 @@ void Try(Gpu* gpu, cudaStream_t stream, Gate* gate, uint64_t* done, uint64_t num
   beside.join();
   ours.join();
   ExpectOk(status, "launch");
-  ExpectCuda(cudaStreamSynchronize(stream), "synchronize");
+  ExpectCuda(cudaStreamSynchronize(scene.stream), "synchronize");
   // Negative: not before the gate was opened.
   const auto ms = [opened](const std::atomic<TimeNs>& end, TimeNs begin) {
     const TimeNs at = end.load();
@@ -124,14 +131,14 @@ void Try(Gpu* gpu, cudaStream_t stream, Gate* gate, uint64_t* done, uint64_t num
 
 // All of them, and what is ours again while the resident kernel stays, as it does when streams
 // wait.
-void TryAll(Gpu* gpu, cudaStream_t stream, Gate* gate, uint64_t* done, std::span<const Act> acts) {
+void TryAll(const Scene& scene, std::span<const Act> acts) {
   uint64_t number = 0;
-  for (const Act& act : acts) Try(gpu, stream, gate, done, ++number, act, nullptr);
+  for (const Act& act : acts) Try(scene, ++number, act, nullptr);
   for (const Act& act : acts) {
     if (!act.ours) continue;
-    const auto held = HeldKernel(gpu);
+    const auto held = HeldKernel(scene.gpu);
     if (held == nullptr) return;
-    Try(gpu, stream, gate, done, ++number, act, held.get());
+    Try(scene, ++number, act, held.get());
   }
 }
 
@@ -153,6 +160,7 @@ void TestBesideClosedGate(Gpu* gpu) {
   ExpectCuda(cudaMalloc(&to_free, kBytes), "memory");
   ExpectCuda(cudaMallocHost(&outcome, sizeof(Gate::Outcome)), "memory");
   std::vector<unsigned char> pageable(kBytes);
+  const Memory from(kBytes), to(kBytes);
   const Act acts[] = {
       {"nothing", true, [] { return Status::Ok(); }},
       {"AllocatePinned", true,
@@ -198,7 +206,7 @@ void TestBesideClosedGate(Gpu* gpu) {
        }},
       {"cudaDeviceSynchronize", false, [] { return cudaDeviceSynchronize(), Status::Ok(); }},
   };
-  TryAll(gpu, stream, &gates[0], done, acts);
+  TryAll({gpu, stream, &gates[0], done, Copy(from.data(), to.data(), kBytes)}, acts);
   cudaStreamDestroy(stream);
   ExpectCuda(cudaFree(device), "free");
   ExpectCuda(cudaFreeHost(outcome), "free");

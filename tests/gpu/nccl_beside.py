@@ -7,7 +7,6 @@ PyTorch with CUDA. Exit code: 0 ahead at every size, 4 not, 1 a run of ftar-perf
 PyTorch, or an ftar-perf without device memory).
 """
 import argparse
-import glob
 import json
 import os
 import socket
@@ -16,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import cuda_libraries
 
 SKIPPED, USAGE, NOT_MET = 77, 2, 4
 NETWORK_ONLY = "NCCL: its network path alone (one NCCL_HOSTID a process); it has no other for ranks that share a GPU"
@@ -77,13 +78,6 @@ def nccl(ranks, sizes, iterations, timeout):
     return {row["size"]: row["us"] for row in rows}
 
 
-def cuda_runtime():
-    """Options that name PyTorch's own CUDA runtime, where it brings one."""
-    import torch
-    found = glob.glob(os.path.join(os.path.dirname(torch.__file__), "..", "nvidia", "c*", "lib", "libcudart.so.*"))
-    return ["--cuda-runtime", os.path.realpath(found[0])] if found else []
-
-
 def ours(perf, ranks, sizes, iterations, timeout):
     """{size: microseconds} of ftar-perf in device memory, or None; why; its exit code."""
     if not perf or not os.path.exists(perf):
@@ -91,7 +85,7 @@ def ours(perf, ranks, sizes, iterations, timeout):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         command = [perf, "-n", str(ranks), "--sizes", ",".join(map(str, sizes)), "--iters", str(iterations), "-z", "1", "-I", "1",
-                   "--placement", "in", "--memory", "device", "-J", report] + cuda_runtime()
+                   "--placement", "in", "--memory", "device", "-J", report] + cuda_libraries.options([], cuda_runtime="cudart")
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired:

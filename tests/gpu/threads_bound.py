@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import cuda_libraries
+
 SKIPPED, USAGE, NOT_MET = 77, 2, 4
 GOAL = 0.85
 RANKS = (2, 4, 8)
@@ -56,6 +58,7 @@ def measure(options, ranks, sizes, knobs):
                    str(options.iterations), "-w", "3", "-T", "30", "--sizes", ",".join(map(str, sizes)), "-J", report]
         for knob in knobs:
             command += ["--set", knob]
+        command += cuda_libraries.options(options.arguments, cuda_runtime="cudart")
         try:
             done = subprocess.run(command + options.arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                   timeout=options.timeout, check=False)
