@@ -111,10 +111,10 @@ PointerFacts Ask(const Driver& driver, const void* address, CUcontext* owner) {
   int ordinal = -1;
   unsigned managed = 0;
   CUdeviceptr seen = 0;
-  CUpointer_attribute asked[] = {
-      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
-      CU_POINTER_ATTRIBUTE_CONTEXT};
+  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                 CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_CONTEXT};
   void* answers[] = {&type, &ordinal, &managed, &seen, owner};
   // Answers zeros for an address that the driver does not know.
   const CUresult result = driver.cuPointerGetAttributes(5, asked, answers, ToDevice(address));
@@ -239,7 +239,7 @@ CudaGpu::~CudaGpu() {
   if (context_ == nullptr) return;
   {
     const CurrentContext current(driver_, context_);
-    for (CUstream stream : {plans_, resident_}) {
+    for (CUstream stream : {plans_, resident_.load()}) {
       if (stream != nullptr) driver_.cuStreamDestroy(stream);
     }
   }
@@ -255,7 +255,7 @@ int CudaGpu::Attribute(CUdevice_attribute attribute) const {
 Status CudaGpu::Health() {
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
-  for (CUstream stream : {plans_, resident_}) {
+  for (CUstream stream : {plans_, resident_.load()}) {
     if (stream == nullptr) continue;  // the driver would take it for the user's default stream
     const CUresult result = driver_.cuStreamQuery(stream);
     if (result == CUDA_ERROR_NOT_READY) continue;
@@ -283,6 +283,7 @@ PointerFacts CudaGpu::Identify(const void* address) const {
 // Green contexts are parts of the primary one, and their memory is its.
 bool CudaGpu::IsForeign(CUcontext context) const {
   if (context == nullptr || context == context_) return false;
+  if (driver_.cuStreamGetGreenCtx == nullptr) return true;
   const CurrentContext current(driver_, context);
   CUgreenCtx green = nullptr;
   return current.status().ok() &&
@@ -582,7 +583,11 @@ Status CudaGpu::LaunchResident(void* control, int blocks) {
   }
   const CurrentContext current(driver_, context_);
   FTAR_RETURN_IF_ERROR(current.status());
-  if (resident_ == nullptr) FTAR_RETURN_IF_ERROR(MakeStream(&resident_));
+  if (resident_ == nullptr) {
+    CUstream made = nullptr;
+    FTAR_RETURN_IF_ERROR(MakeStream(&made));
+    resident_ = made;
+  }
   return kernels::LaunchResident(control, blocks, resident_);
 }
 

@@ -6,6 +6,7 @@
 #ifndef FTAR_CUDA_CUDA_GPU_H_
 #define FTAR_CUDA_CUDA_GPU_H_
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -66,7 +67,7 @@ class CudaGpu final : public Gpu {
   bool maps_memory_ = false;
   CUcontext context_ = nullptr;
   CUstream plans_ = nullptr;
-  CUstream resident_ = nullptr;  // made when it is first launched
+  std::atomic<CUstream> resident_{nullptr};  // made when it is first launched; Health asks for it
 
   std::mutex mutex_;
   std::map<void*, size_t> mappings_;  // their bytes; guarded by mutex_

@@ -23,6 +23,8 @@ Expected<Driver> LoadCalls() {
   }
   FTAR_DRIVER_CALLS(FTAR_DRIVER_LOAD)
 #undef FTAR_DRIVER_LOAD
+  if (!load("cuStreamGetGreenCtx", 12040, &driver.cuStreamGetGreenCtx))
+    driver.cuStreamGetGreenCtx = nullptr;
   FTAR_RETURN_IF_ERROR(driver.ToStatus(driver.cuInit(0), "cuInit"));
   return driver;
 }

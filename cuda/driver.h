@@ -52,7 +52,6 @@ namespace ftar::device {
   X(cuStreamCreateWithPriority, 5050)      \
   X(cuStreamDestroy, 4000)                 \
   X(cuStreamGetCtx, 9020)                  \
-  X(cuStreamGetGreenCtx, 12040)            \
   X(cuStreamIsCapturing, 10000)            \
   X(cuStreamQuery, 2000)                   \
   X(cuStreamWriteValue64, 11070)           \
@@ -65,6 +64,8 @@ struct Driver {
   decltype(&::name) name = nullptr;
   FTAR_DRIVER_CALLS(FTAR_DRIVER_MEMBER)
 #undef FTAR_DRIVER_MEMBER
+  // Null where the driver is older than what it asks for (CUDA 12.4).
+  PFN_cuStreamGetGreenCtx_v12040 cuStreamGetGreenCtx = nullptr;
 
   // Once a process; Code::kDevice and the reason where there is no driver, or one that is too old.
   static Expected<const Driver*> Load();

@@ -228,8 +228,8 @@ CUresult PointerAttributes(unsigned count, CUpointer_attribute* asked, void** an
   size_t bytes = 0;
   const bool known = MemAddressRange(&base, &bytes, at) == CUDA_SUCCESS;
   for (unsigned i = 0; i < count; ++i) {
-    const bool of_address = asked[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
-                            asked[i] == CU_POINTER_ATTRIBUTE_CONTEXT;
+    const bool of_address =
+        asked[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER || asked[i] == CU_POINTER_ATTRIBUTE_CONTEXT;
     std::memset(answers[i], 0, of_address ? sizeof(CUdeviceptr) : sizeof(int));
     if (known && asked[i] == CU_POINTER_ATTRIBUTE_CONTEXT)
       *static_cast<CUcontext*>(answers[i]) = TheMachine().owner;
