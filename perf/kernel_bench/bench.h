@@ -23,6 +23,7 @@ struct Row {
   int blocks = 0;  // 0 on the host.
   int threads = 0;
   int unroll = 0;
+  bool curve = false;  // of a grid that is measured for its own sake: no bar speaks of it
   bool checksum = false;
   std::string cache;   // "in" or "out".
   uint64_t bytes = 0;  // Of one vector.
@@ -44,6 +45,14 @@ using Report = std::function<void(const Row&)>;
 void HostRows(const Plan& plan, const Report& report);
 // kUnsupported where there is no device; any other error has ended the rows early.
 Status DeviceRows(const Plan& plan, const Report& report);
+
+// What docs/gpu.md promises of a device, over the rows that it speaks of; 0: there are none.
+struct Bars {
+  double share = 0;          // of the card's copy, by the worst sum on all multiprocessors
+  double checksum_cost = 0;  // of the time without
+  double two_blocks_gbs = 0;
+};
+Bars BarsOf(const std::vector<Row>& rows);
 
 // Rates of a row whose times are set.
 void SetRates(uint64_t touched_bytes, Row* row);

@@ -106,6 +106,7 @@ class Bench {
     Row row = NewRow(offset == 0 ? "sum" : "sum, unaligned", type.name, sources, 1, in_cache);
     row.bytes = bytes;
     row.checksum = checksum;
+    row.curve = shape.unroll > 0;
     return Measure(plan.value(), static_cast<uint64_t>(sources + 1) * bytes, in_cache, &row);
   }
 

@@ -2,7 +2,6 @@
 //
 // Prints a table, or with --json one object a line, which `ftar-perf kernels` reads. Needs no
 // library but our own, so that a machine with a CUDA toolkit alone can build it.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -35,24 +34,8 @@ void PrintTable(const Row& r) {
       static_cast<unsigned long long>(r.bytes), r.us, r.touched_gbs, r.result_gbs, r.of_copy);
 }
 
-// What docs/gpu.md promises of a device, over the rows that it speaks of.
 void PrintBars(const std::vector<Row>& rows) {
-  double share = 0, checksum_cost = 0, two_blocks = 0;
-  for (const Row& row : rows) {
-    if (row.blocks == 0 || row.kernel != "sum" || row.type != "f32" || row.cache != "out") continue;
-    const bool all = row.blocks > 64 && row.threads == 512;
-    if (all && !row.checksum && (share == 0 || row.of_copy < share)) share = row.of_copy;
-    if (row.blocks == 2 && row.sources == 2 && !row.checksum && row.threads == 512) {
-      two_blocks = std::max(two_blocks, row.result_gbs);
-    }
-    for (const Row& with : rows) {
-      const bool pair = with.checksum && !row.checksum && with.kernel == row.kernel &&
-                        with.type == row.type && with.sources == row.sources &&
-                        with.blocks == row.blocks && with.threads == row.threads &&
-                        with.unroll == row.unroll && with.cache == row.cache;
-      if (pair && all) checksum_cost = std::max(checksum_cost, with.us / row.us - 1);
-    }
-  }
+  const auto [share, checksum_cost, two_blocks] = ftar::kernel_bench::BarsOf(rows);
   const auto say = [](const char* name, double value, const char* unit, const char* goal,
                       bool good) {
     std::printf("bar %-34s %8.1f %-5s (goal %s) %s\n", name, value, unit, goal,
