@@ -352,12 +352,9 @@ void Engine::Impl::TellNews(const wire::View& before) {
 // A job of one decides as a coordinator would.
 void Engine::Impl::LoseAlone(Code cause, const char* stage, std::string why,
                              const std::string& said) {
-  wire::Evicted out{view_->epoch, LossOf(config_.self), false};
-  out.reason.cause = cause;
-  out.reason.stage = stage;
-  out.reason.text = membership::Describe(config_.self) + ": " + std::move(why) +
-                    (said.empty() ? "" : ": " + said);
-  On(out);
+  if (!said.empty()) why += ": " + said;
+  why = membership::Describe(config_.self) + ": " + why;
+  On(wire::Evicted{view_->epoch, wire::LossOf(config_.self, cause, stage, std::move(why)), false});
 }
 
 // What every new view brings, whichever way it came.
