@@ -121,9 +121,14 @@ void World::WakeSeat(Seat& seat, TimeNs deadline) {
 void World::Excuse(const std::string& note) {
   const bool newcomer = note.starts_with("lost [newcomer]");
   if (!note.starts_with("lost [link]") && !newcomer) return;
-  const auto names = [&note](const Node& node) {
-    return note.find("(" + ToString(node.card.id) + ")") != std::string::npos;
+  std::set<MemberId> named;
+  const auto look_for = [&](MemberId id, const std::vector<MemberId>& whom) {
+    if (note.find("(" + ToString(id) + ")") != std::string::npos)
+      named.insert(whom.begin(), whom.end());
   };
+  for (const auto& node : nodes_) look_for(node->card.id, {node->card.id});
+  for (const auto& [unit, members] : units_) look_for(unit, members);
+  const auto names = [&named](const Node& node) { return named.contains(node.card.id); };
   const bool dead = newcomer || std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
                       return !node->alive && names(*node);
                     });

@@ -185,7 +185,7 @@ void World::RestartCoordinator() {
       if (member->alive) Attach(*member);
     });
   }
-  if (weather_.relays > 0) BreakLines();
+  if (weather_.relays > 0) BreakLines(nullptr);
   fixed_.machine.reset();
   recovered_by_ = now_ + 200 * kMillisecond;
   After(rng_.Between(2, 10) * kMillisecond, [this] { StartCoordinator(); });

@@ -1,6 +1,7 @@
 // Relays between members and the coordinator, in weather that has them: what src/coordinator's
 // relay does on real sockets. Each unit of a replica has a relay of its own; one more stands by for
-// those whose relay is lost.
+// those whose relay is lost. Of two levels some relays of a replica stand behind one, and another
+// stands by for them; one more upper one stands by for all.
 #include "relay_host.h"
 
 #include <algorithm>
@@ -11,19 +12,38 @@
 
 namespace ftar::sim {
 
+namespace {
+constexpr std::pair kSpare{-1, -1}, kSpareTop{-2, -2};
+constexpr int kTops = 1000, kSpares = 2000;  // where their units' numbers begin
+}  // namespace
+
+// The one whose place that is, or else the one that stands by.
+World::RelayHost& World::Standing(std::pair<int, int> own, std::pair<int, int> spare) {
+  if (relays_[own].life == 0) StartRelay(relays_[own]);
+  if (relays_[own].lines) return relays_[own];
+  if (!relays_[spare].lines) StartRelay(relays_[spare]);
+  return relays_[spare];
+}
+
 World::RelayHost& World::RelayFor(const Node& node) {
-  const int block = node.card.shard / weather_.relays;
-  RelayHost& own = relays_[{node.card.replica, block}];
-  if (own.life == 0) StartRelay(own);
-  if (own.lines) return own;
-  RelayHost& spare = relays_[{-1, -1}];
-  if (!spare.lines) StartRelay(spare);
-  return spare;
+  const int replica = node.card.replica, block = node.card.shard / weather_.relays;
+  if (weather_.relay_tops == 0) return Standing({replica, block}, kSpare);
+  const int top = block / weather_.relay_tops;
+  const std::pair spare{replica, kSpares + top};
+  relays_[{replica, block}].above = relays_[spare].above = {replica, kTops + top};
+  return Standing({replica, block}, spare);
+}
+
+// None: the coordinator.
+World::RelayHost* World::UpperOf(const RelayHost& relay) {
+  if (!relay.above) return nullptr;
+  relays_[*relay.above].top = relays_[kSpareTop].top = true;
+  return &Standing(*relay.above, kSpareTop);
 }
 
 void World::StartRelay(RelayHost& relay) {
   membership::RelayConfig config;
-  config.members = weather_.relays;
+  config.members = relay.top ? weather_.relay_tops : weather_.relays;
   relay.lines = std::make_unique<membership::RelayLines>(config);
   relay.behind = {};
   ++relay.life;
@@ -39,6 +59,12 @@ World::RelayHost* World::RelayAbove(uint64_t conn) {
 uint64_t World::LifeAbove(uint64_t conn) {
   const RelayHost* relay = RelayAbove(conn);
   return relay ? relay->life : fixed_.life;
+}
+
+// A member, or those behind a relay.
+MemberId World::SpeakerOf(uint64_t conn) {
+  const auto line = line_ends_.find(conn);
+  return line == line_ends_.end() ? NodeOf(conn)->card.id : line->second.unit;
 }
 
 // True if the event is for a relay. What was meant for one that is gone goes nowhere.
@@ -60,9 +86,9 @@ bool World::IsForRelay(const membership::CoordinatorEvent& event) {
   const auto [relay, life] = found->second;
   if (relay->life != life) return true;
   if (const auto* connected = std::get_if<membership::Connected>(&event))
-    relay->behind.Hears(NodeOf(conn)->card.id, connected->hello);
+    relay->behind.Hears(SpeakerOf(conn), connected->hello);
   if (const auto* received = std::get_if<membership::Received>(&event))
-    relay->behind.Hears(NodeOf(conn)->card.id, received->message);
+    relay->behind.Hears(SpeakerOf(conn), received->message);
   FeedRelay(*relay, *own);
   return true;
 }
@@ -77,7 +103,8 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
   }
   for (const auto& [line, unit, timeout_ns] : ready.open) {
     relay.wanted.insert(line);
-    After(Delay(0, 0), [this, &relay, line, life = relay.life] { OpenLine(relay, line, life); });
+    const LineEnd end{&relay, line, relay.life, unit};
+    After(Delay(0, 0), [this, end] { OpenLine(end); });
   }
   for (auto& [line, message] : ready.up) {
     FailIf(relay.behind.Says(line, message));
@@ -87,6 +114,7 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
   for (membership::Outgoing& outgoing : ready.down) {
     const auto message = std::make_shared<const wire::Message>(std::move(outgoing.message));
     for (const uint64_t conn : outgoing.to) {
+      if (CarriedToRelay(conn, message)) continue;
       if (Node* node = NodeOf(conn)) CarryOrder(*node, conn, message);
     }
   }
@@ -106,25 +134,44 @@ void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event
 
 // ---- lines up ----
 
-void World::OpenLine(RelayHost& relay, membership::LineId line, uint64_t life) {
-  if (life != relay.life || !relay.wanted.contains(line) || relay.up.contains(line)) return;
-  if (!fixed_.machine) {
-    After(5 * kMillisecond, [this, &relay, line, life] { OpenLine(relay, line, life); });
+void World::OpenLine(const LineEnd& end) {
+  RelayHost& relay = *end.relay;
+  const bool wanted = end.life == relay.life && relay.wanted.contains(end.line);
+  if (!wanted || relay.up.contains(end.line)) return;
+  RelayHost* const above = UpperOf(relay);
+  if (!above && !fixed_.machine) {
+    After(5 * kMillisecond, [this, end] { OpenLine(end); });
     return;
   }
   const uint64_t conn = ++next_connection_;
-  relay.up[line] = conn;
-  line_ends_[conn] = {&relay, line, life};
-  FeedRelay(relay, membership::LineUp{line});
+  relay.up[end.line] = conn;
+  line_ends_[conn] = end;
+  if (above) below_relays_[conn] = {above, above->life};
+  FeedRelay(relay, membership::LineUp{end.line});
+}
+
+// All members behind it, also those behind relays that stand behind this one.
+void World::NameUnit(const wire::Hello& hello) {
+  std::vector<MemberId> members;
+  for (const MemberId name : NamesIn(hello.roster)) {
+    const auto lower = units_.find(name);
+    if (lower == units_.end()) {
+      members.push_back(name);
+    } else {
+      members.insert(members.end(), lower->second.begin(), lower->second.end());
+    }
+  }
+  units_[hello.card.id] = std::move(members);
 }
 
 void World::CarryUp(uint64_t conn, wire::Message message) {
+  if (const auto* hello = std::get_if<wire::Hello>(&message)) NameUnit(*hello);
   if (trace_ && !std::holds_alternative<wire::Heartbeat>(message))
     Trace("relay " + std::to_string(conn) + " -> coordinator " + wire::MessageName(message));
   // The codec is part of every run.
   At(WireTime(conn + kConnectionBase, 0),
-     [this, conn, life = fixed_.life, bytes = wire::Encode(message)] {
-       if (life != fixed_.life) return;
+     [this, conn, life = LifeAbove(conn), bytes = wire::Encode(message)] {
+       if (life != LifeAbove(conn)) return;
        Expected<wire::Message> decoded = wire::Decode(bytes);
        if (!decoded.ok()) return Fail("codec: " + decoded.status().ToString());
        if (const auto* hello = std::get_if<wire::Hello>(&*decoded))
@@ -166,7 +213,7 @@ void World::LoseLine(const LineEnd& end, uint64_t conn) {
   end.relay->up.erase(line);
   FeedRelay(*end.relay, membership::LineDown{end.line});
   After(later_.Between(kMillisecond, 5 * kMillisecond),
-        [this, end] { OpenLine(*end.relay, end.line, end.life); });
+        [this, end] { OpenLine(end); });
 }
 
 void World::HangUp(RelayHost& relay, membership::LineId line) {
@@ -180,11 +227,13 @@ void World::HangUp(RelayHost& relay, membership::LineId line) {
   });
 }
 
-// All lines break: the coordinator's end is gone, or nobody reaches it for a moment.
-void World::BreakLines() {
+// All lines to this relay break, or to the coordinator if it is none: their upper end is gone, or
+// nobody reaches it for a moment.
+void World::BreakLines(const RelayHost* above) {
   for (auto& [place, relay] : relays_) {
     for (const auto& [line, conn] : relay.up) {
-      const LineEnd end{&relay, line, relay.life};
+      if (RelayAbove(conn) != above) continue;
+      const LineEnd end = line_ends_.at(conn);
       After(rng_.Between(100'000, 2 * kMillisecond),
             [this, end, conn = conn] { LoseLine(end, conn); });
     }
@@ -211,20 +260,32 @@ void World::CrashRelay(RelayHost& relay) {
       FeedCoordinator(conn, membership::Disconnected{conn, "reset"});
     });
   }
+  // Those whose upper one is back, and who are at the one that stands by still, would look for it
+  // where their mates are not (docs/limits.md).
+  const auto elsewhere = [&](const auto& line) {
+    return RelayAbove(line.second) != UpperOf(relay);
+  };
+  const bool parted = std::ranges::any_of(relay.up, elsewhere);
   relay.up.clear();
   relay.wanted.clear();
   relay.lines.reset();
   ++relay.life;
+  BreakLines(&relay);
   // Who was on the way to the coordinator by this relay is known to nobody there.
   const bool unknown = !fixed_.machine || now_ < recovered_by_;
   for (auto& node : nodes_) {
-    if (!node->alive || node->connection == 0 || RelayAbove(node->connection) != &relay) continue;
-    node->connection = 0;
+    if (!node->alive || node->connection == 0) continue;
+    RelayHost* const own = RelayAbove(node->connection);
+    const bool below = own != &relay;
+    const auto leads_here = [&](const auto& line) { return RelayAbove(line.second) == &relay; };
+    if (below && (own == nullptr || !std::ranges::any_of(own->up, leads_here))) continue;
     // So is a newcomer that is being taken in: it may be turned away for it.
     const auto view = node->engine->view();
     const bool entering =
         !view || view->planned || node->engine->phase() == engine::Phase::kJoining;
-    if (unknown || entering) Strike(*node);
+    if (unknown || entering || parted) Strike(*node);
+    if (below) continue;
+    node->connection = 0;
     Node* member = node.get();
     After(later_.Between(100'000, kMillisecond),
           [this, member] { Feed(*member, engine::CoordinatorDown{}); });

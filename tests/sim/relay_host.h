@@ -4,7 +4,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "invariants/behind.h"
 #include "membership/relay_lines.h"
@@ -15,6 +17,8 @@ namespace ftar::sim {
 
 struct World::RelayHost {
   std::unique_ptr<membership::RelayLines> lines;  // none: it is down
+  std::optional<std::pair<int, int>> above;       // of two levels: the place of its own upper one
+  bool top = false;                               // it is an upper one
   uint64_t life = 0;
   std::set<membership::LineId> wanted;
   std::map<membership::LineId, uint64_t> up;  // connections of lines

@@ -133,6 +133,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"plan_strikes", &Weather::plan_strikes, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
+      {"relay_tops", &Weather::relay_tops, 0},
       {"urgent", &Weather::urgent, 0},
   };
   return fields;

@@ -47,6 +47,7 @@ struct Weather {
   int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
   int relays = 0;    // so many shards of a replica stand behind one; 0: there are none
   int relay_losses = 0;   // a relay is lost, its members live (rule Q7)
+  int relay_tops = 0;     // so many relays of a replica stand behind another one; 0: behind none
   int hosted = 0;         // members coordinate by turns (rule Q5)
   int partitions = 0;     // hosted: some do not reach the others for a while
   int echoes = 0;         // its Prepares and Installs may arrive again, much later (rules Q2, V10)

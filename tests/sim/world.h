@@ -72,10 +72,11 @@ class World {
     uint64_t object = 0;  // a member's number, or 0 for the coordinator
   };
   struct RelayHost;
-  struct LineEnd {  // the lower end of a connection between a relay and the coordinator
+  struct LineEnd {  // the lower end of a connection between a relay and what it stands behind
     RelayHost* relay = nullptr;
     membership::LineId line = 0;
     uint64_t life = 0;
+    MemberId unit;  // who speaks there
   };
   // Something that happens at a time. With a host it happens inside that process: not if it is
   // dead, and not before it runs again if it is stopped. `from`: over the wire from that node,
@@ -217,19 +218,23 @@ class World {
   std::vector<std::set<MemberId>> Sides() const;
 
   // relay_host.cc
+  RelayHost& Standing(std::pair<int, int> own, std::pair<int, int> spare);
   RelayHost& RelayFor(const Node& node);
+  RelayHost* UpperOf(const RelayHost& relay);
+  MemberId SpeakerOf(uint64_t conn);
   void StartRelay(RelayHost& relay);
   RelayHost* RelayAbove(uint64_t conn);
   uint64_t LifeAbove(uint64_t conn);
   bool IsForRelay(const membership::CoordinatorEvent& event);
   void FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event);
-  void OpenLine(RelayHost& relay, membership::LineId line, uint64_t life);
+  void OpenLine(const LineEnd& end);
+  void NameUnit(const wire::Hello& hello);
   void CarryUp(uint64_t conn, wire::Message message);
   bool CarriedToRelay(uint64_t conn, const std::shared_ptr<const wire::Message>& message);
   bool ClosedToRelay(uint64_t conn);
   void LoseLine(const LineEnd& end, uint64_t conn);
   void HangUp(RelayHost& relay, membership::LineId line);
-  void BreakLines();
+  void BreakLines(const RelayHost* above);
   void LoseRelay();
   void CrashRelay(RelayHost& relay);
 
@@ -317,9 +322,10 @@ class World {
   uint16_t incarnation_ = 0;
   uint64_t next_connection_ = 0;
   std::unordered_map<uint64_t, Connection> connections_;
-  std::map<std::pair<int, int>, RelayHost> relays_;  // by replica and unit; -1: stands by
+  std::map<std::pair<int, int>, RelayHost> relays_;  // by replica and unit; see relay_host.cc
   std::unordered_map<uint64_t, std::pair<RelayHost*, uint64_t>> below_relays_;  // and its life
   std::unordered_map<uint64_t, LineEnd> line_ends_;
+  std::map<MemberId, std::vector<MemberId>> units_;  // behind relays, by the name of all
   TimeNs relay_lost_at_ = -kSecond, recovered_by_ = 0;
   std::set<std::pair<uint64_t, uint64_t>> parted_;  // a story's
   uint64_t side_ = 0;  // of a partition: bit i for the node with index i

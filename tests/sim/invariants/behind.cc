@@ -7,7 +7,6 @@
 #include "wire/codec.h"
 
 namespace ftar::sim {
-namespace {
 
 std::vector<MemberId> NamesIn(const std::string& roster) {
   std::vector<MemberId> names;
@@ -18,8 +17,6 @@ std::vector<MemberId> NamesIn(const std::string& roster) {
   return names;
 }
 
-}  // namespace
-
 const Behind::Member& Behind::Of(MemberId id) const {
   static const Member unheard;
   const auto found = members_.find(id);
@@ -29,7 +26,7 @@ const Behind::Member& Behind::Of(MemberId id) const {
 void Behind::Hears(MemberId from, const wire::Message& message) {
   Member& member = members_[from];
   if (const auto* hello = std::get_if<wire::Hello>(&message)) {
-    member.installed = std::max(member.installed, hello->report.installed);
+    member.installed = std::max(member.installed, hello->report.installed_by_all());
     member.broken.clear();  // what still is it says again
   } else if (const auto* installed = std::get_if<wire::Installed>(&message)) {
     member.installed = std::max(member.installed, installed->epoch);

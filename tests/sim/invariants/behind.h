@@ -12,6 +12,9 @@
 
 namespace ftar::sim {
 
+// Who stands behind a relay, from what its Hello says.
+std::vector<MemberId> NamesIn(const std::string& roster);
+
 class Behind {
  public:
   // What a member behind it says, and what it is told of other units.

@@ -257,7 +257,7 @@ void Director::Restart(TimeNs duration) {
       if (node->alive && !node->over) world.Attach(*node);
     });
   }
-  if (world.weather_.relays > 0) world.BreakLines();
+  if (world.weather_.relays > 0) world.BreakLines(nullptr);
   world.fixed_.machine.reset();
   world.After(duration, [&world] { world.StartCoordinator(); });
   // Nobody is there to tell the new one of the job, so it begins another.
