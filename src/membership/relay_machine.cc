@@ -103,6 +103,7 @@ void RelayMachine::TakeIn(Child& child, const Connected& event) {
   child.roster = event.hello.roster;
   child.report = event.hello.report;
   child.installed = std::max(child.installed, child.report.installed);
+  child.held_by_all = std::max(child.held_by_all, child.report.installed_by_all());
   child.lost_at = kNever;
   conns_[event.conn] = IndexOf(child);
   detector_.Heard(child.card.id);
@@ -148,9 +149,10 @@ void RelayMachine::CatchUp(Child& child) {
   // Who is in knows its peers. Before that it tells of its links when it is welcomed, each time.
   if (child.installed == 0 && welcomed_) Send(child, wire::Welcome{CardsFor(index, peers_)});
   if (prepare_ && prepare_->epoch >= child.report.promised &&
-      prepare_->epoch > child.report.installed && !Unknown(prepare_->members))
+      prepare_->epoch > child.report.installed_by_all() && !Unknown(prepare_->members))
     Send(child, PrepareFor(index, Own(*prepare_)));
-  if (pending_ && pending_->view.epoch > child.report.installed && !Unknown(pending_->view.entries))
+  if (pending_ && pending_->view.epoch > child.report.installed_by_all() &&
+      !Unknown(pending_->view.entries))
     Send(child,
          wire::Install{ViewFor(index, Own(pending_->view)), LossesFor(index, Own(pending_->lost))});
   if (no_quorum_) Send(child, *no_quorum_);
@@ -345,11 +347,7 @@ wire::Report RelayMachine::MakeReport() const {
     report.installed = told_->epoch;
     report.installed_view = told_;
   }
-  const bool below = std::ranges::any_of(children_, [](const Child& child) {
-    return child.report.in_part && child.installed == child.report.installed;
-  });
-  report.in_part =
-      (below || LeastInstalled() != report.installed) && !FTAR_MUTANT(kRelayHidesTheLast);
+  report.in_part = LeastInstalled() != report.installed && !FTAR_MUTANT(kRelayHidesTheLast);
   return report;
 }
 

@@ -89,8 +89,9 @@ class RelayMachine {
     std::string roster;    // of a relay below
     wire::WireCosts wire;  // as last told
     wire::Report report;
-    Epoch installed = 0;
-    bool gone = false;  // has left as planned
+    Epoch installed = 0;    // by somebody behind it
+    Epoch held_by_all = 0;  // less where it is a relay some of whose members lack that
+    bool gone = false;      // has left as planned
     bool leave_requested = false, leave_ready = false;
     TimeNs lost_at = kNever;  // when its closed connection counts
     wire::Heartbeat beat;

@@ -183,15 +183,16 @@ Epoch RelayMachine::LeastInstalled() const {
   Epoch least = 0;
   for (const Child& child : children_) {
     if (child.gone) continue;
-    if (child.installed == 0) return 0;
-    least = least == 0 ? child.installed : std::min(least, child.installed);
+    if (child.held_by_all == 0) return 0;
+    least = least == 0 ? child.held_by_all : std::min(least, child.held_by_all);
   }
   return least;
 }
 
 void RelayMachine::Hear(Child& child, const wire::Installed& message) {
-  if (message.epoch <= child.installed) return;
-  child.installed = message.epoch;
+  if (message.epoch <= child.held_by_all) return;
+  child.held_by_all = message.epoch;
+  child.installed = std::max(child.installed, message.epoch);
   if (!complete_) AwaitMates(child);
   detector_.Watch(now_, child.card.id);
   if (pending_ && pending_->view.epoch == message.epoch &&
@@ -203,7 +204,7 @@ void RelayMachine::Hear(Child& child, const wire::Installed& message) {
   }
   // Who came first tends to stand in front, so the last to install are found soon.
   const auto behind = [this](const Child& one) {
-    return !one.gone && one.installed <= installed_told_ && !FTAR_MUTANT(kRelayInstalledByOne);
+    return !one.gone && one.held_by_all <= installed_told_ && !FTAR_MUTANT(kRelayInstalledByOne);
   };
   if (!above_ || std::any_of(children_.rbegin(), children_.rend(), behind)) return;
   installed_told_ = FTAR_MUTANT(kRelayInstalledByOne) ? message.epoch : LeastInstalled();
@@ -291,7 +292,7 @@ void RelayMachine::Hear(Child& child, const wire::Goodbye& message) {
 // ---- beats and evidence ----
 
 void RelayMachine::Hear(Child& child, const wire::Heartbeat& message) {
-  if (message.installed > child.installed) Hear(child, wire::Installed{message.installed});
+  if (message.installed > child.held_by_all) Hear(child, wire::Installed{message.installed});
   child.beat = message;
   detector_.Beat(child.card.id, message);
   std::erase_if(overdue_, [&](const auto& entry) {

@@ -1,0 +1,117 @@
+// Goal: a relay takes members over from one that is lost (rule Q7), in the middle of a change, or
+// lower relays, each of which speaks for several (design 5 "Scale").
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "membership/relay_machine.h"
+#include "wire/codec.h"
+#include "wire/frame.h"
+
+namespace ftar::membership {
+namespace {
+
+// The relay of shards 0 and 1 of replica 0, which are its connections 1 and 2; where these are
+// relays, it is the upper one of two such blocks.
+class RelayTakeoverTest : public ::testing::Test {
+ protected:
+  RelayTakeoverTest() : machine_({2, 0, 2 * kMillisecond}) {}
+
+  static wire::MemberCard CardOf(int replica, int shard) {
+    wire::MemberCard card;
+    card.id = {static_cast<uint64_t>(replica + 1), static_cast<uint64_t>(shard + 1)};
+    card.replica = replica;
+    card.shard = shard;
+    return card;
+  }
+  static std::string RosterOf(const wire::MemberCard& one, const wire::MemberCard& other) {
+    const std::vector<std::byte> bytes = wire::Encode(wire::Behind{{one, other}, {"", ""}});
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  wire::Hello HelloOf(int shard) const {
+    const wire::MemberCard card = CardOf(0, shard);
+    wire::Hello hello;
+    hello.wire_version = wire::kWireVersion;
+    hello.job = "job";
+    hello.card = card;
+    hello.replicas = hello.min_replicas = 1;
+    hello.shards = 2;
+    hello.agreed_config = {"timeout=1s"};
+    if (upper_) hello.roster = RosterOf(card, card);
+    return hello;
+  }
+  void Feed(const RelayEvent& event) {
+    machine_.Step(now_, event);
+    ready_ = machine_.TakeReady();
+  }
+  void Come(int shard, const wire::Report& report) {
+    wire::Hello hello = HelloOf(shard);
+    hello.report = report;
+    Feed(Connected{static_cast<ConnId>(shard + 1), hello});
+  }
+  void Say(int shard, wire::Message message) {
+    Feed(Received{static_cast<ConnId>(shard + 1), std::move(message)});
+  }
+  wire::View View() const {
+    wire::View view;
+    view.epoch = view.era = 10;
+    view.entries.emplace_back().card.id = machine_.unit();
+    return view;
+  }
+  void Prepare() {
+    Come(0, {});
+    Come(1, {});
+    Feed(AboveUp{});
+    wire::Prepare prepare;
+    prepare.epoch = 10;
+    prepare.members = View().entries;
+    Feed(FromAbove{prepare});
+  }
+  template <typename T>
+  const T* Up() const {
+    for (const wire::Message& message : ready_.up) {
+      if (const T* found = std::get_if<T>(&message)) return found;
+    }
+    return nullptr;
+  }
+  template <typename T>
+  bool Hears() const {
+    return std::ranges::any_of(ready_.down, [](const Outgoing& out) {
+      return std::holds_alternative<T>(out.message);
+    });
+  }
+
+  bool upper_ = false;
+  RelayMachine machine_;
+  TimeNs now_ = kSecond;
+  RelayReady ready_;
+};
+
+// A relay is lost when one of its two members has the Install, and another takes over: what the
+// other lacks it has from nobody else.
+TEST_F(RelayTakeoverTest, WhoHoldsAViewInPartHearsItAgain) {
+  upper_ = true;
+  Prepare();
+  Feed(FromAbove{wire::Install{View(), {}}});
+  Say(0, wire::Installed{10});
+  Feed(Disconnected{2, "reset"});
+  wire::Report report;
+  report.promised = report.installed = 10;
+  report.in_part = true;
+  Come(1, report);
+  EXPECT_TRUE(Hears<wire::Prepare>());
+  EXPECT_TRUE(Hears<wire::Install>());
+  EXPECT_EQ(Up<wire::Installed>(), nullptr);
+  now_ += 100 * kMillisecond;
+  Feed(Timer{});
+  ASSERT_NE(Up<wire::Heartbeat>(), nullptr);
+  EXPECT_EQ(Up<wire::Heartbeat>()->installed, 0u);
+  Say(1, wire::Installed{10});
+  ASSERT_NE(Up<wire::Installed>(), nullptr);
+  EXPECT_EQ(Up<wire::Installed>()->epoch, 10u);
+}
+
+}  // namespace
+}  // namespace ftar::membership
