@@ -174,6 +174,7 @@ bool RelayMachine::IsOfThePast(const Unit& unit) const {
 void RelayMachine::Tell(const wire::Welcome& message) {
   peers_ = message.peers;
   welcomed_ = true;
+  links_told_.clear();  // what it has told of them is void there, and is told again
   for (size_t i = 0; i < children_.size(); ++i)
     Send(children_[i], wire::Welcome{CardsFor(i, message.peers)});
 }

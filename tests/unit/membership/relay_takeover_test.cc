@@ -113,5 +113,24 @@ TEST_F(RelayTakeoverTest, WhoHoldsAViewInPartHearsItAgain) {
   EXPECT_EQ(Up<wire::Installed>()->epoch, 10u);
 }
 
+// An upper relay has lost its line, and what it had told of links is void: it says Welcome again,
+// on lines that have stood all the while.
+TEST_F(RelayTakeoverTest, WhoIsWelcomedAgainTellsOfItsLinksAgain) {
+  wire::MemberCard other;
+  other.id = {0xb, 0xb};
+  other.replica = 1;
+  Come(0, {});
+  Come(1, {});
+  Feed(AboveUp{});
+  Feed(FromAbove{wire::Roster{other.id, RosterOf(CardOf(1, 0), CardOf(1, 1))}});
+  for (int times = 0; times < 2; ++times) {
+    Feed(FromAbove{wire::Welcome{{other}}});
+    Say(0, wire::LinksUp{{CardOf(1, 0).id}, {}});
+    const bool at_once = Up<wire::LinksUp>() != nullptr;
+    Say(1, wire::LinksUp{{CardOf(1, 1).id}, {}});
+    EXPECT_TRUE(at_once || Up<wire::LinksUp>() != nullptr) << times;
+  }
+}
+
 }  // namespace
 }  // namespace ftar::membership
