@@ -421,7 +421,9 @@ void RelayMachine::RunDetector() {
       return one.here && one.card.id == finding.member;
     });
     if (child == children_.end() || child->gone) continue;
-    const bool changing = prepare_ && child->installed < prepare_->epoch;
+    // A relay that has taken over knows the change that stops them from their own word.
+    const Epoch promised = std::max(prepare_ ? prepare_->epoch : 0, child->report.promised);
+    const bool changing = child->installed < promised;
     if (finding.kind == Finding::Kind::kSilent)
       LoseChild(IndexOf(*child), Code::kPeer, "no heartbeat in time");
     if (finding.kind == Finding::Kind::kStuck && !changing && child->roster.empty())

@@ -132,5 +132,25 @@ TEST_F(RelayTakeoverTest, WhoIsWelcomedAgainTellsOfItsLinksAgain) {
   }
 }
 
+// The coordinator is away and a change has stopped them: who holds all data of an operation waits
+// for that change, whoever its relay is by now.
+TEST_F(RelayTakeoverTest, WhoIsStoppedByAChangeIsNotStuck) {
+  wire::Report report;
+  report.promised = 11;
+  report.installed = 10;
+  Come(0, report);
+  Come(1, report);
+  wire::Heartbeat beat{10, {}};
+  beat.groups.push_back({1, 8, 7, 3, {}});
+  for (int i = 0; i < 30; ++i) {
+    now_ += 100 * kMillisecond;
+    for (const int shard : {0, 1}) Say(shard, beat);
+    Feed(Timer{});
+  }
+  Feed(AboveUp{});
+  EXPECT_NE(Up<wire::Hello>(), nullptr);
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+}
+
 }  // namespace
 }  // namespace ftar::membership
