@@ -161,7 +161,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
     if (!DriveUntil(lock, idle, deadline)) return Status(Code::kTimeout, "leaving goes on");
     if (ended_.ok()) driver_->Feed(Now(), engine::AbortSelf{Code::kLeft, "left"});
     Settle(Now());
-    return Status::Ok();
+    return ended_.code() == Code::kLeft ? Status::Ok() : CheckUsable();
   }
   // What was called on streams comes before the leave, though it has no number yet.
   const Predicate arrived = [this] { return StreamsArrived(); };

@@ -4,9 +4,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ftar/ftar.h"
@@ -94,6 +96,26 @@ TEST_F(FirstUse, OnlyWhatPeersMayMapHasADescriptor) {
   void* shown = nullptr;
   ASSERT_EQ(ftarMemAlloc(job_, 1, &where, &shown), FTAR_OK) << LastError().text;
   EXPECT_EQ(ShownBlocks(), 1u);
+}
+
+// It had left, it was told, whatever had ended it while it waited for a stream.
+TEST_F(FirstUse, ALeaveThatAnAbortOvertakesHasFailed) {
+  const OnGpu data(kCount);
+  const Stream stream;
+  std::atomic<bool> go{false};
+  const auto hold = [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) SleepMs(1);
+  };
+  ASSERT_EQ(cudaLaunchHostFunc(stream.get(), hold, &go), 0);
+  const ftarOpDesc desc = On(stream, AllReduce(data.get()));
+  ASSERT_EQ(ftarOpStart(group_, &desc, nullptr), FTAR_OK) << LastError().text;
+  EXPECT_EQ(ftarJobLeave(job_, 1), FTAR_TIMEOUT);
+  std::thread leaves([this] { EXPECT_EQ(ftarJobLeave(job_, kLongNs), FTAR_ERR_ABORTED); });
+  SleepMs(50);
+  EXPECT_EQ(ftarJobAbort(job_, "a test of abort"), FTAR_OK);
+  leaves.join();
+  go = true;
+  stream.Wait();
 }
 
 TEST_F(FirstUse, ATensorsGpuIsTheJobs) {
