@@ -29,10 +29,10 @@
  * releases a handle must be the last one to use it. Nothing here is async-signal-safe.
  *
  * (6) Callbacks come from the library's progress thread or from a thread that is inside a Wait.
- * They may call Get*, Report, Abort and Evict; Join, Leave, Start, Wait, Step*, Close and Destroy
- * return FTAR_ERR_STATE there. Do little in them: this member's operations wait meanwhile, and so
- * may its heartbeats: one that lasts longer than the knob `timeout` can cost it its place. An
- * exception must not leave one.
+ * They may call Get*, Report, Abort and Evict; Join, Leave, Open, Start, Wait, NextEvent, Step*,
+ * Close and ftarJobDestroy return FTAR_ERR_STATE there. Do little in them: this member's operations
+ * wait meanwhile, and so may its heartbeats: one that lasts longer than the knob `timeout` can cost
+ * it its place. An exception must not leave one.
  *
  * (7) Fork. In a child forked after the first ftarJobJoin every call returns FTAR_ERR_FORKED.
  * Fork, then join, is fine; so is fork, then exec.
@@ -189,15 +189,15 @@ enum {
   /* who: has not entered operation `seq`, in which others wait; or, with FTAR_NO_SEQ, not begun the
    * step that this member is in, so that its ftarStepBegin waits. */
   FTAR_EVENT_LATE,
-  FTAR_EVENT_SLOW,      /* who: slower than its peers */
+  FTAR_EVENT_SLOW,      /* who: slower than its peers; not in this release */
   FTAR_EVENT_LINK_DOWN, /* who: the peer at the other end */
   FTAR_EVENT_LINK_UP,
   FTAR_EVENT_CORRUPT,          /* who: sent data that failed its checksum */
   FTAR_EVENT_COORDINATOR_DOWN, /* members go on; changes of the view wait */
   FTAR_EVENT_COORDINATOR_UP,
   FTAR_EVENT_EVICTED, /* this member is out */
-  FTAR_EVENT_DRAIN,   /* somebody asks this member to leave */
-  FTAR_EVENT_LEVEL    /* a catch-up is level */
+  FTAR_EVENT_DRAIN,   /* somebody asks this member to leave; not in this release */
+  FTAR_EVENT_LEVEL    /* a catch-up is level; not in this release */
 };
 
 /* Levels of log lines; lower is graver. */
@@ -291,7 +291,7 @@ typedef struct {
 #define FTAR_JOB_NONBLOCKING 1u
 
 /* -1 and NULL: from FTAR_* variables or the launcher's (torchrun, Slurm, Open MPI, MPICH), else 0
- * of 1, a job of one that needs no coordinator. */
+ * of 1, a job of one that needs no coordinator. Texts have 255 bytes at most. */
 typedef struct {
   size_t size;
   uint32_t flags;
@@ -422,7 +422,8 @@ FTAR_API ftarResult_t ftarViewRelease(ftarView_t view);
  * slowest of them; nothing but that depends on it. The last ftarGroupOpen of a group decides. */
 typedef struct {
   size_t size;
-  const char* name; /* the same name is the same group all over a column; NULL: "default" */
+  const char* name; /* the same name is the same group all over a column; 255 bytes at most;
+                       NULL: "default" */
   int32_t shard;    /* -1: mine; another column than mine is FTAR_ERR_UNSUPPORTED */
   uint32_t flags;   /* 0 */
   int32_t window;   /* operations in flight before starts queue, the same on all (else operations
@@ -503,7 +504,7 @@ typedef struct {
   /* As of ftarStepEnd the least one of the step's all-reduces and reduce-scatters. Of weights
    * members hear with these; without any, and as of ftarStepBegin, it is `participants`. */
   double weight_sum;
-  int32_t advice_microbatches; /* 0: none */
+  int32_t advice_microbatches; /* 0: none, as ever in this release */
   int32_t rank;                /* mine in that view: which segment is this member's */
 } ftarStepInfo;
 #define FTAR_STEP_INFO_INIT \
@@ -514,11 +515,14 @@ typedef struct {
  * waits until rank 0 has followed, however long that takes. Operations started afterwards belong to
  * the step. It waits until streams have come to the calls that were made on them; graphs that were
  * launched must have ended. `info` may be NULL.
- * FTAR_ERR_ARG: a step that does not follow the last one. FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR: as
- * of ftarOpWait, nobody can decide who is in; no step has begun, call again. */
+ * FTAR_ERR_ARG: a step that does not follow the last one. FTAR_ERR_STATE: not ready yet, or another
+ * thread is beginning one. FTAR_ERR_QUORUM, FTAR_ERR_COORDINATOR: as of ftarOpWait, nobody can
+ * decide who is in; no step has begun, call again. */
 FTAR_API ftarResult_t ftarStepBegin(ftarJob_t job, const ftarStepConfig* config,
                                     ftarStepInfo* info);
-/* Optional: waits for the step's operations, as ftarOpWait does, and sums up. */
+/* Optional: waits for the step's operations, as ftarOpWait does, and sums up; -1: of the step that
+ * runs. FTAR_ERR_ARG: it is another one. FTAR_ERR_STATE: none has begun, or the next one has while
+ * this waited. */
 FTAR_API ftarResult_t ftarStepEnd(ftarJob_t job, int64_t step, ftarStepInfo* info);
 
 /* ---- memory: optional; operations take any, this one saves copies between processes ---- */
@@ -650,9 +654,9 @@ typedef struct {
  * FTAR_ERR_EVICTED, FTAR_ERR_ABORTED: this member is out. */
 FTAR_API ftarResult_t ftarOpStart(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op);
 
-/* Starts n operations with consecutive seqs, all or none. `desc` points to the first of n
- * descriptors `stride` bytes apart, each with a `size` of at most `stride`. `ops`: NULL, or room
- * for n. */
+/* Starts n operations, 65,536 at most, with consecutive seqs, all or none. `desc` points to the
+ * first of n descriptors `stride` bytes apart, each with a `size` of at most `stride`. `ops`: NULL,
+ * or room for n. */
 FTAR_API ftarResult_t ftarOpStartMany(ftarGroup_t group, const ftarOpDesc* desc, size_t stride,
                                       size_t n, ftarOp_t* ops);
 
