@@ -176,16 +176,21 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
   event.cause = notice.loss.member.valid() ? notice.loss.cause : Code::kOk;
   const std::string who = Shown(event.who);
   switch (notice.kind) {
-    case Kind::kView: event.type = EventType::kView; break;
+    case Kind::kView:
+      event.type = EventType::kView;
+      event.who.text = "view " + std::to_string(notice.epoch) + " is installed";
+      break;
     case Kind::kJoined:
       event.type = EventType::kMemberJoined;
       event.cause = Code::kOk;
-      log_.Info("runtime", who + " has joined");
+      event.who.text = who + " has joined";
+      log_.Info("runtime", event.who.text);
       break;
     case Kind::kLeft:
       event.type = EventType::kMemberLeft;
       event.cause = Code::kLeft;
-      log_.Info("runtime", who + " has left");
+      event.who.text = who + " has left";
+      log_.Info("runtime", event.who.text);
       break;
     case Kind::kLost:
       event.type = EventType::kMemberLost;
@@ -197,13 +202,19 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       event.type = EventType::kLinkDown;
       log_.Warn("runtime", "link to " + who + " is down: " + event.who.text);
       break;
-    case Kind::kLinkUp: event.type = EventType::kLinkUp; break;
+    case Kind::kLinkUp:
+      event.type = EventType::kLinkUp;
+      event.who.text = "link to " + who + " is up";
+      break;
     case Kind::kCoordinatorDown:
       event.type = EventType::kCoordinatorDown;
       event.cause = Code::kCoordinator;
       event.who.text = NoCoordinator();
       break;
-    case Kind::kCoordinatorUp: event.type = EventType::kCoordinatorUp; break;
+    case Kind::kCoordinatorUp:
+      event.type = EventType::kCoordinatorUp;
+      event.who.text = "the coordinator is back";
+      break;
     case Kind::kQuorum:
       last_culprit_ = event.who;
       last_culprit_.code = Code::kQuorum;

@@ -4,6 +4,7 @@
 #include <array>
 #include <ftar/ftar.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,22 @@ TEST(HppPair, WhoIsEvictedAndWhoStaysAreToldByEvents) {
   EXPECT_TRUE(Await(pair.jobs[1], FTAR_EVENT_EVICTED).ok());
   EXPECT_EQ(pair.groups[1].Barrier().Finish().code(), FTAR_ERR_EVICTED);
   EXPECT_EQ(pair.groups[0].Barrier().Finish().OrThrow().participants, 1);
+}
+
+TEST(HppPair, ALineForPeopleSaysWhoHasLeft) {
+  Pair pair;
+  std::thread other([&] { EXPECT_TRUE(pair.jobs[1].Leave().ok()); });
+  std::string said;
+  while (said.empty()) {  // steps are boundaries at which the other may go
+    ftar::Finish([&] { return pair.jobs[0].BeginStep(); }).value();
+    while (auto event = pair.jobs[0].NextEvent()) {
+      if (event->type == FTAR_EVENT_MEMBER_LEFT) said = event->who.text;
+      EXPECT_STRNE(event->who.text, "") << event->type;
+    }
+  }
+  other.join();
+  EXPECT_EQ(said.rfind("replica 1 shard 0 on ", 0), 0u) << said;
+  EXPECT_NE(said.find(" has left"), std::string::npos) << said;
 }
 
 TEST(HppPair, WhoReportsItselfBrokenIsOut) {

@@ -532,6 +532,8 @@ TEST(Events, TheFirstViewOfAJobOfOneIsTold) {
   ftarEvent event = FTAR_EVENT_INIT;
   EXPECT_EQ(ftarJobNextEvent(job, &event, kLongNs), FTAR_OK);
   EXPECT_EQ(event.type, FTAR_EVENT_VIEW);
+  EXPECT_EQ(std::string(event.who.text),
+            "view " + std::to_string(event.epoch) + " is installed");
   EXPECT_EQ(ftarJobDestroy(job), FTAR_OK);
 }
 
