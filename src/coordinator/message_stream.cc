@@ -162,7 +162,7 @@ bool MessageStream::Read(TimeNs now, std::vector<wire::Message>* out) {
       reset_ = reset_ || (got < 0 && errno == ECONNRESET);
       const bool refused = state_ == State::kHandshake && authenticator_.proof_sent();
       const char* const why = has_token_
-                                  ? "the tokens differ"
+                                  ? "the tokens differ, or the peer has none"
                                   : "this process has no token: set FTAR_TOKEN or FTAR_TOKEN_FILE";
       Close(
           refused

@@ -47,13 +47,15 @@ wire::Rejected CheckHello(const wire::Hello& hello, const std::string& own_job,
   if (hello.wire_version != wire::kWireVersion) {
     return Reject(Code::kVersion, "wire_version",
                   who + " speaks wire version " + std::to_string(hello.wire_version) +
-                      ", this coordinator " + std::to_string(wire::kWireVersion));
+                      ", this coordinator " + std::to_string(wire::kWireVersion) +
+                      ": all of a job need the same release");
   }
   if (!hello.card.id.valid()) return Reject(Code::kConfig, "member", "the member has no id");
   const std::string& job = reference ? reference->job : own_job;
   if (!job.empty() && hello.job != job) {
     return Reject(Code::kConfig, "job",
-                  who + " belongs to job '" + hello.job + "', this is job '" + job + "'");
+                  who + " belongs to job '" + hello.job + "', this is job '" + job +
+                      "': FTAR_JOB names it, alike for all");
   }
   if (hello.replicas < 1 || hello.replicas > kPlaceMax + 1 || hello.shards < 1 ||
       hello.shards > kPlaceMax + 1) {

@@ -57,9 +57,10 @@ Status Job::Impl::RefusedByCoordinator() const {
 std::string Job::Impl::AwaitedToJoin() const {
   const std::string self = std::to_string(place_.replica);
   if (welcomed_) return "waiting for links to the others and to be taken in, as replica " + self;
-  const std::string count = std::to_string(place_.replicas);
   if (place_.replica >= place_.replicas) {
-    return "replicas count from 0; with replicas=" + count +
+    const bool unset = config_.integer(KnobId::kReplicas) < 0 && place_.launcher == "configuration";
+    return "replicas count from 0; with replicas=" + std::to_string(place_.replicas) +
+           (unset ? " (FTAR_REPLICAS is not set)" : "") +
            " the first view does not wait for replica " + self;
   }
   const std::string all = place_.replicas == 1 ? "replica " : "replicas 0 to ";
@@ -86,7 +87,10 @@ void Job::Impl::SayWhatItWaitsFor(TimeNs now) {
                      "waiting for a coordinator at " + where + ": " + control_->trouble() + end);
   }
   waiting_said_ = true;
-  const char* const held = welcomed_ ? "" : " (where another process has it, for its end)";
+  const std::string held =
+      welcomed_ ? ""
+                : "; where another process is replica " + std::to_string(place_.replica) +
+                      ", this one waits for its end";
   log_.Warn("runtime", "connected to the coordinator at " + where +
                            ", but in no view yet: " + AwaitedToJoin() + held + end);
 }

@@ -114,7 +114,8 @@ void Authenticator::OnGreeting() {
     output_.insert(output_.end(), own_greeting_.begin(), own_greeting_.end());
   if (version != version_) {
     return Fail(Code::kVersion, "the peer speaks wire version " + std::to_string(version) +
-                                    ", this process " + std::to_string(version_));
+                                    ", this process " + std::to_string(version_) +
+                                    ": all of a job need the same release");
   }
   const auto purpose = static_cast<AuthPurpose>(peer_greeting_[kPurposeAt]);
   if (purpose != purpose_) {

@@ -26,6 +26,7 @@ using process::Team;
 using process::Variables;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr double kPatience = 20;
 
@@ -181,7 +182,8 @@ TEST_F(BadInput, ATokenThatIsAbsentOrWrongIsRefused) {
     stranger.WaitExit(kPatience);
     EXPECT_THAT(End(stranger), HasSubstr("status=FTAR_ERR_AUTH")) << stranger.Output();
     EXPECT_THAT(End(stranger), HasSubstr("argument=token"));
-    EXPECT_THAT(End(stranger), HasSubstr(*token != '\0' ? "the tokens differ" : "FTAR_TOKEN_FILE"));
+    EXPECT_THAT(End(stranger), HasSubstr(*token != '\0' ? "the tokens differ, or the peer has none"
+                                                          : "FTAR_TOKEN_FILE"));
   }
   EXPECT_THAT(coordinator_->process().Errors(), HasSubstr("does not know the job's token"));
   Start(1, "plain", {"ops=1"});
@@ -274,11 +276,15 @@ TEST_F(BadInput, AReplicaThatIsMissingIsWaitedForByNumber) {
   const std::string said = first->Errors();
   EXPECT_THAT(said, HasSubstr("connected to the coordinator at " + coordinator.address()));
   EXPECT_THAT(said, HasSubstr(waits));
+  EXPECT_THAT(said, HasSubstr("; where another process is replica 0, this one waits for its end"));
   EXPECT_EQ(said.find("connected to"), said.rfind("connected to"));
   const auto beyond = join({{"FTAR_REPLICA", "2"}, {"FTAR_REPLICAS", "2"}});
   const char* const count = "the first view does not wait for replica 2";
   EXPECT_THAT(End(*beyond), HasSubstr(count));
   EXPECT_THAT(beyond->Errors(), HasSubstr(std::string(count) + ", which can only join later"));
+  EXPECT_THAT(beyond->Errors(), Not(HasSubstr("is not set")));
+  const auto uncounted = join({{"FTAR_REPLICA", "1"}});
+  EXPECT_THAT(End(*uncounted), HasSubstr("with replicas=1 (FTAR_REPLICAS is not set) the first"));
   const auto alone = join({});
   EXPECT_THAT(alone->Errors(), HasSubstr("this is a job of one"));
 }

@@ -232,7 +232,7 @@ TEST_F(ControlConnectionTest, OneThatDiesOnOurProofIsDialledAgain) {
 // Hang-ups in a row at that place, for some seconds, are an opinion about our token. A few at once
 // may be all that a coordinator without descriptors can say.
 TEST_F(ControlConnectionTest, AnotherTokenIsSaidSoon) {
-  for (const auto& [token, said] : {std::pair("one", "the tokens differ"),
+  for (const auto& [token, said] : {std::pair("one", "the tokens differ, or the peer has none"),
                                     std::pair("", "no token: set FTAR_TOKEN or FTAR_TOKEN_FILE")}) {
     const Listener there(false);
     Open({there.name()}, token);

@@ -83,6 +83,7 @@ TEST(Authenticator, BothSidesLearnOfAnotherVersion) {
   Exchange(&a, &b);
   EXPECT_EQ(a.status().code(), Code::kVersion);
   EXPECT_EQ(b.status().code(), Code::kVersion);
+  EXPECT_NE(a.status().text().find("need the same release"), std::string::npos);
 }
 
 TEST(Authenticator, BothSidesLearnOfAnotherJob) {
