@@ -111,7 +111,8 @@ void AddRunFlags(CLI::App* app, Raw* raw, Options* options) {
 }
 
 void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
-  app->add_option("-n,--ranks", raw->ranks, "start this many local ranks");
+  app->add_option("-n,--ranks", raw->ranks,
+                  "start this many local ranks (nccl-tests' -n is --iters here)");
   app->add_flag("--threads", options->threads, "they are threads of one process, on one GPU");
   app->add_option("--transport", options->transport, "auto, shm or tcp");
   app->add_option("--plan", options->plan, "auto, oneshot, direct or ring");
@@ -228,7 +229,9 @@ std::string ReadLists(const Raw& raw, Options* options) {
   options->victim_resident_bytes = *resident;
   for (const std::string& text : raw.faults) {
     const auto fault = ParseFault(text);
-    if (!fault) return fmt::format("--fault: '{}' is not KIND:RANK@ITERATION", text);
+    if (!fault) {
+      return fmt::format("--fault: '{}' is not KIND:RANK@ITERATION; --help names the kinds", text);
+    }
     options->faults.push_back(*fault);
   }
   std::string error = CheckPairs(*options);

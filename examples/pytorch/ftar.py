@@ -148,7 +148,11 @@ def built(place):
 
 def load():
     """The library: $LIBFTAR, else the installed one, else what is built here."""
-    library = ctypes.CDLL(os.environ.get("LIBFTAR") or ctypes.util.find_library("ftar") or built("lib/libftar.so") or "libftar.so")
+    path = os.environ.get("LIBFTAR") or ctypes.util.find_library("ftar") or built("lib/libftar.so") or "libftar.so"
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise OSError(f"{error}; set LIBFTAR to where libftar.so is") from None
     for name, arguments in FUNCTIONS.items():
         getattr(library, name).argtypes = arguments
     library.ftarResultString.restype = c_char_p

@@ -307,6 +307,7 @@ TEST_F(BadInput, TwoThatWereGivenOnePlaceHearOfEachOther) {
 TEST_F(BadInput, ACoordinatorSaysWhatItsArgumentsLack) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--listen", "127.0.0.1:99999"}, "a port from 0 to 65535"},
+      {{"--lissen", "127.0.0.1:0"}, "ftar-coordinator: The following arguments"},
       {{"--listen", "192.0.2.2:7022"}, "--token-file"}};
   for (const auto& [arguments, said] : cases) {
     Process coordinator(process::CoordinatorPath(), arguments, {});

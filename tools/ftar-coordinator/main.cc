@@ -191,7 +191,14 @@ int main(int argc, char** argv) {
   members->needs(above);
   app.set_version_flag("--version", "ftar-coordinator " FTAR_VERSION_TEXT ", wire version " +
                                         std::to_string(ftar::wire::kWireVersion));
-  CLI11_PARSE(app, argc, argv);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("ftar-coordinator: ") + error.what() + "; --help lists the options\n";
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 1;  // help is no failure
+  }
   TakeAllDescriptors();
   ftar::Config config;
   if (ftar::Status status = Configure(options, &config); !status.ok()) return Fail(status);
