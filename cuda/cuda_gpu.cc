@@ -161,6 +161,7 @@ PointerFacts IdentifyPointer(const Driver& driver, const void* address) {
 int32_t DeviceOfStream(const Driver& driver, StreamHandle stream) {
   CUcontext context = nullptr;
   CUdevice device = -1;
+  const RelaxedCapture relaxed(driver);
   if (driver.cuStreamGetCtx(static_cast<CUstream>(stream), &context) != CUDA_SUCCESS) return -1;
   const CurrentContext current(driver, context);
   if (!current.status().ok() || driver.cuCtxGetDevice(&device) != CUDA_SUCCESS) return -1;
@@ -527,6 +528,7 @@ Status CudaGpu::EnqueueGate(StreamHandle stream, Gate* gate, void* outcome) {
 // whether it is this GPU's second one.
 Status CudaGpu::CheckStream(CUstream stream) const {
   CUcontext owner = nullptr;
+  const RelaxedCapture relaxed(driver_);
   if (driver_.cuStreamGetCtx(stream, &owner) != CUDA_SUCCESS || !IsForeign(owner))
     return Status::Ok();
   if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {

@@ -50,12 +50,10 @@ Status Driver::ToStatus(CUresult result, const char* what) const {
 
 CurrentContext::CurrentContext(const Driver& driver, CUcontext context)
     : driver_(driver),
-      status_(driver.ToStatus(driver.cuCtxPushCurrent(context), "cuCtxPushCurrent")) {
-  driver_.cuThreadExchangeStreamCaptureMode(&mode_);
-}
+      status_(driver.ToStatus(driver.cuCtxPushCurrent(context), "cuCtxPushCurrent")),
+      relaxed_(driver) {}
 
 CurrentContext::~CurrentContext() {
-  driver_.cuThreadExchangeStreamCaptureMode(&mode_);
   CUcontext ours = nullptr;
   if (status_.ok()) driver_.cuCtxPopCurrent(&ours);
 }

@@ -74,8 +74,23 @@ struct Driver {
   Status ToStatus(CUresult result, const char* what) const;
 };
 
-// A context is current in this thread as long as the object lives; then the user's is again. The
-// driver's calls of this thread break no capture of a graph meanwhile, whoever captures.
+// The driver's calls of this thread break no capture of a graph as long as the object lives,
+// whoever captures.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const Driver& driver) : driver_(driver) { Exchange(); }
+  ~RelaxedCapture() { Exchange(); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  void Exchange() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+// A context is current in this thread as long as the object lives; then the user's is again.
 class CurrentContext {
  public:
   CurrentContext(const Driver& driver, CUcontext context);
@@ -87,7 +102,7 @@ class CurrentContext {
  private:
   const Driver& driver_;
   Status status_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  RelaxedCapture relaxed_;
 };
 
 }  // namespace ftar::device

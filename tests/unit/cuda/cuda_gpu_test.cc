@@ -148,6 +148,11 @@ TEST_F(CudaGpuTest, NothingBreaksTheCaptureOfAGraph) {
   ASSERT_TRUE(pinned.ok()) << pinned.status().text();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(*pinned) % 4096, 0u);
   const auto stream = reinterpret_cast<StreamHandle>(0x3000);
+  EXPECT_TRUE(gpu->Captures(stream).ok());
+  EXPECT_TRUE(gpu->Captures(nullptr).ok());
+  const auto driver = Driver::Load();
+  ASSERT_TRUE(driver.ok());
+  EXPECT_EQ(DeviceOfStream(**driver, stream), 0);
   EXPECT_TRUE(gpu->EnqueueGate(stream, static_cast<Gate*>(*pinned), block->address).ok());
   EXPECT_TRUE(gpu->LoadKernels().ok());
   EXPECT_TRUE(gpu->Launch({}, static_cast<uint64_t*>(*pinned), 1).ok());

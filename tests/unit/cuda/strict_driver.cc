@@ -54,12 +54,14 @@ CUresult NeedContext() {
 }
 
 // What is "potentially unsafe" while somebody captures.
+CUresult NeedRelaxed() {
+  if (!TheMachine().captures || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  capture_is_broken = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
 CUresult NeedQuiet() {
-  if (TheMachine().captures && t_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
-    capture_is_broken = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  return NeedContext();
+  const CUresult relaxed = NeedRelaxed();
+  return relaxed == CUDA_SUCCESS ? NeedContext() : relaxed;
 }
 
 void Drop(CUmemGenericAllocationHandle handle) {
@@ -248,7 +250,10 @@ CUresult StreamCreate(CUstream* stream, unsigned flags, int) {
 }
 CUresult StreamDestroy(CUstream) { return NeedContext(); }
 CUresult StreamQuery(CUstream) { return NeedQuiet(); }
+// Of the default stream it may be unsafe, as far as the documentation goes.
 CUresult StreamGetCtx(CUstream stream, CUcontext* context) {
+  const CUresult allowed = NeedRelaxed();
+  if (allowed != CUDA_SUCCESS) return allowed;
   if (stream > CU_STREAM_PER_THREAD) return *context = TheMachine().streams_owner, CUDA_SUCCESS;
   if (t_contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   return *context = t_contexts.back(), CUDA_SUCCESS;
