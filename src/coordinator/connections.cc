@@ -129,7 +129,7 @@ void Connections::Accept(int listener, TimeNs now) {
     transport::tcp::SocketAddress from;
     transport::UniqueFd fd = TakeNext(listener, &from);
     if (fd.valid()) {
-      AcceptOne(std::move(fd), from.Text(), now);
+      if (!AcceptOne(std::move(fd), from.Text(), now)) return;
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -174,11 +174,12 @@ void Connections::AcceptAgain() {
   ListenFor(EPOLLIN);
 }
 
-void Connections::AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now) {
+// False: no more can be watched; that one has to dial again.
+bool Connections::AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now) {
   if (unauthenticated_.size() >= settings_.unauthenticated_max) {
     Drop(unauthenticated_.front(), now, "too many unauthenticated connections");
   }
-  if (connections_.size() >= settings_.connections_max) return;
+  if (connections_.size() >= settings_.connections_max) return true;
   const ConnId id = next_id_++;
   const int raw = fd.get();
   Connection& connection = connections_[id];
@@ -193,9 +194,13 @@ void Connections::AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now
   event.events = EPOLLIN;
   event.data.u64 = id;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, raw, &event) != 0) {
-    return Drop(id, now, "epoll_ctl failed");
+    const int error = errno;
+    Drop(id, now, "it cannot be watched");
+    PauseAccepting(error, now);
+    return false;
   }
   Serve(id, now);
+  return true;
 }
 
 void Connections::Authenticated(Connection& connection) {

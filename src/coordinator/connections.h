@@ -94,7 +94,7 @@ class Connections {
   void PauseAccepting(int error, TimeNs now);
   void AcceptAgain();
   void ListenFor(uint32_t events);
-  void AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now);
+  bool AcceptOne(transport::UniqueFd fd, std::string from, TimeNs now);
   void Serve(ConnId id, TimeNs now);
   void OnMessage(Connection& connection, wire::Message message, TimeNs now);
   void TellRefused(const std::string& from, const Status& why, TimeNs now);

@@ -59,7 +59,8 @@ Expected<std::string> FollowStateLinks(const std::string& path) {
 }
 
 Expected<membership::CoordinatorRecord> ReadState(const std::string& path, const std::string& job) {
-  const transport::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A pipe that nobody writes to is no file of ours, and nothing to wait for.
+  const transport::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid() && errno == ENOENT) return membership::CoordinatorRecord{job, 0, std::nullopt};
   if (!fd.valid()) return Failed("cannot read", path);
   std::vector<std::byte> bytes;

@@ -192,8 +192,9 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   peer.waiting.clear();
   peer.control.clear();
   // Nobody but this member is to blame, and the others wait for it.
-  if (completion.status.code() == Code::kMemory)
-    return Fail(now, Code::kMemory, completion.status.text());
+  const Code code = completion.status.code();
+  if (code == Code::kMemory || (code == Code::kSystem && was_up))
+    return Fail(now, code, completion.status.text());
   // A way that never worked is no evidence against the peer while there is another one to try.
   const bool dialled_in_vain = !was_up && peer.card.id.valid();
   if (dialled_in_vain && TryNextDevice(now, device, &peer, completion.status)) return;
@@ -205,8 +206,7 @@ void EngineDriver::OnLinkDown(TimeNs now, Device& device, const Completion& comp
   std::string text = completion.status.text();
   if (text.empty()) text = completion.text;
   Feed(now,
-       engine::LinkIsDown{completion.peer,
-                          completion.status.ok() ? Code::kLink : completion.status.code(), text});
+       engine::LinkIsDown{completion.peer, completion.status.ok() ? Code::kLink : code, text});
 }
 
 // Devices are in order of preference: shared memory inside a host, tcp everywhere.

@@ -301,10 +301,12 @@ void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
 
 void TcpDevice::AbandonHandshake(uint64_t id) { RemoveHandshake(id); }
 
-Expected<uint64_t> TcpDevice::WatchStream(TcpLink* link, int slot, int fd) {
+// Its handshake's place in the epoll set is the stream's: to leave it and come back could fail, when
+// the peer has it for a path already.
+uint64_t TcpDevice::WatchStream(TcpLink* link, int slot, int fd) {
   const uint64_t key = next_key_++;
-  if (!EpollAdd(fd, EPOLLIN, key)) return Status::System("epoll_ctl", errno);
   sources_[key] = Source{link, slot};
+  ChangeInterest(key, fd, EPOLLIN);
   return key;
 }
 

@@ -67,8 +67,7 @@ class TcpDevice : public Device {
   void AbandonHandshake(uint64_t id);
   // Begins to watch the process of a host-mate; `name` is its watch's address and may be empty.
   void WatchProcess(MemberId peer, const std::string& name, TimeNs now);
-  // The key of its events, or why there will be none.
-  Expected<uint64_t> WatchStream(TcpLink* link, int slot, int fd);
+  uint64_t WatchStream(TcpLink* link, int slot, int fd);
   void ChangeInterest(uint64_t key, int fd, uint32_t interest);
   void ForgetStream(uint64_t key, int fd);
 

@@ -123,7 +123,6 @@ void TcpDevice::OnGreeted(Handshake* handshake, TimeNs now) {
   if (handshake->state() != Handshake::State::kDone || link == nullptr) return RemoveHandshake(id);
   const LinkHello hello = handshake->hello();
   const std::vector<std::byte> leftover = handshake->leftover();
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handshake->fd(), nullptr);
   UniqueFd fd = std::move(handshake->fd_owner());
   RemoveHandshake(id);
   link->Attach(hello.stream, std::move(fd), hello.received, leftover, now);
@@ -194,15 +193,14 @@ void TcpDevice::OnDialDone(Handshake* handshake, TcpLink* link, TimeNs now) {
   const LinkHello hello = handshake->hello();
   const int slot = handshake->own_hello().stream;
   const std::vector<std::byte> leftover = handshake->leftover();
-  const uint64_t id = handshake->id;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handshake->fd(), nullptr);
-  UniqueFd fd = std::move(handshake->fd_owner());
+  const bool for_this = hello.link_id == link->link_id() && hello.stream == slot;
+  const auto verdict = static_cast<Verdict>(hello.verdict);
+  UniqueFd fd;
+  if (for_this && verdict == Verdict::kWelcome) fd = std::move(handshake->fd_owner());
   link->slots()[slot].handshake = 0;
-  RemoveHandshake(id);
-  if (hello.link_id != link->link_id() || hello.stream != slot) {
-    return link->Fail({Code::kPeer, "the peer answered for another link"});
-  }
-  switch (static_cast<Verdict>(hello.verdict)) {
+  RemoveHandshake(handshake->id);
+  if (!for_this) return link->Fail({Code::kPeer, "the peer answered for another link"});
+  switch (verdict) {
     case Verdict::kWelcome: return link->Attach(slot, std::move(fd), hello.received, leftover, now);
     case Verdict::kCollision: return link->OnCollision(slot, now);
     case Verdict::kRevoked: return link->Fail({Code::kPeer, "the peer has dropped this member"});

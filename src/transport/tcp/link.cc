@@ -88,19 +88,17 @@ void TcpLink::Yield() {
 
 void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
                      std::span<const std::byte> leftover, TimeNs now) {
+  const uint64_t key = device_->WatchStream(this, slot_index, fd.get());
   // The dialler noticed the loss of the old stream before we did.
   if (slots_[slot_index].stream != nullptr) {
     LoseSlot(slot_index, {Code::kLink, "the peer replaced the connection"}, now);
-    if (state_ == State::kDead) return;
+    if (state_ == State::kDead) return device_->ForgetStream(key, fd.get());
   }
   Slot& slot = slots_[slot_index];
   if (slot.handshake != 0) device_->AbandonHandshake(std::exchange(slot.handshake, 0));
   slot.dial_at = slot.give_up_at = kNever;
   slot.backoff_ns = 0;
-  // Made anew it would be no better: the peer takes this one for a path, and dials at once.
-  const Expected<uint64_t> key = device_->WatchStream(this, slot_index, fd.get());
-  if (!key.ok()) return Fail(key.status());
-  slot.epoll_key = *key;
+  slot.epoll_key = key;
   const DeviceConfig& config = device_->config();
   const Status set = SetOptions(fd.get(), config.tcp_congestion, config.path_silence_ns);
   if (!set.ok()) last_trouble_ = set.text();

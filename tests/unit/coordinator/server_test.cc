@@ -7,12 +7,14 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -42,6 +44,20 @@ extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo
     while (*end != nullptr) end = &(*end)->ai_next;
   }
   return 0;
+}
+
+namespace {
+std::atomic<int> watches_refused{0};
+}
+
+// The system may watch no more for a while.
+extern "C" int epoll_ctl(int epoll, int op, int fd, epoll_event* event) noexcept {
+  using Function = int(int, int, int, epoll_event*);
+  static auto* const next = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "epoll_ctl"));
+  if (op != EPOLL_CTL_ADD || watches_refused == 0) return next(epoll, op, fd, event);
+  --watches_refused;
+  errno = ENOSPC;
+  return -1;
 }
 
 namespace ftar::coordinator {
@@ -336,6 +352,22 @@ TEST(Server, NewcomersWaitWhereNoDescriptorsAreLeft) {
   const std::lock_guard<std::mutex> lock(mutex);
   EXPECT_THAT(said, Contains(HasSubstr("Too many open files (its limit is ")).Times(1))
       << "not at each try";
+}
+
+TEST(Server, NewcomersComeInWhenTheyCanBeWatchedAgain) {
+  std::mutex mutex;
+  std::vector<std::string> said;
+  const RunningServer server(
+      ServerSettings{}, Logger(LogLevel::kWarn, "test", {}, [&](LogLevel, const std::string& line) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        said.push_back(line);
+      }));
+  watches_refused = 1;
+  Member early(server, MemberId{2, 2}), late(server, MemberId{3, 3});
+  EXPECT_TRUE(Eventually([&] { return early.Closed(); }));
+  EXPECT_TRUE(Eventually([&] { return late.Open(); })) << late.status().ToString();
+  const std::lock_guard<std::mutex> lock(mutex);
+  EXPECT_THAT(said, Contains(HasSubstr("newcomers, who wait: No space left on device")).Times(1));
 }
 
 // They make room for who does not idle, and a record is written all the while.

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -70,6 +71,11 @@ TEST_F(StateFile, WhatIsNoRecordIsNamed) {
   std::filesystem::remove(path_);
   std::filesystem::create_directory(path_);
   EXPECT_THAT(WhyNot(), HasSubstr("cannot read"));
+}
+
+TEST_F(StateFile, APipeIsNotWaitedFor) {
+  ASSERT_EQ(mkfifo(path_.c_str(), S_IRUSR | S_IWUSR), 0);
+  EXPECT_NE(WhyNot(), "");
 }
 
 TEST_F(StateFile, AnotherJobsIsNotUsed) {

@@ -198,6 +198,21 @@ TEST_F(EngineDriverTest, AMessageThatChangesWhileItIsReadHarmsNobody) {
   peer.join();
 }
 
+// The peer is not to blame where what links take runs out here; if it was to say so first it would
+// be out.
+TEST_F(EngineDriverTest, ALinkThatThisSystemEndsIsNobodyElsesFault) {
+  const auto end = [this](Code code) {
+    Completion completion = Of(Completion::Kind::kDown);
+    completion.status = {code, "epoll_ctl: No space left on device"};
+    Hear(std::move(completion));
+    return engine::IsOver(driver_->engine().phase());
+  };
+  EXPECT_FALSE(end(Code::kLink));
+  EXPECT_FALSE(end(Code::kSystem)) << "it was not up";
+  Say(Completion::Kind::kUp);
+  EXPECT_TRUE(end(Code::kSystem));
+}
+
 // What follows may take long, and writes over what was lent: inputs come back first of all.
 TEST_F(EngineDriverTest, WhoHasNoMemoryTakesBackAtOnceWhatOthersRead) {
   auto memory = *transport::LaneMemory::Create({1, 1});
