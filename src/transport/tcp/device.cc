@@ -301,8 +301,8 @@ void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
 
 void TcpDevice::AbandonHandshake(uint64_t id) { RemoveHandshake(id); }
 
-// Its handshake's place in the epoll set is the stream's: to leave it and come back could fail, when
-// the peer has it for a path already.
+// Its handshake's place in the epoll set is the stream's: to leave it and come back could fail, and
+// the peer has it for a path by now.
 uint64_t TcpDevice::WatchStream(TcpLink* link, int slot, int fd) {
   const uint64_t key = next_key_++;
   sources_[key] = Source{link, slot};
