@@ -98,11 +98,13 @@ TEST(HppPair, ALineForPeopleSaysWhoHasLeft) {
   Pair pair;
   std::thread other([&] { EXPECT_TRUE(pair.jobs[1].Leave().ok()); });
   std::string said;
-  while (said.empty()) {  // steps are boundaries at which the other may go
+  for (bool left = false; !left;) {  // steps are boundaries at which the other may go
     ftar::Finish([&] { return pair.jobs[0].BeginStep(); }).value();
     while (auto event = pair.jobs[0].NextEvent()) {
-      if (event->type == FTAR_EVENT_MEMBER_LEFT) said = event->who.text;
       EXPECT_STRNE(event->who.text, "") << event->type;
+      if (event->type != FTAR_EVENT_MEMBER_LEFT) continue;
+      left = true;
+      said = event->who.text;
     }
   }
   other.join();
