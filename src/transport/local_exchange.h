@@ -67,6 +67,8 @@ class LocalExchange {
   LocalExchange(const DeviceConfig& config, AuthPurpose purpose);
   Status Start();
   void AcceptAll(TimeNs now);
+  bool RefuseWithSpare();
+  void ListenFor(uint32_t events);
   void MakeRoom();
   void Drive(uint64_t key, const Answerer& answer, std::vector<Result>* results);
   void Finish(uint64_t key, std::vector<Result>* results);
@@ -79,6 +81,7 @@ class LocalExchange {
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;  // in order of age
   std::vector<Result> ready_;                                    // failed at once
   uint64_t next_key_ = 1;
+  TimeNs accept_again_ = kNever;
   uint64_t refused_count_ = 0;
 };
 

@@ -1,6 +1,8 @@
 // Goal: a link whose descriptors cannot be watched, since the kernel gives no more of that, is no
-// link: it comes up watched, or ends with a word that says why.
+// link: it comes up watched, or ends with a word that says why. And who cannot take in those that
+// knock sleeps meanwhile.
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +14,8 @@ namespace {
 
 int adds = 0;
 int refused_add = -1;
+int accepts = 0;
+int accept_fails = 0;  // with this error
 
 }  // namespace
 
@@ -23,6 +27,14 @@ extern "C" int epoll_ctl(int epoll, int op, int fd, epoll_event* event) noexcept
   return static_cast<int>(syscall(SYS_epoll_ctl, epoll, op, fd, event));
 }
 
+extern "C" int accept4(int listener, sockaddr* peer, socklen_t* bytes, int flags) {
+  ++accepts;
+  if (accept_fails == 0)
+    return static_cast<int>(syscall(SYS_accept4, listener, peer, bytes, flags));
+  errno = accept_fails;
+  return -1;
+}
+
 namespace ftar::conform {
 namespace {
 
@@ -30,7 +42,10 @@ using Kind = Completion::Kind;
 
 class WatchingTest : public ConformTest {
  protected:
-  void TearDown() override { refused_add = -1; }
+  void TearDown() override {
+    refused_add = -1;
+    accept_fails = 0;
+  }
 };
 INSTANTIATE_TEST_SUITE_P(All, WatchingTest, testing::ValuesIn(AllVariants()), VariantName);
 
@@ -81,6 +96,21 @@ TEST_P(WatchingTest, WhatCannotBeWatchedIsNoLink) {
     while (TryWithout(GetParam(), add, dialler_closes) && !HasFailure()) ++add;
     EXPECT_FALSE(HasFailure()) << "add " << add;
     EXPECT_GT(add, 2);
+  }
+}
+
+// The spare descriptor does not help where another thread takes it first, or memory lacks.
+TEST_P(WatchingTest, WhoCannotAcceptSleepsMeanwhile) {
+  for (const int error : {EMFILE, ENOMEM}) {
+    Node a(GetParam(), 1), b(GetParam(), 2);
+    accept_fails = error;
+    accepts = 0;
+    a.Connect(b);
+    PumpFor({&a, &b}, 30 * kMillisecond);
+    EXPECT_GT(accepts, 0);
+    EXPECT_LE(accepts, 10) << "it is kept up";
+    accept_fails = 0;
+    EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Up() && b.Up(); }));
   }
 }
 

@@ -16,8 +16,6 @@
 namespace ftar::transport::tcp {
 namespace {
 
-constexpr uint64_t kListenerKey = 0;
-constexpr uint64_t kWatchKey = 1;
 constexpr int kEventsMax = 64;
 constexpr TimeNs kCloseNsMax = 100 * kMillisecond;
 constexpr int kFirstDialPart = 4;  // of a handshake's time
@@ -209,7 +207,7 @@ Device::Counters TcpDevice::counters() const {
 }
 
 TimeNs TcpDevice::ComputeDeadline() const {
-  TimeNs deadline = pool_.next_trim();
+  TimeNs deadline = std::min(pool_.next_trim(), accept_again_);
   for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());
   for (const auto& [id, handshake] : handshakes_)
     deadline = std::min(deadline, handshake->deadline);
@@ -409,6 +407,7 @@ void TcpDevice::WatchProcess(MemberId peer, const std::string& name, TimeNs now)
 }
 
 void TcpDevice::RunTimers(TimeNs now) {
+  if (now >= accept_again_) AcceptAgain();
   std::vector<uint64_t> late;
   for (const auto& [id, handshake] : handshakes_) {
     if (now >= handshake->deadline) late.push_back(id);

@@ -82,7 +82,9 @@ class TcpDevice : public Device {
   explicit TcpDevice(const DeviceConfig& config);
   Status Start();
   void AcceptAll(TimeNs now);
-  void RefuseWithSpare();
+  void RefuseWithSpare(TimeNs now);
+  void PauseAccepting(TimeNs now);
+  void AcceptAgain();
   void AddHandshake(std::unique_ptr<Handshake> handshake, TimeNs now);  // with its deadline
   void LimitUnauthenticated();
   void DriveHandshake(uint64_t id, TimeNs now);
@@ -111,6 +113,7 @@ class TcpDevice : public Device {
   Listener listener_;
   std::string advertised_;  // "host:port"
   UniqueFd spare_;  // closed for a moment to refuse connections when descriptors have run out
+  TimeNs accept_again_ = kNever;
   std::unordered_map<MemberId, std::unique_ptr<TcpLink>> links_;
   RecentSet<MemberId> revoked_{kRevokedKept};
   std::unordered_map<uint64_t, Source> sources_;
@@ -120,7 +123,8 @@ class TcpDevice : public Device {
   std::vector<MemberId> exited_;           // scratch
   std::vector<Completion> events_;
   uint64_t turn_ = 0;      // counts polls
-  uint64_t next_key_ = 2;  // 0 and 1 are the listener and the process watch
+  static constexpr uint64_t kListenerKey = 0, kWatchKey = 1;
+  uint64_t next_key_ = 2;
   // The stream that alone had something to read last, and little: read straight away, which is half
   // of the system calls of asking first. Every so often all are asked.
   uint64_t hot_key_ = 0;
