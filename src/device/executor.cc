@@ -106,9 +106,13 @@ Status GpuExecutor::status() const {
     return Status(Code::kDevice, "the GPU's mailboxes hold what no kernel of ours has written");
   }
   if (!conductor_.schedule().stuck()) return Status::Ok();
+  const char* const why =
+      held_ ? "; streams wait meanwhile: one may stand before our kernels in a queue of the GPU's "
+              "(CUDA_DEVICE_MAX_CONNECTIONS=32), or somebody's cudaFree keep the driver"
+            : "";
   return Status(Code::kDevice, "the GPU has not moved for " +
                                    std::to_string(options_.stuck_ns / kMillisecond) +
-                                   " ms, though it has work");
+                                   " ms, though it has work" + why);
 }
 
 template <typename End>

@@ -20,6 +20,7 @@ namespace {
 using kernels::Plan;
 using reduce::Dtype;
 using testing::HasSubstr;
+using testing::Not;
 
 TimeNs Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -189,6 +190,10 @@ TEST_P(ExecutorTest, IsStuckWhenTheDeviceDoesNotMove) {
   while (executor->status().ok() && Now() < start + 20 * kSecond) executor->Poll(Now());
   EXPECT_GE(Now() - start, 200 * kMillisecond);
   EXPECT_THAT(executor->status().text(), HasSubstr("has not moved"));
+  EXPECT_THAT(executor->status().text(), Not(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS")));
+  executor->Hold(true);
+  EXPECT_THAT(executor->status().text(), HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS"));
+  executor->Hold(false);
   executor->Abort();
   gpu_.Hold(false);
   while (executor->Poll(Now()) < 1 && Now() < start + 20 * kSecond) std::this_thread::yield();
