@@ -4,13 +4,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace ftar::fakegpu {
 namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kGranule = size_t{2} << 20;  // of what is shared, as a GPU has it
+// A GPU's memory is not zeroed. Not all of it is written here, as nobody uses all.
+constexpr int kLeftByOthers = 0xa5;
+constexpr size_t kLeftBytes = size_t{256} << 10;
 
 size_t Whole(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -33,6 +38,7 @@ Expected<device::SharedBlock> FakeMemory::Map(int descriptor, size_t bytes, bool
   void* const shown = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, descriptor, 0);
   void* const reachable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (shown == MAP_FAILED || reachable == MAP_FAILED) return NoMemory();
+  if (!imported) std::memset(reachable, kLeftByOthers, std::min(bytes, kLeftBytes));
   const std::lock_guard<std::mutex> lock(mutex_);
   allocations_[reinterpret_cast<uintptr_t>(shown)] = {
       device::PointerKind::kDevice, bytes, reachable, descriptor, imported, card};
