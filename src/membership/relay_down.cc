@@ -218,6 +218,7 @@ void RelayMachine::Tell(const wire::Prepare& message) {
     proposed_ = confirming_ = announcing_ = 0;
     reserved_.clear();
   }
+  WatchAll();
   const wire::Prepare own = Own(message);
   for (size_t i = 0; i < children_.size(); ++i) Send(children_[i], PrepareFor(i, own));
   if (again) TellDecided();

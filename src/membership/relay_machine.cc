@@ -107,7 +107,7 @@ void RelayMachine::TakeIn(Child& child, const Connected& event) {
   child.lost_at = kNever;
   conns_[event.conn] = IndexOf(child);
   detector_.Heard(child.card.id);
-  if (child.installed != 0) detector_.Watch(now_, child.card.id);
+  if (child.installed != 0 || child.report.promised != 0) detector_.Watch(now_, child.card.id);
   if (!complete_) {
     AwaitMates(child);
     return CompleteIfAll();
@@ -193,6 +193,12 @@ void RelayMachine::GiveUpGathering() {
 bool RelayMachine::AnyIn() const {
   return std::any_of(children_.begin(), children_.end(),
                      [](const Child& child) { return child.installed != 0; });
+}
+
+// As members do, who are missed from the moment that the others may be in a view with them.
+bool RelayMachine::Beats() const {
+  return AnyIn() || promised_ != 0 ||
+         std::ranges::any_of(children_, [](const Child& one) { return one.report.promised != 0; });
 }
 
 size_t RelayMachine::Staying() const {
@@ -397,7 +403,7 @@ void RelayMachine::RunTimers() {
   // Its own beat, or else they would drop the one that they have when it is the coordinator that is
   // away, and be taken for lost. They are told, since their waits may end then.
   SendAll(wire::CoordinatorBeat{0, !above_ || away_});
-  if (complete_ && above_ && AnyIn()) ready_.up.push_back(Progress());
+  if (complete_ && above_ && Beats()) ready_.up.push_back(Progress());
 }
 
 void RelayMachine::LoseDisconnected() {

@@ -135,6 +135,7 @@ class RelayMachine {
   void SendAll(wire::Message message);
   void Tell(LogLevel level, std::string text) { ready_.notes.push_back({level, std::move(text)}); }
   bool AnyIn() const;
+  bool Beats() const;
   bool All(bool Child::*what) const;
   size_t Staying() const;
   size_t IndexOf(const Child& child) const { return static_cast<size_t>(&child - &children_[0]); }

@@ -132,6 +132,23 @@ TEST_F(RelayTakeoverTest, WhoIsWelcomedAgainTellsOfItsLinksAgain) {
   }
 }
 
+// The others may be in a view with them by now, and miss whoever is silent.
+TEST_F(RelayTakeoverTest, WhoHasPromisedIsHeard) {
+  Come(0, {});
+  Come(1, {});
+  Feed(AboveUp{});
+  now_ += 100 * kMillisecond;
+  Feed(Timer{});
+  EXPECT_EQ(Up<wire::Heartbeat>(), nullptr);
+  wire::Prepare prepare;
+  prepare.epoch = 10;
+  prepare.members = View().entries;
+  Feed(FromAbove{prepare});
+  now_ += 100 * kMillisecond;
+  Feed(Timer{});
+  EXPECT_NE(Up<wire::Heartbeat>(), nullptr);
+}
+
 // The coordinator is away and a change has stopped them: who holds all data of an operation waits
 // for that change, whoever its relay is by now.
 TEST_F(RelayTakeoverTest, WhoIsStoppedByAChangeIsNotStuck) {
