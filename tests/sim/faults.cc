@@ -136,11 +136,13 @@ void World::CutLink(Node& a, Node& b) {
   }
 }
 
-// The member's connection closes; the coordinator sees that at `closed_at`.
+// The member's connection closes; the coordinator sees that at `closed_at`. Of those that nobody has
+// told a story of half are reset.
 void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after) {
   const uint64_t connection = std::exchange(node.connection, 0);
-  At(BehindWords(connection, closed_at), [this, connection] {
-    FeedCoordinator(connection, membership::Disconnected{connection, "reset", connection % 2 == 0});
+  const bool reset = director_ == nullptr && connection % 2 == 0;
+  At(BehindWords(connection, closed_at), [this, connection, reset] {
+    FeedCoordinator(connection, membership::Disconnected{connection, "reset", reset});
   });
   if (weather_.hosted) node.away_until = std::max(node.away_until, now_ + back_after);
   After(down_after, [this, &node] { LoseConnection(node); });
