@@ -122,6 +122,8 @@ void RelayMachine::Tell(const wire::Roster& message) {
   }
   if (message.unit != unit_) Name(message, std::move(*behind));
   // Members of a lost relay tell all they have to tell at once, before this.
+  for (const auto& [index, peer] : std::exchange(early_links_, {}))
+    Hear(children_[index], wire::LinksUp{{peer}, children_[index].wire});
   for (const auto& [index, evidence] : std::exchange(early_evidence_, {}))
     Hear(children_[index], evidence);
 }
@@ -148,6 +150,7 @@ void RelayMachine::ForgetUnits() {
     return true;
   });
   early_evidence_.clear();  // whoever is in is known by now
+  early_links_.clear();
   const auto gone = [this](const auto& e) { return !UnitOf(e.first.first, e.first.second); };
   std::erase_if(overdue_, gone);
   std::erase_if(unwanted_, gone);

@@ -266,6 +266,7 @@ void RelayMachine::GatherAgain(size_t index) {
   welcomed_ = false;
   links_told_.clear();
   early_evidence_.clear();
+  early_links_.clear();
   overdue_.clear();
   unwanted_.clear();
   decided_.clear();

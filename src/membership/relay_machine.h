@@ -242,7 +242,9 @@ class RelayMachine {
   Epoch confirming_ = 0, announcing_ = 0;
   std::set<size_t> confirmed_, announced_;
   std::vector<wire::AskPrepare> asked_;
-  std::vector<std::pair<size_t, wire::Evidence>> early_evidence_;  // of whom no roster tells yet
+  // Of whom no roster tells yet.
+  std::vector<std::pair<size_t, wire::Evidence>> early_evidence_;
+  std::vector<std::pair<size_t, MemberId>> early_links_;
   // Told again to a coordinator that comes back: as who said it put it, by whom and of whom.
   std::map<std::pair<size_t, MemberId>, wire::Evidence> overdue_, unwanted_;
   // For who comes back; the first until there is a change.

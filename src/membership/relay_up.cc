@@ -11,7 +11,7 @@ namespace {
 
 using wire::Bound;
 
-constexpr size_t kEarlyEvidenceMax = 65'536;
+constexpr size_t kEarlyMax = 65'536;
 
 // One bound for the columns of a unit. Those that a survivor knows stand; what leaders have chosen
 // now may be raised to them, or to the latest of all (J1, J4). Nothing if that cannot be: a column
@@ -75,7 +75,10 @@ void RelayMachine::Hear(Child& child, const wire::LinksUp& message) {
   bool more = false;
   for (const MemberId peer : message.peers) {
     auto* const found = UnitOf(index, peer);
-    if (!found) continue;
+    if (!found) {
+      if (early_links_.size() < kEarlyMax) early_links_.push_back({index, peer});
+      continue;
+    }
     found->second.linked.insert(index);
     Mend(index, found->first, found->second);
     more = more || (Linked(found->second) && !links_told_.contains(found->first));
@@ -374,6 +377,7 @@ void RelayMachine::PassUp(size_t index, const wire::Evidence& message) {
 // have said to nobody. The coordinator does the same with who comes back to it.
 void RelayMachine::ForgetReportsOf(size_t index) {
   std::erase_if(early_evidence_, [index](const auto& early) { return early.first == index; });
+  std::erase_if(early_links_, [index](const auto& early) { return early.first == index; });
   std::erase_if(overdue_, [index](const auto& entry) { return entry.first.first == index; });
   if (children_[index].installed == 0) return;  // says which links it has when it is welcomed
   for (auto& [id, unit] : units_) Mend(index, id, unit);
@@ -392,8 +396,9 @@ void RelayMachine::KeepEarly(size_t index, const wire::Evidence& message) {
       return early.first == index && early.second.subject == message.subject &&
              early.second.kind == wire::EvidenceKind::kLinkRestored;
     });
+    std::erase(early_links_, std::pair(index, message.subject));
   }
-  if (early_evidence_.size() < kEarlyEvidenceMax) early_evidence_.push_back({index, message});
+  if (early_evidence_.size() < kEarlyMax) early_evidence_.push_back({index, message});
 }
 
 // A link between units is lost with the first of its columns, and back with the last.

@@ -136,8 +136,8 @@ void World::CutLink(Node& a, Node& b) {
   }
 }
 
-// The member's connection closes; the coordinator sees that at `closed_at`. Of those that nobody has
-// told a story of half are reset.
+// The member's connection closes; the coordinator sees that at `closed_at`. Half of them are reset,
+// but in stories.
 void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after) {
   const uint64_t connection = std::exchange(node.connection, 0);
   const bool reset = director_ == nullptr && connection % 2 == 0;

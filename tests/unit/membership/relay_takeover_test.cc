@@ -132,6 +132,25 @@ TEST_F(RelayTakeoverTest, WhoIsWelcomedAgainTellsOfItsLinksAgain) {
   }
 }
 
+// Members of a lost relay tell their links at once, and the rosters of the others come after that.
+class EarlyLinksTest : public RelayTakeoverTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(LostAgain, EarlyLinksTest, ::testing::Bool());
+
+TEST_P(EarlyLinksTest, CountWhenTheRosterComesUnlessTheyAreLostAgain) {
+  wire::MemberCard other;
+  other.id = {0xb, 0xb};
+  Come(0, {});
+  Come(1, {});
+  Feed(AboveUp{});
+  Say(0, wire::LinksUp{{CardOf(1, 0).id}, {}});
+  Say(1, wire::LinksUp{{CardOf(1, 1).id}, {}});
+  EXPECT_EQ(Up<wire::LinksUp>(), nullptr);
+  if (GetParam())
+    Say(1, wire::Evidence{wire::EvidenceKind::kLinkLost, CardOf(1, 1).id, Code::kLink, 0, ""});
+  Feed(FromAbove{wire::Roster{other.id, RosterOf(CardOf(1, 0), CardOf(1, 1))}});
+  EXPECT_EQ(Up<wire::LinksUp>() != nullptr, !GetParam());
+}
+
 // The others may be in a view with them by now, and miss whoever is silent.
 TEST_F(RelayTakeoverTest, WhoHasPromisedIsHeard) {
   Come(0, {});
