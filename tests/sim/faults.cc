@@ -136,11 +136,10 @@ void World::CutLink(Node& a, Node& b) {
   }
 }
 
-// The member's connection closes; the coordinator sees that at `closed_at`. Half of them are reset,
-// but in stories.
+// The member's connection closes; the coordinator sees that at `closed_at`.
 void World::LoseCoordinator(Node& node, TimeNs closed_at, TimeNs down_after, TimeNs back_after) {
   const uint64_t connection = std::exchange(node.connection, 0);
-  const bool reset = director_ == nullptr && connection % 2 == 0;
+  const bool reset = weather_.resets != 0 && connection % 2 == 0;
   At(BehindWords(connection, closed_at), [this, connection, reset] {
     FeedCoordinator(connection, membership::Disconnected{connection, "reset", reset});
   });

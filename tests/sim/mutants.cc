@@ -93,7 +93,7 @@ constexpr const char* kStrikes =
 constexpr Where kWhere[] = {
     {Mutant::kGoneWithAllLost,
      "ops_per_step=1,eager=1,joins=3,leaves=2,kills=3,ambushes=4,late_installs=3,clogs=6,"
-     "plan_strikes=4,hosted=0,record=1,replicas=4"},
+     "plan_strikes=4,hosted=0,record=1,replicas=4,resets=0"},
     {Mutant::kHandsOverUnheld,
      "hosted=1,shards=1,leaves=2,joins=2,replicas=3,kills=0,stops=0,hangs=0,aborts=0,cuts=0,"
      "partitions=0,coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0,"
@@ -110,7 +110,8 @@ constexpr Where kWhere[] = {
     {Mutant::kOldTermStands,
      "ops_per_step=3,leaves=2,joins=3,ambushes=6,relays=2,shards=1,coordinator_restarts=1,"
      "hosted=0"},
-    {Mutant::kViewlessInChange, "relays=2,relay_losses=2,joins=2,leaves=2"},
+    {Mutant::kViewlessInChange,
+     "relays=2,shards=2,relay_losses=3,joins=3,ambushes=4,coordinator_restarts=1,resets=0"},
     {Mutant::kRelayToldUnsaid,
      "ops_per_step=3,joins=3,ambushes=6,relays=2,shards=1,coordinator_restarts=1,hosted=0,"
      "record=0"},
@@ -171,7 +172,7 @@ constexpr Where kWhere[] = {
     {Mutant::kAnyProofCounts, "hosted=1"},
     {Mutant::kAnyHostCounts,
      "hosted=1,replicas=4,shards=1,partitions=3,kills=3,coordinator_restarts=2,joins=0,"
-     "leaves=0,cuts=0,stops=0,flaps=0,delay_max_us=5000"},
+     "leaves=0,cuts=0,stops=0,flaps=0,delay_max_us=5000,resets=0"},
     {Mutant::kInstallsUnheard,
      "hosted=1,replicas=2,shards=1,hiccups=5,kills=2,cuts=2,partitions=0,coordinator_restarts=2,"
      "ambushes=0,leaves=0,joins=0,stops=0,blackouts=0,aborts=0,window=1,min_replicas=1"},
@@ -238,7 +239,8 @@ constexpr Where kWhere[] = {
      "lanes=1,hosted=0,stops=6,ambushes=4,kills=3,window=6,ops_per_step=0,leaves=0,joins=3,"
      "replicas=5,work_delay_max_us=20000,mismatch=0"},
     {Mutant::kRelayBrokenKept,
-     "behind,joins=3,coordinator_restarts=2,ambushes=4,kills=2,relay_losses=0,leaves=0"},
+     "behind,joins=3,coordinator_restarts=3,ambushes=6,kills=3,relay_losses=0,leaves=0,resets=0,"
+     "shards=1,relays=1"},
     {Mutant::kGoneLeaverAwaited,
      "hosted=1,leaves=2,kills=2,coordinator_restarts=2,ambushes=4,joins=0,partitions=0,cuts=0"},
     {Mutant::kRevokedMayJoin,

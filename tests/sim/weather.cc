@@ -131,6 +131,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"clogs", &Weather::clogs, 0},
       {"failure_deaths", &Weather::failure_deaths, 0},
       {"plan_strikes", &Weather::plan_strikes, 0},
+      {"resets", &Weather::resets, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
       {"relay_tops", &Weather::relay_tops, 0},

@@ -45,6 +45,7 @@ struct Weather {
   int strandings = 0;  // one who was evicted and not told is back first, the others are far away
   int aborts = 0;      // members that give up by themselves, most of them early (rule Q8)
   int ambushes = 0;  // deaths and restarts right behind a word of the coordinator: inside a change
+  int resets = 1;    // connections to the coordinator that are cut end by resets, half of them
   int relays = 0;    // so many shards of a replica stand behind one; 0: there are none
   int relay_losses = 0;   // a relay is lost, its members live (rule Q7)
   int relay_tops = 0;     // so many relays of a replica stand behind another one; 0: behind none

@@ -121,6 +121,7 @@ class Parser {
   explicit Parser(Story* story) : story_(story) {
     story_->weather = Weather{};
     story_->weather.delay_max_us = 100;
+    story_->weather.resets = 0;
   }
 
   void Line(int number, const std::string& line) {
