@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <ftar/ftar.hpp>
 #include <string>
 #include <thread>
@@ -96,9 +97,14 @@ TEST(HppPair, WhoIsEvictedAndWhoStaysAreToldByEvents) {
 
 TEST(HppPair, ALineForPeopleSaysWhoHasLeft) {
   Pair pair;
-  std::thread other([&] { EXPECT_TRUE(pair.jobs[1].Leave().ok()); });
+  std::atomic<bool> gone{false};
+  std::thread other([&] {
+    EXPECT_TRUE(pair.jobs[1].Leave().ok());
+    gone = true;
+  });
   std::string said;
-  for (bool left = false; !left;) {  // steps are boundaries at which the other may go
+  // Steps are boundaries at which the other may go; it is told of before it has gone.
+  for (bool left = false; !left || !gone;) {
     ftar::Finish([&] { return pair.jobs[0].BeginStep(); }).value();
     while (auto event = pair.jobs[0].NextEvent()) {
       EXPECT_STRNE(event->who.text, "") << event->type;
