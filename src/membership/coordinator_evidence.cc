@@ -454,18 +454,19 @@ void CoordinatorMachine::JudgeLinks() {
   // The younger ones may show who is at the middle of this: they are waited for, once.
   if (younger && edges_.oldest_ns() + 2 * stands > now_) return;
   const auto preference = [this](int32_t replica) {
-    int64_t rank = 0, cut_off = 0, unreachable = 0, goes = 0;
+    int64_t rank = 0, trouble = 0, goes = 0;
     for (size_t i = 0; i < current_->entries.size(); ++i) {
       const wire::MemberCard& card = current_->entries[i].card;
       if (card.replica != replica) continue;
       rank = static_cast<int64_t>(i);
       const Peer* peer = Find(card.id);
-      if (!peer || peer->conn == 0 || AgeOf(card.id) > timeout_ns_ / 4) unreachable = 1;
-      // Its connection was lost and is back: what struck that has struck its links.
-      if (peer && peer->closed_ns != 0 && now_ - peer->closed_ns < timeout_ns_) cut_off = 1;
+      const bool unreachable = !peer || peer->conn == 0 || AgeOf(card.id) > timeout_ns_ / 4;
+      // Its connection was lost, and may be back: what struck that has struck its links.
+      const bool struck = peer && peer->closed_ns != 0 && now_ - peer->closed_ns < timeout_ns_;
+      trouble = std::max<int64_t>(trouble, struck ? 2 : unreachable ? 1 : 0);
       if (Leaving(card.id)) goes = 1;
     }
-    return std::max(unreachable, cut_off) << 42 | cut_off << 41 | goes << 40 | rank;
+    return trouble << 41 | goes << 40 | rank;
   };
   const auto replica = FirstOfSmallestCover(broken, preference);
   if (!replica) return;
