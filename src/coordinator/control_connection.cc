@@ -209,9 +209,8 @@ void ControlConnection::LookAfterSpare(TimeNs now, Result* result) {
 
 // What was sent into nothing comes again after pauses that double; the way may be good before that.
 bool ControlConnection::SpareIsOver(TimeNs now) const {
-  const bool connects = spare_ && spare_->state() == State::kConnecting;
-  const bool gone = !spare_ || spare_->state() == State::kClosed;
-  return (gone || connects) && now - spare_tried_ns_ >= SpareAfter() / 2;
+  const bool unanswered = !spare_ || spare_->state() == State::kConnecting;
+  return unanswered && now - spare_tried_ns_ >= SpareAfter() / 2;
 }
 
 void ControlConnection::DialSpare(TimeNs now) {
@@ -225,7 +224,8 @@ void ControlConnection::DialSpare(TimeNs now) {
 bool ControlConnection::SpareAnswers(TimeNs now) {
   std::vector<wire::Message> messages;
   spare_->Poll(now, &messages);
-  if (spare_->state() != State::kOpen) return false;
+  if (spare_->state() == State::kClosed) spare_.reset();
+  if (!spare_ || spare_->state() != State::kOpen) return false;
   if (!settings_.hosted) return true;
   if (messages.empty()) return false;
   const auto* greeting = std::get_if<wire::Redirect>(&messages.front());
