@@ -156,12 +156,18 @@ void RelayMachine::ForgetUnits() {
   std::erase_if(unwanted_, gone);
 }
 
-// Of a plan that is announced this is not said before somebody holds its view: until then it may be
-// void, and its newcomers wait for the next one.
-void RelayMachine::AreIn(const wire::View& view) {
-  for (const wire::ViewEntry& entry : view.entries) {
+void RelayMachine::Await(wire::Install install) {
+  pending_ = std::move(install);
+  pending_named_ = namings_;
+}
+
+// Those of the view that is pending. Of a plan that is announced this is not said before somebody
+// holds it: until then it may be void, and its newcomers wait for the next one. Who was named later
+// is a newcomer again, to a coordinator that does not know of that view.
+void RelayMachine::PendingAreIn() {
+  for (const wire::ViewEntry& entry : pending_->view.entries) {
     const auto unit = units_.find(entry.card.id);
-    if (unit != units_.end()) unit->second.seen = true;
+    if (unit != units_.end() && unit->second.named <= pending_named_) unit->second.seen = true;
   }
 }
 
@@ -238,7 +244,7 @@ void RelayMachine::WatchAll() {
 
 void RelayMachine::Tell(const wire::Install& message) {
   if (Unknown(message.view.entries)) return;
-  pending_ = message;
+  Await(message);
   told_.reset();
   WatchAll();
   const wire::View own = Own(message.view);
@@ -247,7 +253,7 @@ void RelayMachine::Tell(const wire::Install& message) {
     Send(children_[i], wire::Install{ViewFor(i, own), LossesFor(i, lost)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
-  AreIn(message.view);
+  PendingAreIn();
   ForgetUnits();
 }
 
@@ -263,7 +269,7 @@ void RelayMachine::Tell(const wire::Confirm& message) {
   if (Unknown(message.view.entries)) return;
   confirming_ = message.view.epoch;
   confirmed_.clear();
-  pending_ = wire::Install{message.view, {}};
+  Await({message.view, {}});
   const wire::View own = Own(message.view);
   for (size_t i = 0; i < children_.size(); ++i) Send(children_[i], wire::Confirm{ViewFor(i, own)});
 }
@@ -274,7 +280,7 @@ void RelayMachine::Tell(const wire::Announce& message) {
   if (Unknown(message.view.entries)) return;
   announcing_ = message.view.epoch;
   announced_.clear();
-  pending_ = wire::Install{message.view, {}};
+  Await({message.view, {}});
   told_ = message.view;
   WatchAll();
   const wire::View own = Own(message.view);
@@ -282,7 +288,7 @@ void RelayMachine::Tell(const wire::Announce& message) {
     Send(children_[i], wire::Announce{ViewFor(i, own)});
     if (children_[i].installed == message.view.epoch) installed_ = message.view;
   }
-  if (installed_ && installed_->epoch == message.view.epoch) AreIn(message.view);
+  if (installed_ && installed_->epoch == message.view.epoch) PendingAreIn();
   ForgetUnits();
 }
 

@@ -201,7 +201,8 @@ class RelayMachine {
   const wire::ViewEntry* Unknown(const std::vector<wire::ViewEntry>& units) const;
   void Name(const wire::Roster& message, wire::Behind behind);
   void ForgetUnits();
-  void AreIn(const wire::View& view);
+  void PendingAreIn();
+  void Await(wire::Install install);
   bool IsOfThePast(const Unit& unit) const;
 
   const RelayConfig config_;
@@ -232,6 +233,7 @@ class RelayMachine {
   bool refused_ = false;
   // The newest that was passed on, and the newest that somebody here holds.
   std::optional<wire::Install> pending_;
+  uint64_t pending_named_ = 0;  // namings_, when it came
   std::optional<wire::View> installed_;
   // Of a plan that was announced to them, or that newcomers have confirmed: they may begin in it by
   // a word of another column's members, before or behind a Prepare.

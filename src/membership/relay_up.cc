@@ -201,7 +201,7 @@ void RelayMachine::Hear(Child& child, const wire::Installed& message) {
   if (pending_ && pending_->view.epoch == message.epoch &&
       (!installed_ || installed_->epoch < message.epoch)) {
     installed_ = pending_->view;
-    AreIn(*installed_);
+    PendingAreIn();
     asked_.clear();
     detector_.Restart();
   }

@@ -151,6 +151,27 @@ TEST_P(EarlyLinksTest, CountWhenTheRosterComesUnlessTheyAreLostAgain) {
   EXPECT_EQ(Up<wire::LinksUp>() != nullptr, !GetParam());
 }
 
+// A coordinator that knows of an older view alone names somebody as a newcomer whom its predecessor
+// had let in; a member's word on that comes late.
+TEST_F(RelayTakeoverTest, WhoIsNamedAnewIsNotInByTheViewOfAnEarlierCoordinator) {
+  wire::ViewEntry other;
+  other.card.id = {0xb, 0xb};
+  const wire::Roster roster{other.card.id, RosterOf(CardOf(1, 0), CardOf(1, 1))};
+  Prepare();
+  Feed(FromAbove{roster});
+  wire::View with = View();
+  with.entries.push_back(other);
+  Feed(FromAbove{wire::Install{with, {}}});
+  Feed(AboveDown{});
+  Feed(AboveUp{});
+  Feed(FromAbove{roster});
+  Say(0, wire::Installed{10});
+  wire::View without = View();
+  without.epoch = without.era = 11;
+  Feed(FromAbove{wire::Install{without, {}}});
+  EXPECT_EQ(machine_.units(), 2u);
+}
+
 // The others may be in a view with them by now, and miss whoever is silent.
 TEST_F(RelayTakeoverTest, WhoHasPromisedIsHeard) {
   Come(0, {});
