@@ -160,8 +160,13 @@ void CoordinatorMachine::TryRecover() {
   const auto all = static_cast<std::ptrdiff_t>(base->entries.size());
   const bool complete = known == all && !AwaitsPromised(base);
   if (AwaitsQuorum(*base, &left_out)) return;
-  // Nobody here has ever been in: there is nothing to go on with, unless others come.
-  if (!AnybodyReports()) {
+  // Nobody here has ever been in: there is nothing to go on with, unless others come. Who is behind
+  // a relay that cannot show their view has been, and another one has shown it.
+  const bool anybody_in =
+      AnybodyReports() || std::ranges::any_of(peers_, [base](const auto& entry) {
+        return entry.second.viewless() && base->Find(entry.first);
+      });
+  if (!anybody_in) {
     if (complete || now_ >= recover_at_) GiveUpRecovery();
     return;
   }

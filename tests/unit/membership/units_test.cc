@@ -127,6 +127,29 @@ TEST_F(UnitsTest, ARelaysLossIsNotItsMembersLoss) {
   EXPECT_EQ(Said<wire::Prepare>(), nullptr);
 }
 
+// Restarted without a record: of a view's members one has left, and the relay that reported the
+// other one's view is lost. Who takes over knows that they hold it, and cannot show it.
+TEST_F(UnitsTest, AViewThatALostRelayReportedGoesOn) {
+  wire::Hello hello = Hello(0);
+  hello.report.promised = hello.report.installed = MakeEpoch(3, 9);
+  wire::Hello taken_over = hello;
+  wire::View& view = hello.report.installed_view.emplace();
+  view.epoch = view.era = hello.report.installed;
+  for (int replica : {0, 1}) {
+    view.entries.emplace_back().card = Hello(replica).card;
+    view.entries.back().first = {Bound::Kind::kAlways, 0, 0, {}};
+  }
+  Feed(Connected{Conn(0), hello});
+  Feed(Disconnected{Conn(0), "reset"});
+  Feed(Connected{9, taken_over});
+  Feed(Connected{Conn(2), Hello(2)});
+  for (const TimeNs end = now_ + 5 * kSecond; now_ < end && !machine_.view(); now_ += kMillisecond)
+    Feed(Timer{});
+  EXPECT_EQ(Said<wire::Evicted>(), nullptr);
+  ASSERT_NE(machine_.view(), nullptr);
+  EXPECT_NE(machine_.view()->Find(Unit(0)), nullptr);
+}
+
 TEST_F(UnitsTest, ButTheyDoNotHaveForEver) {
   Form();
   Feed(Disconnected{Conn(2), "reset"});
