@@ -43,12 +43,15 @@ void ControlConnection::UseName(size_t index) {
 }
 
 bool ControlConnection::wants_addresses(TimeNs now) const {
+  if (spare_asks_) return true;
   const bool dials = !settings_.hosted || told_;
   return !closed_ && !hopeless_ && dials && !stream_ && addresses_.empty() && now >= next_try_ns_;
 }
 
 void ControlConnection::DropStreams() {
-  for (auto* stream : {&stream_, &spare_, &old_}) stream->reset();
+  stream_.reset();
+  old_.reset();
+  DropSpare();
 }
 
 void ControlConnection::BeginAttempt(TimeNs now) {
@@ -73,6 +76,10 @@ void ControlConnection::DialName(TimeNs now, const HostPort& name) {
 }
 
 void ControlConnection::SetAddresses(TimeNs now, Expected<std::vector<std::string>> addresses) {
+  if (std::exchange(spare_asks_, false)) {
+    if (addresses.ok() && !addresses->empty()) DialSpare(now, addresses->front());
+    return;
+  }
   if (addresses.ok()) {
     addresses_ = std::move(addresses.value());
     next_address_ = 0;
@@ -119,8 +126,7 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   pause_ns_ = was_up ? kPauseMin : std::clamp(pause_ns_ * 2, kPauseMin, pause_max);
   next_try_ns_ = now + pause_ns_;
   // A name may lead elsewhere by now: ask again once all addresses have been tried.
-  const bool several = settings_.names.size() > 1;
-  if (was_up && several) return UseName(0);
+  if (was_up && several()) return UseName(0);
   if (next_address_ >= addresses_.size()) UseName(next_name_ + 1);
 }
 
@@ -200,24 +206,46 @@ void ControlConnection::LookAfterSpare(TimeNs now, Result* result) {
   // Who is above closes it when it has our word on the new one. Seen closing before that, it would
   // be a death.
   if (old_ && stream_->heard_ns() > renewed_ns_) old_.reset();
-  if (now - stream_->heard_ns() < SpareAfter()) return spare_.reset();
-  if (SpareIsOver(now)) DialSpare(now);
+  if (now - stream_->heard_ns() < SpareAfter()) return DropSpare();
+  if (SpareIsOver(now)) DialNextSpare(now);
   if (!spare_ || !SpareAnswers(now)) return;
   TakeSpare(now);
   result->renewed = true;
 }
 
-// What was sent into nothing comes again after pauses that double; the way may be good before that.
-bool ControlConnection::SpareIsOver(TimeNs now) const {
-  const bool unanswered = !spare_ || spare_->state() == State::kConnecting;
-  return unanswered && now - spare_tried_ns_ >= SpareAfter() / 2;
+void ControlConnection::DropSpare() {
+  spare_.reset();
+  spare_name_.reset();
+  spare_tries_ = 0;
+  spare_asks_ = false;
 }
 
-void ControlConnection::DialSpare(TimeNs now) {
+// One of several that stands still makes way for the next, as one that is gone does.
+TimeNs ControlConnection::SparePause() const {
+  return several() ? settings_.handshake_timeout_ns : SpareAfter() / 2;
+}
+
+// What was sent into nothing comes again after pauses that double; the way may be good before that.
+bool ControlConnection::SpareIsOver(TimeNs now) const {
+  const bool unanswered = !spare_ || several() || spare_->state() == State::kConnecting;
+  return unanswered && now - spare_tried_ns_ >= SparePause();
+}
+
+void ControlConnection::DialSpare(TimeNs now, const std::string& address) {
+  spare_dialled_ = address;
+  Expected<transport::UniqueFd> fd = StartConnecting(address);
+  if (fd.ok()) spare_ = NewStream(std::move(fd.value()), now);
+}
+
+// Where the silent one goes first: who looks elsewhere alone leaves its mates behind.
+void ControlConnection::DialNextSpare(TimeNs now) {
   spare_.reset();
   spare_tried_ns_ = now;
-  Expected<transport::UniqueFd> fd = StartConnecting(dialled_);
-  if (fd.ok()) spare_ = NewStream(std::move(fd.value()), now);
+  const size_t name = (next_name_ + spare_tries_++) % settings_.names.size();
+  spare_asks_ = name != next_name_;
+  spare_name_.reset();
+  if (!spare_asks_) return DialSpare(now, dialled_);
+  spare_name_ = name;
 }
 
 // Nothing is said on it before: who is above would take it for the connection of this member.
@@ -236,11 +264,20 @@ bool ControlConnection::SpareAnswers(TimeNs now) {
 
 void ControlConnection::TakeSpare(TimeNs now) {
   const TimeNs silent_ms = (now - stream_->heard_ns()) / kMillisecond;
-  log_->Warn(settings_.log_name, "coordinator " + shown_ + " was silent for " +
-                                     std::to_string(silent_ms) +
-                                     " ms on its connection, and answers on another one");
+  const std::string silent = shown_;
+  if (spare_name_) {
+    UseName(*spare_name_);
+    // It may hear, and be unheard.
+    stream_->Send(wire::Redirect{0, {}, spare_dialled_, false, true});
+  }
+  const std::string answers = spare_name_ ? shown_ + " answers" : "answers on another one";
+  log_->Warn(settings_.log_name, "coordinator " + silent + " was silent for " +
+                                     std::to_string(silent_ms) + " ms on its connection, and " +
+                                     answers);
   renewed_ns_ = now;
+  dialled_ = spare_dialled_;
   old_ = std::exchange(stream_, std::exchange(spare_, nullptr));
+  DropSpare();
 }
 
 void ControlConnection::Poll(TimeNs now, Result* result) {
@@ -280,9 +317,9 @@ TimeNs ControlConnection::next_deadline() const {
   if (failed_) return 0;
   if (!stream_) return settings_.hosted && !told_ ? kNever : next_try_ns_;
   if (!up_) return stream_->created_ns() + patience_ns_ + 1;
+  if (spare_asks_) return polled_ns_;
   if (spare_) return polled_ns_ + kSpareLookNs;
-  const TimeNs spare = std::max(stream_->heard_ns() + SpareAfter(),
-                                spare_tried_ns_ + SpareAfter() / 2);
+  const TimeNs spare = std::max(stream_->heard_ns() + SpareAfter(), spare_tried_ns_ + SparePause());
   return std::min(spare, stream_->heard_ns() + settings_.silence_ns + 1);
 }
 

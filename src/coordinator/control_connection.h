@@ -3,8 +3,8 @@
 // is tried when one does not answer, and the first one again after each loss.
 //
 // One that says nothing for a while is dialled anew beside the old connection, which a firewall may
-// have forgotten, or on which TCP pauses longer and longer though the way is good again. It takes
-// the old one's place when its other end has proved to be there.
+// have forgotten, or on which TCP pauses longer and longer though the way is good again; of several
+// names then the next one. It takes the old one's place when its other end has proved to be there.
 //
 // Where any member may coordinate (hosted) it dials what it is told, once, and says how that ended:
 // it is up when whoever is there says that it coordinates. Whom to dial is Hosting's to say.
@@ -68,7 +68,7 @@ class ControlConnection {
   void Send(const wire::Message& message);
 
   // Of this name.
-  const HostPort& name() const { return name_; }
+  const HostPort& name() const { return spare_asks_ ? settings_.names[*spare_name_] : name_; }
   bool wants_addresses(TimeNs now) const;
   void SetAddresses(TimeNs now, Expected<std::vector<std::string>> addresses);
 
@@ -93,6 +93,7 @@ class ControlConnection {
 
  private:
   void Dial(TimeNs now);
+  bool several() const { return !settings_.hosted && settings_.names.size() > 1; }
   std::unique_ptr<MessageStream> NewStream(transport::UniqueFd fd, TimeNs now) const;
   void DropStreams();
   void Lose(TimeNs now, Status why);
@@ -104,8 +105,11 @@ class ControlConnection {
   void Expire(TimeNs now);
   TimeNs SpareAfter() const { return settings_.silence_ns / 5 * 2; }
   void LookAfterSpare(TimeNs now, Result* result);
+  void DropSpare();
+  TimeNs SparePause() const;
   bool SpareIsOver(TimeNs now) const;
-  void DialSpare(TimeNs now);
+  void DialSpare(TimeNs now, const std::string& address);
+  void DialNextSpare(TimeNs now);
   bool SpareAnswers(TimeNs now);
   void TakeSpare(TimeNs now);
   const char* Unanswered() const;
@@ -118,6 +122,12 @@ class ControlConnection {
   // While stream_ is silent; and the one whose place it took, until the other end has heard of it.
   std::unique_ptr<MessageStream> spare_, old_;
   TimeNs spare_tried_ns_ = 0, renewed_ns_ = 0, polled_ns_ = 0;
+  // Of several: how often it was tried in this silence, and what it goes to, if not where stream_
+  // does. It asks for that one's addresses.
+  size_t spare_tries_ = 0;
+  std::optional<size_t> spare_name_;
+  std::string spare_dialled_;
+  bool spare_asks_ = false;
   std::string shown_;
   HostPort name_;
   size_t next_name_ = 0;

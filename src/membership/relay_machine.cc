@@ -227,6 +227,7 @@ void RelayMachine::On(const Disconnected& event) {
     return;
   }
   if (!complete_) return;  // it may have gone to look for its mates elsewhere
+  if (LeftAlone(child)) return Dissolve();
   // Behind a relay that is lost others may live (Q7).
   const TimeNs patience = child.roster.empty() ? config_.cluster_ns : timeout_ns_ / 4;
   child.lost_at = now_ + patience;
@@ -278,6 +279,25 @@ void RelayMachine::GatherAgain(size_t index) {
   over_ = std::ranges::none_of(children_, &Child::here);
 }
 
+// Whoever hears nothing for two fifths of `timeout` looks for another relay. So who was not heard
+// for long when its connection closed, or not at all while this process stood still, need not be
+// dead.
+bool RelayMachine::LeftAlone(const Child& child) const {
+  return detector_.JustWoke() || detector_.SilentFor(child.card.id) >= timeout_ns_ / 4;
+}
+
+// Another relay speaks for them, or all are to come together again: here or there, their own relay
+// first. If one of them does not, the coordinator gives the unit up by itself.
+void RelayMachine::Dissolve() {
+  Tell(LogLevel::kWarn, Describe(children_[0].card) + " and its mates look for another relay: they "
+                            "and this one have not heard each other");
+  for (const Child& child : children_) {
+    if (child.conn != 0) ready_.close.push_back(child.conn);
+  }
+  conns_.clear();
+  over_ = true;
+}
+
 // Everybody here is out, or was never let in.
 void RelayMachine::End(wire::Message message) {
   auto* const evicted = std::get_if<wire::Evicted>(&message);
@@ -327,6 +347,8 @@ void RelayMachine::On(const AboveUp&) {
 // connection; one that was announced meanwhile is missed there.
 void RelayMachine::On(const AboveDown&) {
   above_ = false;
+  const auto stays = [this](const Child& child) { return !child.gone && !LeftAlone(child); };
+  if (complete_ && Staying() > 0 && std::ranges::none_of(children_, stays)) return Dissolve();
   no_quorum_.reset();  // it says so again
   if (lost_ && !AnyIn()) return GatherAgain(lost_child_);
   links_told_.clear();

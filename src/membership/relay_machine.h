@@ -129,6 +129,8 @@ class RelayMachine {
   wire::Report MakeReport() const;
   void LoseChild(size_t index, Code code, const std::string& text);
   void GatherAgain(size_t index);
+  bool LeftAlone(const Child& child) const;
+  void Dissolve();
   void End(wire::Message message);
   void Refuse(ConnId conn, wire::Message message);
   void Send(const Child& child, wire::Message message);
@@ -154,6 +156,7 @@ class RelayMachine {
   void Hear(Child& child, const wire::LeaveRequest& message);
   void Hear(Child& child, const wire::LeaveReady& message);
   void Hear(Child& child, const wire::Goodbye& message);
+  void Hear(Child& child, const wire::Redirect& message);
   void KeepEarly(size_t index, const wire::Evidence& message);
   void PassUp(size_t index, const wire::Evidence& message);
   void ForgetReportsOf(size_t index);

@@ -3,7 +3,7 @@
 compared at the end. Needs root for the namespaces; without it says so and ends with 77.
 
     chaos.py TOOLS [--faults N] [--seed S] [--transport tcp|shm|mixed] [--steps 0|1] [--steady 0|1] [--hosted 0|1] [--report FILE]
-             [--only KIND;..] [--keep]
+             [--relays 0|1] [--only KIND;..] [--keep]
 
 The master is process 1 of its own namespaces (processes, mounts, network): whatever ends it ends all the others.
 """
@@ -54,6 +54,7 @@ class Member:
     def restart(self, more=None):
         self.number += 1
         variables = self.run.variables | {"FTAR_REPLICA": str(self.replica), "FTAR_SHARD": str(self.shard),
+                                          "FTAR_COORDINATOR": self.run.meeting(self.host),
                                           "FTAR_LOG_FILE": f"{self.run.disk.folder}/{self.name}.{self.number}.log"} | (more or {})
         arguments = [f"{k}={v}" for k, v in self.run.work.items()]
         with open(self.path("page"), "wb") as file:
@@ -92,16 +93,20 @@ class Member:
 
 
 class Coordinator:
-    """A process of its own, which strikes and their ends start anew."""
+    """A process of its own, which strikes and their ends start anew; or a relay, which is one to those behind it."""
 
-    def __init__(self, run, host):
-        self.run, self.host, self.troubled, self.process = run, host, False, None
+    def __init__(self, run, host, above=None):
+        self.run, self.host, self.above, self.troubled, self.process = run, host, above, False, None
         self.restart()
 
     def restart(self):
-        self.process = arena.Process(self.host, [self.run.tools + "/ftar-coordinator", "--listen", f"{self.host.address}:7000",
-                                                 "--state", self.run.folder + "/coordinator.state"],
-                                     {"FTAR_TOKEN": "chaos", "FTAR_LOG": "info"}, self.run.folder + "/coordinator.out")
+        name = f"relay.{self.host.name}" if self.above else "coordinator"
+        way = ["--relay-to", self.above.name(), "--members", str(SHARDS)] if self.above else ["--state", self.run.folder + "/coordinator.state"]
+        self.process = arena.Process(self.host, [self.run.tools + "/ftar-coordinator", "--listen", self.name()] + way,
+                                     {"FTAR_TOKEN": "chaos", "FTAR_LOG": "info"}, f"{self.run.folder}/{name}.out")
+
+    def name(self):
+        return f"{self.host.address}:{7100 if self.above else 7000}"
 
     def alive(self):
         return self.process.alive()
@@ -167,9 +172,8 @@ class Run:
         *self.hosts, home = arena.build(max(places) + 1)
         # The first process founds the job where members coordinate, and is to be struck like any other.
         self.spared = REPLICAS - 1 if options.hosted else 0
-        meeting = [f"{self.hosts[h].address}:{7000 + r * SHARDS + s}" for r, h in enumerate(places) for s in range(SHARDS)]
-        self.variables = {"FTAR_COORDINATOR": ",".join(meeting) if options.hosted else f"{home.address}:7000",
-                          "FTAR_REPLICAS": str(REPLICAS), "FTAR_SHARDS": str(SHARDS),
+        self.places = places
+        self.variables = {"FTAR_REPLICAS": str(REPLICAS), "FTAR_SHARDS": str(SHARDS),
                           "FTAR_TOKEN": "chaos", "FTAR_TIMEOUT": f"{options.timeout}ms", "FTAR_LOG": options.log,
                           "FTAR_TRANSPORT": "auto" if options.transport == "mixed" else options.transport,
                           "FTAR_COORDINATOR_KIND": "hosted" if options.hosted else "fixed", "FTAR_JOIN_TIMEOUT": "5s"}
@@ -177,9 +181,19 @@ class Run:
         self.events, self.faults, self.samples, self.rests, self.errors = [], [], [], [], []
         self.trouble, self.troubled_hosts = {}, set()
         self.coordinator = Members() if options.hosted else Coordinator(self, home)
+        # One on each host, and one that stands by for all.
+        self.relays = [Coordinator(self, host, self.coordinator) for host in self.hosts + [home]] if options.relays else []
         self.members = [Member(self, r, s, self.hosts[h]) for r, h in enumerate(places) for s in range(SHARDS)]
         self.journal = open(folder + "/faults", "w", encoding="ascii")  # pylint: disable=consider-using-with
         self.stop = False
+
+    def meeting(self, host):
+        """Where a member of this host looks for its coordinator."""
+        if self.options.hosted:
+            ports = enumerate(h for h in self.places for _ in range(SHARDS))
+            return ",".join(f"{self.hosts[h].address}:{7000 + i}" for i, h in ports)
+        own = [relay.name() for relay in self.relays if relay.host is host]
+        return ",".join(own + [self.relays[-1].name()]) if own else self.coordinator.name()
 
     # ---- what the faults ask
 
@@ -235,7 +249,8 @@ class Run:
     def strike(self):
         spared = self.options.steady or self.options.hosted
         kinds = {k: v for k, v in faults.KINDS.items() if (len(self.hosts) > 1 or k not in faults.HOSTS) and
-                 (not self.options.only or k in self.options.only) and not (spared and "coordinator" in k)}
+                 (not self.options.only or k in self.options.only) and not (spared and "coordinator" in k) and
+                 (self.relays or "relay" not in k)}
         kind = self.dice.choices(list(kinds), [share for share, _ in kinds.values()])[0]
         began = time.monotonic_ns()
         strike = kinds[kind][1](self)
@@ -282,9 +297,10 @@ class Run:
             if member.quiet_s > HANG_S:
                 self.errors.append(f"hang: {member.name}.{member.number} (pid {member.process.pid}) in state "
                                    f"{member.progress()[1]} for {HANG_S:.0f} s")
-        if not self.coordinator.alive() and not self.coordinator.troubled:
-            self.errors.append("crash: the coordinator ended by itself")
-            self.coordinator.restart()
+        for one in [self.coordinator] + self.relays:
+            if not one.alive() and not one.troubled:
+                self.errors.append("crash: the coordinator, or a relay, ended by itself")
+                one.restart()
 
     def hung(self):
         return any(error.startswith("hang") for error in self.errors)
@@ -385,7 +401,8 @@ class Run:
     def end(self):
         for member in self.members:
             member.process.bury()
-        self.coordinator.bury()
+        for one in self.relays + [self.coordinator]:
+            one.bury()
 
 
 def inside(options):
@@ -422,6 +439,7 @@ def parse():
     parser.add_argument("--steps", type=int, choices=(0, 1), default=1)
     parser.add_argument("--steady", type=int, choices=(0, 1), default=0, help="spare the coordinator, so that the job is one to the end")
     parser.add_argument("--hosted", type=int, choices=(0, 1), default=0, help="members coordinate; there is no coordinator process")
+    parser.add_argument("--relays", type=int, choices=(0, 1), default=0, help="a relay on each host, and one that stands by")
     parser.add_argument("--timeout", type=int, default=300, help="of the members, in ms")
     parser.add_argument("--log", default="info")
     parser.add_argument("--only", type=lambda text: text.split(";"), default=[], help="kinds of fault, by semicolons")

@@ -260,6 +260,61 @@ def stop_then_coordinator(run):
     return _then_coordinator(run, stop_long(run), 0.8 * run.timeout, 1.4 * run.timeout)
 
 
+def _strike_relay(run, strike, undo, seconds):
+    """Of a host, whose members have another one; they may lose their places if something else befalls them or that one."""
+    relays = {relay.host: relay for relay in run.relays if not relay.troubled}
+    host = run.victim_host()
+    if host not in relays:
+        return None
+    relay = relays[host]
+    relay.troubled = True
+    strike(relay)
+
+    def back():
+        undo(relay)
+        relay.troubled = False
+
+    return run.troubled_host(host, seconds, back, False)
+
+
+def relay_kill(run):
+    return _strike_relay(run, lambda relay: relay.bury(), lambda relay: relay.restart(), run.dice.choice([0.0, 0.05, 0.2, 0.5, 1.5]))
+
+
+def relay_stop(run):
+    return _strike_relay(run, lambda relay: relay.process.signal(signal.SIGSTOP), lambda relay: relay.process.signal(signal.SIGCONT),
+                         run.dice.uniform(0.05, 3 * run.timeout))
+
+
+def relay_stands_by(run):
+    """The one that stands by for all is lost while it serves, or before it is to."""
+    relay = run.relays[-1]
+    if relay.troubled:
+        return None
+    relay.troubled = True
+    relay.bury()
+
+    def back():
+        relay.restart()
+        relay.troubled = False
+
+    return Strike([], run.dice.choice([0.0, 0.05, 0.2, 0.5]), back)
+
+
+def kill_then_relay(run):
+    """A member dies, and its relay while that is decided."""
+    strike = kill(run)
+    host = run.replica(strike.replicas[0])[0].host if strike else None
+    for relay in run.relays:
+        if relay.host is host and not relay.troubled and run.spared not in run.on(host):
+            relay.troubled = True
+            run.after(run.dice.uniform(0, 0.02), relay.bury)
+            run.after(0.5, lambda: (relay.restart(), setattr(relay, "troubled", False)))
+            run.bystanders(host, strike)
+            break
+    return strike
+
+
 def leave(run):
     """As planned, so no fault; but those who leave come back as others."""
     replica = run.victim()
@@ -280,7 +335,8 @@ KINDS = {
     "no descriptors": (4, no_descriptors), "no memory": (2, no_memory), "no shared memory": (2, no_space),
     "full disk": (2, full_disk), "coordinator killed": (5, coordinator_kill), "coordinator stopped": (3, coordinator_stop),
     "coordinator cut off": (3, coordinator_cut), "kill, then coordinator": (6, kill_then_coordinator),
-    "stop, then coordinator": (4, stop_then_coordinator), "planned leave": (5, leave),
+    "stop, then coordinator": (4, stop_then_coordinator), "planned leave": (5, leave), "relay killed": (10, relay_kill),
+    "relay stopped": (8, relay_stop), "relay that stands by killed": (4, relay_stands_by), "kill, then relay": (6, kill_then_relay),
 }
 HOSTS = {"partition, both ways", "partition, in", "partition, out", "partition of two hosts", "interface down", "slow network",
          "corrupt bytes", "resets"}

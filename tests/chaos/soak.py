@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A long chaos run in one report: soak.py TOOLS --faults N [--seed S] [--transport T]. Without a transport half of the faults
-strike members on four hosts with both transports, and four fifths of these spare the coordinator, so that the job does not begin anew
-and what its members hold can be compared to the end; a tenth strikes over TCP without step marks, a tenth on one host over shared
-memory, and three tenths members that coordinate themselves, in each of these three ways. Ends with 77 where namespaces are not permitted."""
+less a tenth strike members on four hosts with both transports, and three of these four spare the coordinator, so that the job does not
+begin anew and what its members hold can be compared to the end; a tenth strikes over TCP without step marks, a tenth on one host over
+shared memory, a tenth members behind relays, and three tenths members that coordinate themselves, in each of the first three ways. Ends
+with 77 where namespaces are not permitted."""
 import argparse
 import json
 import os
@@ -22,7 +23,8 @@ def legs(options):
     tenth = options.faults // 10
     apart, one_host = ["--transport", "tcp", "--steps", "0"], ["--transport", "shm"]
     hosted = [(tenth, way + ["--hosted", "1"]) for way in ([], apart, one_host)]
-    return [(tenth, []), (options.faults - 6 * tenth, ["--steady", "1"]), (tenth, apart), (tenth, one_host)] + hosted
+    legs_of_one = [(tenth, []), (options.faults - 7 * tenth, ["--steady", "1"]), (tenth, apart), (tenth, one_host)]
+    return legs_of_one + [(tenth, ["--relays", "1"])] + hosted
 
 
 def run(options):

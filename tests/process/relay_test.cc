@@ -89,7 +89,7 @@ class Relays : public process::TeamTest {
   void WaitOps(int member, size_t count) {
     const double deadline = NowSeconds() + kPatience;
     while (team_->member(member).LinesWith("op ").size() < count && NowSeconds() < deadline) {
-      team_->member(member).Collect();
+      for (int i = 0; i < kMembers; ++i) team_->member(i).Collect();  // no pipe may fill up
       SleepMs(1);
     }
     ASSERT_GE(team_->member(member).LinesWith("op ").size(), count) << team_->Story();
@@ -161,6 +161,37 @@ TEST_F(Relays, ARelayThatIsKilledCostsNobodyItsPlace) {
   ExpectAllAlike();
   ExpectNobodyLost();
   EXPECT_TRUE(Logged(2, relays_.back()->address() + " is there")) << team_->member(2).Errors();
+}
+
+// As if its host had lost its power, or its network: no connection ends.
+TEST_F(Relays, ARelayThatStandsStillCostsNobodyItsPlace) {
+  Open("3s", 1200, 5);
+  StartAll();
+  WaitOps(0, 20);
+  relays_[1]->process().Signal(SIGSTOP);
+  WaitOps(0, 1100);
+  relays_[1]->process().Signal(SIGCONT);
+  CheckReplica(0, static_cast<size_t>(ops_));
+  CheckReplica(1, static_cast<size_t>(ops_));
+  ExpectAllAlike();
+  ExpectNobodyLost();
+  EXPECT_TRUE(Logged(2, relays_.back()->address() + " answers")) << team_->member(2).Errors();
+}
+
+// And goes on before it is missed, but when some or all have found another one.
+TEST_F(Relays, ARelayThatStandsStillForAWhileCostsNobodyItsPlace) {
+  Open("2s", 2500, 5);
+  StartAll();
+  for (int round = 0; round < 6; ++round) {
+    WaitOps(0, 20 + static_cast<size_t>(round) * 400);
+    relays_[1]->process().Signal(SIGSTOP);
+    SleepMs(700 + round * 150);
+    relays_[1]->process().Signal(SIGCONT);
+  }
+  CheckReplica(0, static_cast<size_t>(ops_));
+  CheckReplica(1, static_cast<size_t>(ops_));
+  ExpectAllAlike();
+  ExpectNobodyLost();
 }
 
 TEST_F(Relays, ARelayMayBeStartedAgain) {

@@ -362,6 +362,46 @@ TEST_F(SpareTest, IsDialledAnewWhenItFails) {
   EXPECT_EQ(renewed_, 0);
 }
 
+// Relays, of which the first stands still: its kernel takes connections in, and nobody answers.
+TEST_F(SpareTest, OfSeveralNamesTheNextOneTakesThePlace) {
+  const Listener other(false);
+  Open({there_.name(), other.name()});
+  first_ = ComeUp(there_);
+  ASSERT_TRUE(first_ && !Closed(first_.get(), now_));
+  Turn();
+  heard_ = now_;
+  EXPECT_TRUE(AwaitSpare()) << "first where all its mates are";
+  std::unique_ptr<MessageStream> spare = AwaitDial(other, "");
+  ASSERT_TRUE(spare);
+  EXPECT_LE(now_ - heard_, kSpareAfter + kTimeout / 8 + 5 * kMillisecond);
+  Answer(&*spare);
+  EXPECT_EQ(renewed_, 1);
+  EXPECT_EQ(went_down_, 0);
+  EXPECT_EQ(connection_->shown_address(), ShownAddress(other.name()));
+  std::vector<wire::Message> last_words;
+  first_->Poll(now_, &last_words);
+  ASSERT_EQ(last_words.size(), 1u) << "it may hear, and be unheard";
+  EXPECT_TRUE(std::holds_alternative<wire::Redirect>(last_words[0]));
+  spare->Close(Status(Code::kPeer, "gone"));
+  EXPECT_TRUE(AwaitDial(there_, "")) << "after a loss the first one again";
+}
+
+TEST_F(SpareTest, OfSeveralNamesAllAreTriedInTurn) {
+  const Listener other(false);
+  Open({there_.name(), other.name()});
+  first_ = ComeUp(there_);
+  ASSERT_TRUE(first_ && !Closed(first_.get(), now_));
+  Turn();
+  heard_ = now_;
+  std::string dialled;
+  for (; now_ - heard_ < kTimeout - kMillisecond; Turn()) {
+    if (there_.Accept().valid()) dialled += "t";
+    if (other.Accept().valid()) dialled += "o";
+  }
+  EXPECT_EQ(dialled.substr(0, 3), "tot");
+  EXPECT_EQ(renewed_, 0);
+}
+
 class HostedSpareTest : public SpareTest {
  protected:
   void SetUp() override {

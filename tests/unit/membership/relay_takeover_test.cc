@@ -209,5 +209,78 @@ TEST_F(RelayTakeoverTest, WhoIsStoppedByAChangeIsNotStuck) {
   EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
 }
 
+// Members look for another relay when theirs is silent. Whoever of them was heard, or was not, of
+// those who are in when this one's connections end.
+class LeftAloneTest : public RelayTakeoverTest {
+ protected:
+  void SetUp() override {
+    Prepare();
+    Feed(FromAbove{wire::Install{View(), {}}});
+    for (const int shard : {0, 1}) Say(shard, wire::Installed{10});
+  }
+  void Pass(TimeNs time, bool first_speaks) {
+    for (const TimeNs end = now_ + time; now_ < end;) {
+      now_ += 50 * kMillisecond;
+      if (first_speaks) Say(0, wire::Heartbeat{10, {}});
+      Say(1, wire::Heartbeat{10, {}});
+    }
+  }
+  static constexpr ConnId kFirst = 1, kSecond = 2;
+};
+
+TEST_F(LeftAloneTest, WhoWasHeardAndIsGoneIsLost) {
+  Pass(400 * kMillisecond, true);
+  Feed(Disconnected{kFirst, "reset"});
+  EXPECT_FALSE(machine_.over());
+  now_ += 3 * kMillisecond;
+  Feed(Timer{});
+  EXPECT_NE(Up<wire::Goodbye>(), nullptr);
+}
+
+TEST_F(LeftAloneTest, WhoWasNotHeardHasFoundAnotherRelay) {
+  Pass(300 * kMillisecond, false);
+  Feed(Disconnected{kFirst, "reset"});
+  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+  EXPECT_EQ(ready_.close, std::vector<ConnId>{kSecond}) << "its mate is to come with it";
+}
+
+TEST_F(LeftAloneTest, NorWasWhoFindsThatThisRelayStoodStill) {
+  Pass(400 * kMillisecond, true);
+  now_ += 500 * kMillisecond;
+  Feed(Disconnected{kFirst, "reset"});
+  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+}
+
+// The way to it is cut, the way from it is not.
+TEST_F(LeftAloneTest, NorIsWhoSaysThatItHasFoundAnotherRelay) {
+  Pass(300 * kMillisecond, true);
+  Say(0, wire::Redirect{0, {}, "10.0.0.2:7100", false, true});
+  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+  EXPECT_EQ(ready_.close.size(), 2u);
+}
+
+// The one above has closed its line, as another relay speaks for them by now. To speak up again
+// would take it their place.
+TEST_F(LeftAloneTest, WhoHearsNobodySpeaksForNobody) {
+  for (int i = 0; i < 6; ++i) {
+    now_ += 50 * kMillisecond;
+    Feed(Timer{});
+  }
+  Feed(AboveDown{});
+  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(ready_.close.size(), 2u);
+}
+
+TEST_F(LeftAloneTest, WhoHearsOneSpeaksForAll) {
+  Pass(300 * kMillisecond, false);
+  Feed(AboveDown{});
+  EXPECT_FALSE(machine_.over());
+  Feed(AboveUp{});
+  EXPECT_NE(Up<wire::Hello>(), nullptr);
+}
+
 }  // namespace
 }  // namespace ftar::membership
