@@ -180,12 +180,12 @@ TEST_F(Relays, ARelayThatStandsStillCostsNobodyItsPlace) {
 
 // And goes on before it is missed, but when some or all have found another one.
 TEST_F(Relays, ARelayThatStandsStillForAWhileCostsNobodyItsPlace) {
-  Open("2s", 2500, 5);
+  Open("2s", 1700, 5);
   StartAll();
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < 4; ++round) {
     WaitOps(0, 20 + static_cast<size_t>(round) * 400);
     relays_[1]->process().Signal(SIGSTOP);
-    SleepMs(700 + round * 150);
+    SleepMs(700 + round * 200);
     relays_[1]->process().Signal(SIGCONT);
   }
   CheckReplica(0, static_cast<size_t>(ops_));
