@@ -98,6 +98,7 @@
   X(kEntersUnheard, "Q7", "beats from its first view on, not when others may hold one") \
   X(kRelayNewcomersStay, "Q7", "lets newcomers wait at a relay that their mates have not found") \
   X(kRelayLossIsDeath, "Q7", "takes a relay's loss for the loss of all behind it") \
+  X(kRelayStillCounts, "Q7", "takes who has left a relay that stood still for dead") \
   X(kRelayDecidesWithoutLast, "Q7", "speaks for all behind a relay when the last is missing") \
   X(kRelayOldWordCounts, "Q7", "counts a decision of an older change behind a relay") \
   X(kRelayAggregateOutlives, "Q7", "keeps what was decided behind a relay for the next Prepare") \

@@ -283,6 +283,7 @@ void RelayMachine::GatherAgain(size_t index) {
 // for long when its connection closed, or not at all while this process stood still, need not be
 // dead.
 bool RelayMachine::LeftAlone(const Child& child) const {
+  if (FTAR_MUTANT(kRelayStillCounts)) return false;
   return detector_.JustWoke() || detector_.SilentFor(child.card.id) >= timeout_ns_ / 4;
 }
 

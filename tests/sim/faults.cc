@@ -538,6 +538,7 @@ void World::ScheduleFaults() {
   const bool direct = weather_.relays == 0;
   StrikeLater(direct ? weather_.blackouts : 0, &World::Blackout);
   StrikeLater(direct ? 0 : weather_.relay_losses, &World::LoseRelay);
+  StrikeLater(direct ? 0 : weather_.relay_stops, &World::StopRelay);
   StrikeLater(direct ? weather_.strandings : 0, &World::StrandOne);
   StrikeLater(direct ? weather_.cutoffs : 0, &World::CutOffCoordinator);
   if (weather_.hosted) StrikeLater(weather_.partitions, &World::PartitionOne);

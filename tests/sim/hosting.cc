@@ -10,7 +10,6 @@
 namespace ftar::sim {
 
 namespace {
-constexpr TimeNs kTimeout = 100 * kMillisecond;
 constexpr TimeNs kLook = 20 * kMillisecond;
 constexpr int kRedirectsMax = 3;
 }  // namespace

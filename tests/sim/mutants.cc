@@ -102,6 +102,9 @@ constexpr Where kWhere[] = {
     {Mutant::kGoodbyesUnawaited,
      "shards=2,replicas=2,hosted=1,leaves=2,kills=0,stops=0,hangs=0,aborts=0,cuts=0,partitions=0,"
      "coordinator_restarts=0,ambushes=0,blackouts=0,hiccups=0,strandings=0,flaps=0"},
+    {Mutant::kRelayStillCounts,
+     "behind,relay_losses=0,relay_stops=3,flaps=0,cuts=0,coordinator_restarts=0,resets=0,skew=0,"
+     "delay_max_us=1000"},
     {Mutant::kRelayHidesTheLast, "relays=2,shards=2,relay_losses=2,coordinator_restarts=1"},
     {Mutant::kRelayMissesHolders, "relays=2,shards=2,hangs=1,hosted=0"},
     {Mutant::kRelayPreparedUntold, "relays=1,shards=1,relay_losses=3,hosted=0"},

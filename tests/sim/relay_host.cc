@@ -20,7 +20,7 @@ constexpr int kTops = 1000, kSpares = 2000;  // where their units' numbers begin
 // The one whose place that is, or else the one that stands by.
 World::RelayHost& World::Standing(std::pair<int, int> own, std::pair<int, int> spare) {
   if (relays_[own].life == 0) StartRelay(relays_[own]);
-  if (relays_[own].lines) return relays_[own];
+  if (relays_[own].lines && now_ >= relays_[own].still_until) return relays_[own];
   if (!relays_[spare].lines) StartRelay(relays_[spare]);
   return relays_[spare];
 }
@@ -85,6 +85,11 @@ bool World::IsForRelay(const membership::CoordinatorEvent& event) {
   if (!own || found == below_relays_.end()) return false;
   const auto [relay, life] = found->second;
   if (relay->life != life) return true;
+  if (now_ < relay->still_until) {
+    At(relay->still_until, [this, waits = std::make_shared<const membership::CoordinatorEvent>(
+                                      event)] { IsForRelay(*waits); });
+    return true;
+  }
   if (const auto* connected = std::get_if<membership::Connected>(&event))
     relay->behind.Hears(SpeakerOf(conn), connected->hello);
   if (const auto* received = std::get_if<membership::Received>(&event))
@@ -95,6 +100,12 @@ bool World::IsForRelay(const membership::CoordinatorEvent& event) {
 
 void World::FeedRelay(RelayHost& relay, const membership::RelayLinesEvent& event) {
   if (!relay.lines) return;
+  if (now_ < relay.still_until) {
+    const auto waits = std::make_shared<const membership::RelayLinesEvent>(event);
+    return At(relay.still_until, [this, &relay, life = relay.life, waits] {
+      if (life == relay.life) FeedRelay(relay, *waits);
+    });
+  }
   relay.lines->Step(now_, event);
   membership::RelayLinesReady ready = relay.lines->TakeReady();
   for (const membership::Note& note : ready.notes) {
@@ -138,6 +149,7 @@ void World::OpenLine(const LineEnd& end) {
   RelayHost& relay = *end.relay;
   const bool wanted = end.life == relay.life && relay.wanted.contains(end.line);
   if (!wanted || relay.up.contains(end.line)) return;
+  if (now_ < relay.still_until) return At(relay.still_until, [this, end] { OpenLine(end); });
   RelayHost* const above = UpperOf(relay);
   if (!above && !fixed_.machine) {
     After(5 * kMillisecond, [this, end] { OpenLine(end); });
@@ -272,7 +284,7 @@ void World::CrashRelay(RelayHost& relay) {
   ++relay.life;
   BreakLines(&relay);
   // Who was on the way to the coordinator by this relay is known to nobody there.
-  const bool unknown = !fixed_.machine || now_ < recovered_by_;
+  const bool unknown = !fixed_.machine || now_ < recovered_by_ || now_ < relay_lost_at_;
   for (auto& node : nodes_) {
     if (!node->alive || node->connection == 0) continue;
     RelayHost* const own = RelayAbove(node->connection);
@@ -298,6 +310,48 @@ void World::CrashRelay(RelayHost& relay) {
     if (!relay.lines) StartRelay(relay);
   });
   Unquiet(now_ + 60 * kMillisecond);
+}
+
+// ---- a relay stands still ----
+
+// Its members look for another one, and are there before it is missed (rule Q7). What was said to
+// it lies there until it goes on.
+void World::StopRelay() {
+  std::vector<RelayHost*> standing;
+  for (auto& [place, relay] : relays_) {
+    if (relay.lines && !relay.top) standing.push_back(&relay);
+  }
+  if (standing.empty() || now_ < relay_lost_at_ + 60 * kMillisecond) return;
+  RelayHost& relay = *standing[later_.Below(standing.size())];
+  const TimeNs length = later_.Between(kTimeout / 10, kTimeout * 3 / 2);
+  if (trace_) Trace("a relay stands still for " + std::to_string(length / kMillisecond) + " ms");
+  ++faults_;
+  relay.still_until = relay_lost_at_ = now_ + length;
+  const bool unknown = !fixed_.machine || now_ < recovered_by_;
+  for (auto& node : nodes_) {
+    if (!node->alive || RelayAbove(node->connection) != &relay) continue;
+    // As in CrashRelay.
+    const auto view = node->engine->view();
+    const bool in = node->engine->phase() == engine::Phase::kMember && view && !view->planned;
+    if (unknown || !in) Strike(*node);
+    // First it dials the same one.
+    const TimeNs after = kTimeout * 2 / 5 + kTimeout / 8;
+    AtNode(*node, now_ + after + later_.Between(0, kTimeout / 10),
+           [this, member = node.get(), conn = node->connection] { LeaveRelay(*member, conn); });
+  }
+  Unquiet(relay_lost_at_ + kTimeout);
+}
+
+void World::LeaveRelay(Node& node, uint64_t conn) {
+  RelayHost* const relay = RelayAbove(conn);
+  const bool heard = now_ >= relay->still_until;
+  if (node.over || node.connection != conn || heard || &RelayFor(node) == relay) return;
+  node.connection = 0;
+  Feed(node, engine::CoordinatorDown{});
+  Connected(node, fixed_);
+  const bool heeded = later_.Chance(0.5);
+  if (heeded) FeedCoordinator(conn, membership::Received{conn, wire::Redirect{}});
+  FeedCoordinator(conn, membership::Disconnected{conn, "reset"});
 }
 
 }  // namespace ftar::sim

@@ -23,6 +23,7 @@ struct World::RelayHost {
   std::set<membership::LineId> wanted;
   std::map<membership::LineId, uint64_t> up;  // connections of lines
   TimeNs wake = kNever;
+  TimeNs still_until = 0;  // until then what comes for it waits
   Rest rest;
   Behind behind;
 };

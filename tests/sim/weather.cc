@@ -134,6 +134,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"resets", &Weather::resets, 0},
       {"relays", &Weather::relays, 0},
       {"relay_losses", &Weather::relay_losses, 0},
+      {"relay_stops", &Weather::relay_stops, 0},
       {"relay_tops", &Weather::relay_tops, 0},
       {"urgent", &Weather::urgent, 0},
   };

@@ -48,6 +48,7 @@ struct Weather {
   int resets = 1;    // connections to the coordinator that are cut end by resets, half of them
   int relays = 0;    // so many shards of a replica stand behind one; 0: there are none
   int relay_losses = 0;   // a relay is lost, its members live (rule Q7)
+  int relay_stops = 0;    // or stands still for a while
   int relay_tops = 0;     // so many relays of a replica stand behind another one; 0: behind none
   int hosted = 0;         // members coordinate by turns (rule Q5)
   int partitions = 0;     // hosted: some do not reach the others for a while
@@ -75,8 +76,8 @@ struct Weather {
   // Members come and go as they please, and that is all.
   bool harmless() const {
     return kills + stops + hangs + cuts + flaps + hiccups + blackouts + coordinator_restarts +
-               strandings + aborts + ambushes + relay_losses + partitions + late_installs +
-               cutoffs + fades + clogs + failure_deaths + plan_strikes ==
+               strandings + aborts + ambushes + relay_losses + relay_stops + partitions +
+               late_installs + cutoffs + fades + clogs + failure_deaths + plan_strikes ==
            0;
   }
 };

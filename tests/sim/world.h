@@ -34,6 +34,8 @@
 
 namespace ftar::sim {
 
+constexpr TimeNs kTimeout = 100 * kMillisecond;  // members'
+
 class Director;
 class Explorer;
 struct Story;
@@ -236,6 +238,8 @@ class World {
   void HangUp(RelayHost& relay, membership::LineId line);
   void BreakLines(const RelayHost* above);
   void LoseRelay();
+  void StopRelay();
+  void LeaveRelay(Node& node, uint64_t conn);
   void CrashRelay(RelayHost& relay);
 
   // program.cc: what users do
