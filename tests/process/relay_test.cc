@@ -35,7 +35,7 @@ class Relays : public process::TeamTest {
     coordinator_ =
         std::make_unique<Coordinator>(Variables{}, "127.0.0.1:0", coordinator_arguments_);
     ASSERT_NE(coordinator_->address(), "");
-    for (int i = 0; two_levels && i < kReplicas; ++i)
+    for (int i = 0; two_levels && i <= kReplicas; ++i)
       upper_.push_back(StartRelay("127.0.0.1:0", coordinator_->address(), kShards / kBehind));
     for (int i = 0; i <= kRelays; ++i) {
       // Behind relays above it the one that stands by is of one replica.
@@ -68,8 +68,8 @@ class Relays : public process::TeamTest {
 
   // Where the relays of a replica go to.
   std::string Above(int replica) const {
-    return upper_.empty() ? coordinator_->address()
-                          : upper_[static_cast<size_t>(replica)]->address();
+    if (upper_.empty()) return coordinator_->address();
+    return upper_[static_cast<size_t>(replica)]->address() + "," + upper_.back()->address();
   }
 
   // Number i is shard i % kShards of replica i / kShards.
@@ -129,7 +129,7 @@ class Relays : public process::TeamTest {
   std::string state_;
   std::vector<std::string> coordinator_arguments_;
   std::vector<std::unique_ptr<Coordinator>> relays_;  // the last one stands by
-  std::vector<std::unique_ptr<Coordinator>> upper_;   // a replica each, if any
+  std::vector<std::unique_ptr<Coordinator>> upper_;   // a replica each, if any, and one stands by
 };
 
 TEST_F(Relays, AMemberThatIsKilledTakesItsReplicaAlongAndComesBack) {
@@ -233,6 +233,20 @@ TEST_F(Relays, MayStandBehindRelays) {
   CheckReplica(0, static_cast<size_t>(ops_));
   EXPECT_EQ(ParticipantsOf(team_->member(0).LinesWith("op ").back()).size(), 1u);
   EXPECT_NE(coordinator_->process().Output().find("all 2 members are here"), std::string::npos);
+}
+
+TEST_F(Relays, AnUpperOneThatStandsStillCostsNobodyItsPlace) {
+  Open("3s", 1200, 5, true);
+  StartAll();
+  WaitOps(0, 20);
+  upper_[1]->process().Signal(SIGSTOP);
+  WaitOps(0, 1100);
+  upper_[1]->process().Signal(SIGCONT);
+  CheckReplica(0, static_cast<size_t>(ops_));
+  CheckReplica(1, static_cast<size_t>(ops_));
+  ExpectAllAlike();
+  ExpectNobodyLost();
+  EXPECT_NE(relays_[2]->process().Errors().find("answers"), std::string::npos);
 }
 
 TEST_F(Relays, AWrongTokenIsSaidAndEndsTheRelay) {
