@@ -22,11 +22,6 @@ std::vector<std::byte> BytesOf(const double* values, size_t count) {
 
 }  // namespace
 
-int GroupMachine::Op::PositionOf(MemberId id) const {
-  const auto found = std::ranges::find(members, id);
-  return found == members.end() ? -1 : static_cast<int>(found - members.begin());
-}
-
 ViewPtr GroupMachine::ViewFor(Seq seq, uint64_t step) const {
   return ViewOf(current_, config_.key, seq, step,
                 [this](Epoch epoch) { return KnownView(epoch); });
@@ -115,7 +110,7 @@ uint64_t GroupMachine::Allocate(Op& op, uint64_t bytes) {
 // Raw pieces that lie here whole survive into the next attempt: they are the same bytes in every
 // attempt (rule F5). Those that lie in their sender's memory do not: it takes them back with the
 // attempt, and lends them again for the next one, which costs a header.
-std::vector<GroupMachine::KeptRaw> GroupMachine::DetachRaws(Op& op) {
+std::vector<KeptRaw> GroupMachine::DetachRaws(Op& op) {
   std::vector<KeptRaw> kept;
   for (uint32_t c = 0; c < op.chunks.size(); ++c) {
     ChunkState& chunk = op.chunks[c];

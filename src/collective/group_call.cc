@@ -27,24 +27,24 @@ GroupMachine::GroupMachine(GroupConfig config)
 }
 GroupMachine::~GroupMachine() = default;
 
-GroupMachine::Op* GroupMachine::Find(Seq seq) {
+Op* GroupMachine::Find(Seq seq) {
   if (seq < delivered_end_ || seq >= called_end_) return nullptr;
   return &ops_[seq - delivered_end_];
 }
-const GroupMachine::Op* GroupMachine::Find(Seq seq) const {
+const Op* GroupMachine::Find(Seq seq) const {
   return const_cast<GroupMachine*>(this)->Find(seq);
 }
 
-GroupMachine::Peer* GroupMachine::FindPeer(MemberId id) {
+Peer* GroupMachine::FindPeer(MemberId id) {
   const auto found = std::ranges::lower_bound(peers_, id, {}, &Peer::id);
   return found != peers_.end() && found->id == id ? &*found : nullptr;
 }
 
-const GroupMachine::Peer* GroupMachine::FindPeer(MemberId id) const {
+const Peer* GroupMachine::FindPeer(MemberId id) const {
   return const_cast<GroupMachine*>(this)->FindPeer(id);
 }
 
-GroupMachine::Peer& GroupMachine::PeerOf(MemberId id) {
+Peer& GroupMachine::PeerOf(MemberId id) {
   const auto found = std::ranges::lower_bound(peers_, id, {}, &Peer::id);
   if (found != peers_.end() && found->id == id) return *found;
   Peer fresh;
