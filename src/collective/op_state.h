@@ -96,8 +96,6 @@ struct Op {
   bool complete = false, committed = false, absent = false, salvage = false;
   bool unfit = false;  // for its attempt, as it was called here: waits for another verdict (V5)
   std::vector<bool> unheard;  // broadcast's root: by position, who has not shown its call yet
-  std::vector<int32_t> holders;
-  ViewPtr holders_view;
   Code fail_code = Code::kOk;
   std::string fail_text;
   MemberId fail_culprit;
