@@ -81,7 +81,7 @@ void GroupMachine::Open(Seq window) {
 }
 
 Seq GroupMachine::Call(TimeNs now, const OpSpec& spec, uint64_t step) {
-  Queued queued{spec, step, kNoSeq, now};
+  QueuedCall queued{spec, step, kNoSeq, now};
   if (first_known_) queued.seq = next_seq_++;
   queue_.push_back(queued);
   ActivateQueued(now);
@@ -93,7 +93,7 @@ void GroupMachine::LearnFirst(TimeNs now, Seq first) {
   assert(ops_.empty());
   first_known_ = true;
   first_seq_ = next_seq_ = called_end_ = delivered_end_ = complete_end_ = told_end_ = first;
-  for (Queued& queued : queue_) queued.seq = next_seq_++;
+  for (QueuedCall& queued : queue_) queued.seq = next_seq_++;
   verdicts_.erase(verdicts_.begin(), verdicts_.lower_bound(first));
   ActivateQueued(now);
 }
@@ -137,7 +137,7 @@ bool GroupMachine::IsMember(MemberId id, Seq seq, uint64_t step) const {
 void GroupMachine::ActivateQueued(TimeNs now) {
   for (;;) {
     if (!queue_.empty() && MayActivate(queue_.front().seq, queue_.front().step)) {
-      const Queued queued = std::move(queue_.front());
+      const QueuedCall queued = std::move(queue_.front());
       queue_.pop_front();
       Activate(now, queued, /*stand_in=*/false);
       continue;
@@ -148,7 +148,7 @@ void GroupMachine::ActivateQueued(TimeNs now) {
 
 // J5: after leave() the engine calls for the user whatever the column calls, up to the boundary.
 bool GroupMachine::StandInForNext(TimeNs now) {
-  Queued queued{{}, 0, called_end_, now};
+  QueuedCall queued{{}, 0, called_end_, now};
   const auto notice = notices_.find(called_end_);
   if (notice != notices_.end()) {
     const wire::Signature& call = notice->second.signature;
@@ -218,7 +218,7 @@ void GroupMachine::UseMemoryAgain(Op* op) {
   take(spent_.lane.segments, &op->lane.segments);
 }
 
-void GroupMachine::Activate(TimeNs now, const Queued& queued, bool stand_in) {
+void GroupMachine::Activate(TimeNs now, const QueuedCall& queued, bool stand_in) {
   assert(queued.seq == called_end_);
   Op op;
   UseMemoryAgain(&op);

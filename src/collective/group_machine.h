@@ -7,11 +7,11 @@
 //
 // Who calls what: engine/ owns one machine a group, feeds frames, works and views, and drains
 // TakeTodo(). Data of an era goes to a peer only after OnCredit for it (F2). Single-threaded, no
-// memory of the user's: buffers are named (types.h). Files: op_state.h (what is kept of an operation
-// and of a peer), group_call.cc (calls, window), group_attempt.cc (plans, sends), group_flow.cc
-// (frames, works), group_lane.cc (one pass through shared memory, F4), group_fast.cc (the same for a
-// call that waits for nothing else), group_share.cc (longer ones, shared), group_change.cc (freeze,
-// verdicts), group_deliver.cc (acks, stability, delivery).
+// memory of the user's: buffers are named (types.h). Files: op_state.h (what is kept of an
+// operation and of a peer), group_call.cc (calls, window), group_attempt.cc (plans, sends),
+// group_flow.cc (frames, works), group_lane.cc (one pass through shared memory, F4), group_fast.cc
+// (the same for a call that waits for nothing else), group_share.cc (longer ones, shared),
+// group_change.cc (freeze, verdicts), group_deliver.cc (acks, stability, delivery).
 #ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
 #define FTAR_COLLECTIVE_GROUP_MACHINE_H_
 
@@ -164,7 +164,7 @@ class GroupMachine {
   // group_call.cc
   void ActivateQueued(TimeNs now);
   bool MayActivate(Seq seq, uint64_t step) const;
-  void Activate(TimeNs now, const Queued& queued, bool stand_in);
+  void Activate(TimeNs now, const QueuedCall& queued, bool stand_in);
   bool StandInForNext(TimeNs now);
   bool NobodyElseCalls(Seq seq) const;
   Seq FailedEnd() const;  // behind all failures that are known here
@@ -358,7 +358,7 @@ class GroupMachine {
   Seq ack_cap_ = kNoSeq;        // rule J3: acks beyond it wait for the announcement
   std::deque<Op> ops_;          // called, undelivered; front has seq delivered_end_
   Op spent_;                    // the last one that was delivered, for its memory
-  std::deque<Queued> queue_;
+  std::deque<QueuedCall> queue_;
   std::map<Seq, wire::Verdict> verdicts_;            // rule V6
   std::map<Seq, wire::Verdict> failed_;              // rule V5: recent failures, delivered or not
   std::map<Seq, std::vector<InboundFrame>> early_;   // of ops not called here yet

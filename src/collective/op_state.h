@@ -114,7 +114,7 @@ struct Op {
   }
 };
 
-struct Queued {
+struct QueuedCall {
   OpSpec spec;
   uint64_t step = 0;
   Seq seq = kNoSeq;
