@@ -331,11 +331,11 @@ wire::FrameHeader GroupMachine::HeaderFor(const Op& op, wire::FrameKind kind,
 
 void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header,
                              std::vector<std::byte> ext, BufferRef payload) {
-  assert(!frozen_ && Ready(to));
+  assert(!frozen_ && peers_.Ready(to));
   header.ext_bytes = static_cast<uint32_t>(ext.size());
   header.payload_bytes = static_cast<uint32_t>(payload.bytes);
   if (op.attempts > 1 || op.salvage) op.bytes_resent += payload.bytes;
-  Seq& told = PeerOf(to).ack_sent;
+  Seq& told = peers_.Of(to).ack_sent;
   told = std::max(told, Seq{header.complete_end});
   ++progress_;
   SendFrame& frame = Push(Todo::Kind::kSend).frame;
@@ -369,7 +369,7 @@ bool Keeps(const wire::KeptOp* kept, uint32_t chunk) {
 
 // F5: what that member has of this operation's raw pieces; null: nothing.
 const wire::KeptOp* GroupMachine::KeptBy(MemberId id, Seq seq) const {
-  const Peer* const peer = FindPeer(id);
+  const Peer* const peer = peers_.Find(id);
   if (!peer) return nullptr;
   const auto found = std::ranges::find_if(peer->kept, [&](const wire::KeptOp& kept) {
     return kept.group == config_.key && kept.seq == seq;
@@ -378,8 +378,8 @@ const wire::KeptOp* GroupMachine::KeptBy(MemberId id, Seq seq) const {
 }
 
 void GroupMachine::SendRawsTo(Op& op, int position) {
-  if (position == op.me || op.raws_sent[position] || op.salvage || !Ready(op.members[position]))
-    return;
+  if (position == op.me || op.raws_sent[position] || op.salvage) return;
+  if (!peers_.Ready(op.members[position])) return;
   op.raws_sent[position] = true;
   if (op.spec.kind == plan::Kind::kBroadcast) {
     // V5: who only listens shows its call to the root, or two who take each other for the root
@@ -412,7 +412,7 @@ void GroupMachine::SendOwnInputs(Op& op) {
 }
 
 void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
-  if (!Ready(to)) return;  // OnCredit sends what is final by then
+  if (!peers_.Ready(to)) return;  // OnCredit sends what is final by then
   wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kFinal, chunk);
   BufferRef payload = FinalOf(op, chunk);
   // To others than the owner a reduce-scatter tells weights alone.
@@ -426,7 +426,7 @@ void GroupMachine::SendFinal(Op& op, uint32_t chunk, MemberId to) {
 void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
   ChunkState& state = op.chunks[chunk];
   const MemberId to = op.members[state.role.partial_to];
-  if (!Ready(to)) return;
+  if (!peers_.Ready(to)) return;
   wire::FrameHeader header = HeaderFor(op, wire::FrameKind::kPartial, chunk);
   BufferRef payload{BufferRef::Kind::kStaging, state.staging, 0,
                     state.geometry.count * op.spec.accumulator_bytes};
@@ -442,7 +442,7 @@ void GroupMachine::SendPartial(Op& op, uint32_t chunk, bool empty) {
 void GroupMachine::OnCredit(TimeNs now, MemberId from, std::span<const wire::KeptOp> kept) {
   (void)now;
   if (frozen_) return;
-  Peer& peer = PeerOf(from);
+  Peer& peer = peers_.Of(from);
   if (std::exchange(peer.ready, true)) return;
   peer.kept.assign(kept.begin(), kept.end());
   acks_told_ = 0;

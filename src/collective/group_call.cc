@@ -35,23 +35,6 @@ const Op* GroupMachine::Find(Seq seq) const {
   return const_cast<GroupMachine*>(this)->Find(seq);
 }
 
-Peer* GroupMachine::FindPeer(MemberId id) {
-  const auto found = std::ranges::lower_bound(peers_, id, {}, &Peer::id);
-  return found != peers_.end() && found->id == id ? &*found : nullptr;
-}
-
-const Peer* GroupMachine::FindPeer(MemberId id) const {
-  return const_cast<GroupMachine*>(this)->FindPeer(id);
-}
-
-Peer& GroupMachine::PeerOf(MemberId id) {
-  const auto found = std::ranges::lower_bound(peers_, id, {}, &Peer::id);
-  if (found != peers_.end() && found->id == id) return *found;
-  Peer fresh;
-  fresh.id = id;
-  return *peers_.insert(found, std::move(fresh));
-}
-
 const wire::ViewEntry* GroupMachine::SelfIn(const wire::View& view) const {
   return view.Find(config_.self);
 }
@@ -352,9 +335,7 @@ bool GroupMachine::WaitsForPiece(const ChunkState& chunk, size_t position) {
 bool GroupMachine::WaitsFor(const Op& op, size_t position) const {
   const MemberId member = op.members[position];
   if (op.complete) {
-    const Peer* const peer = FindPeer(member);
-    const bool acked = peer && peer->ack > op.seq;
-    return !acked && (!FollowsHub(op) || member == op.hub);
+    return !peers_.HasAcked(member, op.seq) && (!FollowsHub(op) || member == op.hub);
   }
   if (GoesShared(op) && op.lane.seen == op.members.size()) return LacksShare(op, position);
   if (op.lane.published && !op.lane.by_frames) return LacksLine(op, position);

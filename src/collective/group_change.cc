@@ -160,7 +160,7 @@ void GroupMachine::ForgetEra() {
     if (!FTAR_MUTANT(kAckOutlivesEra)) peer.ack = 0;
     if (!FTAR_MUTANT(kCreditOutlivesEra)) peer.ready = false;
   }
-  std::erase_if(peers_, [this](const Peer& peer) { return !current_->Find(peer.id); });
+  peers_.ForgetAllBut(*current_);
   acks_told_ = 0;
   if (!FTAR_MUTANT(kVerdictOutlivesEra)) verdicts_.clear();
   complete_end_ = told_end_ = acks_due_ = delivered_end_;
@@ -198,7 +198,7 @@ void GroupMachine::ApplyVerdicts(TimeNs now, const wire::GroupVerdicts* verdicts
 // Without fault tolerance what runs goes on with the members it began with; without one of them it
 // never ends, so it fails here and now.
 void GroupMachine::CarryOn(TimeNs now) {
-  std::erase_if(peers_, [this](const Peer& peer) { return !current_->Find(peer.id); });
+  peers_.ForgetAllBut(*current_);
   for (Op& op : ops_) {
     const auto lost = std::find_if(op.members.begin(), op.members.end(),
                                    [this](MemberId id) { return !current_->Find(id); });
@@ -350,7 +350,7 @@ void GroupMachine::OnWant(TimeNs now, MemberId from, const wire::Want& want) {
   (void)now;
   Op* op = Find(want.seq);
   if (frozen_ || want.era != era_ || !op || !op->salvage || op->view->epoch != want.attempt) return;
-  if (!Ready(from)) return;  // the asker grants credit before it asks
+  if (!peers_.Ready(from)) return;  // the asker grants credit before it asks
   for (uint32_t chunk : want.chunks) {
     if (chunk < op->chunks.size() && op->chunks[chunk].is_final) SendFinal(*op, chunk, from);
   }

@@ -69,7 +69,7 @@ void GroupMachine::OweAcks(const Op& op) {
   if (op.lane.state == OpLane::State::kStable)
     return;  // everybody has this member's line, and needs no ack to deliver
   if (GoesShared(op) && op.lane.seen == op.members.size()) return;  // a word in the lane is its ack
-  Seq& due = FollowsHub(op) ? PeerOf(op.hub).ack_due : acks_due_;
+  Seq& due = FollowsHub(op) ? peers_.Of(op.hub).ack_due : acks_due_;
   due = op.seq + 1;
 }
 
@@ -83,7 +83,7 @@ void GroupMachine::SendAcks() {
   for (const wire::ViewEntry& entry : current_->entries) {
     const MemberId to = entry.card.id;
     if (to == config_.self || entry.card.shard != config_.shard) continue;
-    Peer* const peer = FindPeer(to);
+    Peer* const peer = peers_.Find(to);
     if (!peer || !peer->ready) continue;
     const Seq due = std::min(std::max(acks_due_, peer->ack_due), published);
     if (peer->ack_sent >= due && !FTAR_MUTANT(kAckRepeated)) continue;
@@ -105,9 +105,7 @@ bool GroupMachine::IsStable(const Op& op) const {
   if (op.committed || stable || FTAR_MUTANT(kDeliverWhenComplete)) return true;
   if (op.failed()) return AllKnowItFailed(op);
   if (op.lane.state == OpLane::State::kScanned) return false;
-  if (!FollowsHub(op)) return AllHaveAcked(op);
-  const Peer* const hub = FindPeer(op.hub);
-  return hub && hub->ack > op.seq;
+  return FollowsHub(op) ? peers_.HasAcked(op.hub, op.seq) : AllHaveAcked(op);
 }
 
 // V5: of what has failed: it takes part and has not granted credit, that is, has not installed the
@@ -115,7 +113,7 @@ bool GroupMachine::IsStable(const Op& op) const {
 // of no failure, and of nobody who could tell them.
 bool GroupMachine::LacksVerdict(const Op& op, const wire::ViewEntry& entry) const {
   const MemberId id = entry.card.id;
-  return entry.card.shard == config_.shard && id != config_.self && !Ready(id) &&
+  return entry.card.shard == config_.shard && id != config_.self && !peers_.Ready(id) &&
          entry.Contains(config_.key, op.seq, op.step);
 }
 
@@ -133,7 +131,7 @@ bool GroupMachine::AllHaveAcked(const Op& op) const {
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i] == config_.self) continue;
     if (FTAR_MUTANT(kWeightlessNotAwaited) && !anew && op.weights[i] == 0) continue;
-    const Peer* const peer = FindPeer(members[i]);
+    const Peer* const peer = peers_.Find(members[i]);
     if (!peer || peer->ack + FTAR_MUTANT(kAckOffByOne) <= op.seq) return false;
   }
   return true;
@@ -186,7 +184,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   if (op.hub.valid() && !op.committed) {
     // The hub's word is everybody's.
     for (const MemberId id : op.members) {
-      if (id != config_.self) PeerOf(id).ack = std::max(PeerOf(id).ack, op.seq + 1);
+      if (id != config_.self) peers_.Of(id).ack = std::max(peers_.Of(id).ack, op.seq + 1);
     }
   }
   if (GoesShared(op)) TellWords(op, /*done=*/true);  // others may still wait for that

@@ -40,7 +40,7 @@ bool GroupMachine::PlaceFast(Seq seq, uint64_t step) {
     if (entry.card.shard != config_.shard) continue;
     if (entry.leaves() || !entry.Contains(config_.key, seq, step)) return false;
     const int segment = config_.lane->SegmentOf(id);
-    if (segment < 0 || (id != config_.self && !Ready(id))) return false;
+    if (segment < 0 || (id != config_.self && !peers_.Ready(id))) return false;
     fast_.members.push_back(id);
     fast_.lane.segments.push_back(segment);
   }
@@ -121,7 +121,7 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step) {
   fast_.weights[static_cast<size_t>(fast_.me)] = spec.weight;
   fast_peers_.clear();
   for (const MemberId id : fast_.members)  // they are ready, see PlaceFast
-    fast_peers_.push_back(id != config_.self ? FindPeer(id) : nullptr);
+    fast_peers_.push_back(id != config_.self ? peers_.Find(id) : nullptr);
   return true;
 }
 

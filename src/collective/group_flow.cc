@@ -66,7 +66,7 @@ void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   if (header.era < era_ && config_.fault_tolerant && !FTAR_MUTANT(kOldEraRead)) return Drop(frame);
   // V2: an ack that arrives after the freeze may still be used, since it says that its sender was
   // complete before.
-  Seq& ack = PeerOf(frame.from).ack;
+  Seq& ack = peers_.Of(frame.from).ack;
   if (header.complete_end > ack) {
     ack = header.complete_end;
     ++progress_;

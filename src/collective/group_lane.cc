@@ -28,11 +28,9 @@ bool GroupMachine::SlotIsFree(Seq seq) const {
   const LaneSlot& last = lane_slots_[seq % kLaneSlots];
   if (last.era != era_ || FTAR_MUTANT(kLaneSlotReused)) return true;
   return std::all_of(current_->entries.begin(), current_->entries.end(), [&](const auto& entry) {
-    if (entry.card.id == config_.self || entry.card.shard != config_.shard ||
-        !entry.Contains(config_.key, last.seq, last.step))
-      return true;
-    const Peer* const peer = FindPeer(entry.card.id);
-    return peer && peer->ack > last.seq;
+    return entry.card.id == config_.self || entry.card.shard != config_.shard ||
+           !entry.Contains(config_.key, last.seq, last.step) ||
+           peers_.HasAcked(entry.card.id, last.seq);
   });
 }
 
@@ -51,7 +49,7 @@ bool GroupMachine::MayPublish(const Op& op) {
   if (config_.lane->RoomFor(config_.key, InputBytes(op)) != LaneRoom::kShort || !SlotIsFree(op.seq))
     return false;
   return std::all_of(op.members.begin(), op.members.end(), [this](MemberId id) {
-    return (id == config_.self || Ready(id)) && config_.lane->SegmentOf(id) >= 0;
+    return (id == config_.self || peers_.Ready(id)) && config_.lane->SegmentOf(id) >= 0;
   });
 }
 
@@ -104,7 +102,7 @@ void GroupMachine::TakeSlot(const Op& op) {
   if (static_cast<int>(position) == op.me) return true;
   if (!(line.weight >= 0) || line.weight > std::numeric_limits<double>::max()) return false;
   op.weights[position] = line.weight;
-  Seq& ack = PeerOf(op.members[position]).ack;
+  Seq& ack = peers_.Of(op.members[position]).ack;
   ack = std::max(ack, line.complete_end);
   return true;
 }

@@ -8,10 +8,10 @@
 // Who calls what: engine/ owns one machine a group, feeds frames, works and views, and drains
 // TakeTodo(). Data of an era goes to a peer only after OnCredit for it (F2). Single-threaded, no
 // memory of the user's: buffers are named (types.h). Files: op_state.h (what is kept of an
-// operation and of a peer), group_call.cc (calls, window), group_attempt.cc (plans, sends),
-// group_flow.cc (frames, works), group_lane.cc (one pass through shared memory, F4), group_fast.cc
-// (the same for a call that waits for nothing else), group_share.cc (longer ones, shared),
-// group_change.cc (freeze, verdicts), group_deliver.cc (acks, stability, delivery).
+// operation), peers.h (and of a peer), group_call.cc (calls, window), group_attempt.cc (plans,
+// sends), group_flow.cc (frames, works), group_lane.cc (one pass through shared memory, F4),
+// group_fast.cc (the same for a call that waits for nothing else), group_share.cc (longer ones,
+// shared), group_change.cc (freeze, verdicts), group_deliver.cc (acks, stability, delivery).
 #ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
 #define FTAR_COLLECTIVE_GROUP_MACHINE_H_
 
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "collective/op_state.h"
+#include "collective/peers.h"
 #include "collective/surroundings.h"
 #include "collective/types.h"
 #include "plan/ground.h"
@@ -319,13 +320,6 @@ class GroupMachine {
   void Deliver(TimeNs now, Op& op);
   Outcome OutcomeOf(const Op& op, TimeNs now) const;
 
-  Peer& PeerOf(MemberId id);
-  Peer* FindPeer(MemberId id);
-  const Peer* FindPeer(MemberId id) const;
-  bool Ready(MemberId id) const {
-    const Peer* const peer = FindPeer(id);
-    return peer && peer->ready;
-  }
   Op* Find(Seq seq);
   const Op* Find(Seq seq) const;
   Todo& Push(Todo::Kind kind);
@@ -363,7 +357,7 @@ class GroupMachine {
   std::map<Seq, wire::Verdict> failed_;              // rule V5: recent failures, delivered or not
   std::map<Seq, std::vector<InboundFrame>> early_;   // of ops not called here yet
   std::vector<InboundFrame> future_;                 // of eras not installed here yet
-  std::vector<Peer> peers_;                          // by id
+  Peers peers_;
   Seq acks_told_ = 0;                                // all who may be told have heard that much
   Seq acks_due_ = 0;                                 // what everybody must be told at least
   std::vector<std::pair<uint64_t, WorkRef>> works_;  // by number; few, and done about in order

@@ -110,9 +110,7 @@ bool GroupMachine::ShareHasNews(Op& op) {
 
 // And that is new.
 bool GroupMachine::SaysDone(const Op& op, size_t position) const {
-  if (static_cast<int>(position) == op.me) return false;
-  const Peer* const peer = FindPeer(op.members[position]);
-  return (peer == nullptr || peer->ack <= op.seq) &&
+  return static_cast<int>(position) != op.me && !peers_.HasAcked(op.members[position], op.seq) &&
          config_.lane->Done(op.lane.segments[position], config_.key, op.seq);
 }
 
@@ -120,7 +118,7 @@ bool GroupMachine::HearDone(const Op& op) {
   bool heard = false;
   for (size_t i = 0; i < op.members.size(); ++i) {
     if (!SaysDone(op, i)) continue;
-    PeerOf(op.members[i]).ack = op.seq + 1;
+    peers_.Of(op.members[i]).ack = op.seq + 1;
     heard = true;
   }
   return heard;

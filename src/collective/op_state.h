@@ -1,4 +1,4 @@
-// What a group's machine remembers of an operation, from call to delivery, and of its peers.
+// What a group's machine remembers of an operation, from call to delivery.
 #ifndef FTAR_COLLECTIVE_OP_STATE_H_
 #define FTAR_COLLECTIVE_OP_STATE_H_
 
@@ -119,15 +119,6 @@ struct QueuedCall {
   uint64_t step = 0;
   Seq seq = kNoSeq;
   TimeNs called_ns = 0;
-};
-
-// What holds between this member and another one in era_.
-struct Peer {
-  MemberId id;
-  Seq ack = 0, ack_sent = 0;  // complete_end, said by it and to it
-  Seq ack_due = 0;            // what it must be told at least
-  bool ready = false;         // it granted us credit (F2)
-  std::vector<wire::KeptOp> kept;
 };
 
 struct WorkRef {
