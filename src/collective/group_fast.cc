@@ -11,6 +11,7 @@
 
 #include "base/mutant.h"
 #include "collective/group_machine.h"
+#include "collective/op_works.h"
 
 namespace ftar::collective {
 namespace {

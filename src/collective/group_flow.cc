@@ -7,6 +7,7 @@
 
 #include "base/mutant.h"
 #include "collective/group_machine.h"
+#include "collective/op_works.h"
 
 namespace ftar::collective {
 
@@ -351,19 +352,6 @@ void GroupMachine::ReduceChunk(TimeNs now, Op& op, uint32_t index) {
   work.dst = OutputOf(op, chunk.geometry);
   SaveUndo(op, chunk, work.dst);
   StartWork(op, std::move(work), ref);
-}
-
-// False if nobody has a weight.
-bool GroupMachine::Divide(const Op& op, Work* work) {
-  double weight_sum = 0;
-  int participants = 0;
-  for (double weight : op.weights) {
-    if (!(weight > 0)) continue;
-    weight_sum += weight;
-    ++participants;
-  }
-  work->divisor = op.spec.redop == kAvg ? participants : op.spec.redop == kWavg ? weight_sum : 1;
-  return participants > 0;
 }
 
 void GroupMachine::ReleasePieces(ChunkState& chunk) {

@@ -10,6 +10,7 @@
 
 #include "base/mutant.h"
 #include "collective/group_machine.h"
+#include "collective/op_works.h"
 
 namespace ftar::collective {
 
@@ -163,28 +164,6 @@ void GroupMachine::Abandon(const Op& op) {
     if (work.second.inbound != 0) abandoned_[work.first] = work.second.inbound;
     return true;
   });
-}
-
-// All of the work but its end and where the result goes. False if nobody has a weight.
-bool GroupMachine::FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work) {
-  work->seq = op.seq;
-  work->dtype = op.spec.dtype;
-  work->redop = op.spec.redop;
-  work->count = chunk.count;
-  work->kind = Work::Kind::kReduceFinal;
-  work->scale = op.spec.scale;
-  const bool weighted = op.spec.redop == kWavg;
-  const uint64_t width = op.spec.element_bytes;
-  const uint64_t offset = chunk.first * width;
-  for (size_t i = 0; i < op.members.size(); ++i) {
-    if (op.weights[i] == 0) continue;
-    work->sources.push_back(
-        {{BufferRef::Kind::kLane, LaneInput(op.lane.segments[i], op.seq, op.lane.rooms[i]), offset,
-          chunk.count * width},
-         false,
-         weighted ? op.weights[i] : 1});
-  }
-  return Divide(op, work);
 }
 
 // What makes a chunk of the result of the inputs in the lanes; none if there is nothing to be made.

@@ -39,7 +39,6 @@ namespace ftar::collective {
 enum class Stage : uint8_t { kQueued, kSending, kReducing, kGathering, kStability, kDelivered };
 const char* StageName(Stage stage);
 
-inline constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
 // Of a member that has not told its own.
 inline constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
@@ -230,7 +229,6 @@ class GroupMachine {
   void StartWork(Op& op, Work work, WorkRef ref);
   void PushCopy(const Op& op, const BufferRef& from, const BufferRef& to,
                 Work::Kind kind = Work::Kind::kCopy);
-  static bool Divide(const Op& op, Work* work);
   // group_lane.cc
   bool MayPublish(const Op& op);
   bool SlotIsFree(Seq seq) const;
@@ -241,7 +239,6 @@ class GroupMachine {
   bool TakeLine(Op& op, size_t position);
   static bool LaneIsOpen(const Op& op);
   void LookAtLane(TimeNs now);
-  bool FillLaneWork(const Op& op, const plan::Chunk& chunk, Work* work);
   std::optional<Work> LaneWork(Op& op, uint32_t chunk, const BufferRef& dst);
   void LaneWorkDone(TimeNs now, Op& op);
   void Abandon(const Op& op);
@@ -266,7 +263,6 @@ class GroupMachine {
   bool SaysDone(const Op& op, size_t position) const;
   bool HearDone(const Op& op);
   void LookAtShares(TimeNs now, Op& op);
-  static void FillSumCopy(const Op& op, int owner, const plan::Chunk& chunk, Work* work);
   void SharedWorkDone(TimeNs now, Op& op, uint32_t chunk);
   void TellWords(Op& op, bool done);
   void TellDone();

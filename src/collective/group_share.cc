@@ -22,6 +22,7 @@
 
 #include "base/mutant.h"
 #include "collective/group_machine.h"
+#include "collective/op_works.h"
 
 namespace ftar::collective {
 namespace {
@@ -155,16 +156,6 @@ void GroupMachine::LookAtShares(TimeNs now, Op& op) {
     StartWork(op, std::move(work), {op.seq, c, WorkRef::Purpose::kShared, {}, 0});
   }
   CheckComplete(now, op);
-}
-
-void GroupMachine::FillSumCopy(const Op& op, int owner, const plan::Chunk& chunk, Work* work) {
-  const uint64_t width = op.spec.element_bytes;
-  work->seq = op.seq;
-  work->kind = Work::Kind::kCopy;
-  work->sources = {{{BufferRef::Kind::kLane, LaneSum(op.lane.segments[owner], op.seq),
-                     chunk.first * width, chunk.count * width},
-                    false,
-                    1}};
 }
 
 void GroupMachine::SharedWorkDone(TimeNs now, Op& op, uint32_t index) {

@@ -16,6 +16,8 @@
 
 namespace ftar::collective {
 
+inline constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
+
 struct Piece {  // an inbound frame that waits for its reduction
   bool present = false;
   uint64_t inbound = 0;
