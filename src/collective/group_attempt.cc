@@ -168,19 +168,16 @@ plan::PlanKind GroupMachine::ChoosePlan(const OpSpec& spec, const ViewPtr& view,
 
 // Chosen by the first attempt's view alone, so that all who begin it choose alike; later as it was,
 // or as was told. What is told is no more than could have been chosen.
-void GroupMachine::SettlePieces(Op& op) {
-  uint64_t& bytes = op.origin.piece_bytes;
-  if (config_.chunk_bytes > 0) {
-    bytes = config_.chunk_bytes;
-  } else if (bytes > 0) {
-    bytes = std::clamp(bytes, std::min(config_.piece_least, plan::kWiredBytesMin),
-                       config_.piece_most);
-  } else {
-    plan::Ground ground = GroundIn(op.view, op.members.size());
-    ground.shared = IsShared(op.spec, op.plan, op.view, op.members.size());
-    bytes = plan::PieceBytes(op.spec.kind, op.plan, op.spec.count * op.spec.element_bytes, ground,
-                             config_.piece_least, config_.piece_most);
+uint64_t GroupMachine::PieceBytesOf(const Op& op) {
+  if (config_.chunk_bytes > 0) return config_.chunk_bytes;
+  if (const uint64_t told = op.origin.piece_bytes; told > 0) {
+    return std::clamp(told, std::min(config_.piece_least, plan::kWiredBytesMin),
+                      config_.piece_most);
   }
+  plan::Ground ground = GroundIn(op.view, op.members.size());
+  ground.shared = IsShared(op.spec, op.plan, op.view, op.members.size());
+  return plan::PieceBytes(op.spec.kind, op.plan, op.spec.count * op.spec.element_bytes, ground,
+                          config_.piece_least, config_.piece_most);
 }
 
 // An exchange of everybody's word with everybody's grows with the square of the members. Through
@@ -204,7 +201,7 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   // The choice looks at the first attempt's members, so that a retry runs the plan whose pieces are
   // already here.
   op.plan = ChoosePlan(op.spec, op.view, op.origin.members.size());
-  SettlePieces(op);
+  op.origin.piece_bytes = PieceBytesOf(op);
   op.grid = plan::Grid(op.spec.count, op.spec.element_bytes, op.spec.accumulator_bytes, segments,
                        op.origin.piece_bytes);
   op.hub = HubFor(op);

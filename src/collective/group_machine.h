@@ -17,7 +17,6 @@
 
 #include <array>
 #include <deque>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,9 +37,6 @@ namespace ftar::collective {
 // Where an operation stands, for hints to people, the flight recorder and the test hook.
 enum class Stage : uint8_t { kQueued, kSending, kReducing, kGathering, kStability, kDelivered };
 const char* StageName(Stage stage);
-
-// Of a member that has not told its own.
-inline constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
 class GroupMachine {
  public:
@@ -177,7 +173,7 @@ class GroupMachine {
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc
   const Surroundings& SurroundingsIn(const ViewPtr& view);
-  void SettlePieces(Op& op);
+  uint64_t PieceBytesOf(const Op& op);
   plan::Ground GroundIn(const ViewPtr& view, size_t members);
   plan::PlanKind ChoosePlan(const OpSpec& spec, const ViewPtr& view, size_t members);
   MemberId HubFor(const Op& op);

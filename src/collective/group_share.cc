@@ -192,10 +192,8 @@ void GroupMachine::TellDone() {
 
 // Its chunks as its attempt would have them, by owner.
 void GroupMachine::CutShares() {
-  fast_.origin = {fast_.members, 0};
-  SettlePieces(fast_);
   fast_.grid = plan::Grid(fast_.spec.count, fast_.spec.element_bytes, fast_.spec.accumulator_bytes,
-                          1, fast_.origin.piece_bytes);
+                          1, PieceBytesOf(fast_));
   const uint64_t width = fast_.spec.element_bytes;
   share_block_ = plan::BlockBytes(fast_.spec.count * width, fast_.members.size(),
                                   config_.block_least, config_.block_most) /

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@
 namespace ftar::collective {
 
 inline constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
+// Of a member that has not told its own.
+inline constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
 struct Piece {  // an inbound frame that waits for its reduction
   bool present = false;
