@@ -42,7 +42,7 @@ bool GroupMachine::MayPublish(const Op& op) {
   if (!config_.lane || !config_.fault_tolerant || frozen_ || op.stand_in || op.attempts != 1 ||
       op.spec.on_device)
     return false;
-  if (fast_line_ == op.seq) return true;  // it is out
+  if (fast_.HandsOver(op.seq)) return true;  // it is out
   if (op.plan != plan::PlanKind::kOneShot || op.members.size() < 2) return false;
   if (op.seq >= ack_cap_ && !FTAR_MUTANT(kLaneNotHeld)) return false;
   // What is long goes this way when it goes alone (group_fast.cc): of several the frames carry
@@ -56,16 +56,16 @@ bool GroupMachine::MayPublish(const Op& op) {
 
 void GroupMachine::Publish(TimeNs now, Op& op) {
   op.lane.published = true;
-  const bool shares = fast_line_ == op.seq && fast_.lane.room == LaneRoom::kShared;
+  const bool shares = fast_.HandsOver(op.seq) && fast_.op().lane.room == LaneRoom::kShared;
   op.lane.room = shares ? LaneRoom::kShared : LaneRoom::kShort;
   op.lane.shared = shares;
-  op.lane.whole = !shares || fast_.lane.whole;
+  op.lane.whole = !shares || fast_.op().lane.whole;
   op.lane.patience_end =
       now + (op.plan == plan::PlanKind::kOneShot ? kPatienceNs : kDirectPatienceNs);
   op.lane.segments.clear();
   for (const MemberId id : op.members) op.lane.segments.push_back(config_.lane->SegmentOf(id));
   TakeSlot(op);
-  if (fast_line_ == op.seq) {
+  if (fast_.HandsOver(op.seq)) {
     if (shares) KeepShares(now, op);
     return;
   }

@@ -10,8 +10,9 @@
 // memory of the user's: buffers are named (types.h). Files: op_state.h (what is kept of an
 // operation), peers.h (and of a peer), group_call.cc (calls, window), group_attempt.cc (plans,
 // sends), group_flow.cc (frames, works), group_lane.cc (one pass through shared memory, F4),
-// group_fast.cc (the same for a call that waits for nothing else), group_share.cc (longer ones,
-// shared), group_change.cc (freeze, verdicts), group_deliver.cc (acks, stability, delivery).
+// group_fast.cc (the same for a call that waits for nothing else, fast_op.h), group_share.cc
+// (longer ones, shared, shares.h), group_change.cc (freeze, verdicts), group_deliver.cc (acks,
+// stability, delivery).
 #ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
 #define FTAR_COLLECTIVE_GROUP_MACHINE_H_
 
@@ -24,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collective/fast_op.h"
 #include "collective/op_state.h"
 #include "collective/peers.h"
 #include "collective/surroundings.h"
@@ -107,12 +109,12 @@ class GroupMachine {
   bool StartFast(const FastCall& call, uint64_t step, uint64_t news, LaneLine* line);
   bool WouldShare(const OpSpec& spec, uint64_t step);
   FastLook LookFast(TimeNs now);
-  LaneWords SharedFast();
-  const Work& fast_work() const { return fast_work_; }
-  std::span<const int> fast_lanes() const { return fast_.lane.segments; }
-  LaneRoom fast_room() const { return fast_.lane.room; }
+  LaneWords SharedFast() { return fast_.FinishShare(); }  // what the last look gave is done
+  const Work& fast_work() const { return fast_.work(); }
+  std::span<const int> fast_lanes() const { return fast_.op().lane.segments; }
+  LaneRoom fast_room() const { return fast_.op().lane.room; }
   // Of a shared one: the chunks that others sum.
-  std::span<const plan::Chunk> fast_others() const { return others_; }
+  std::span<const plan::Chunk> fast_others() const { return fast_.shares().others(); }
   // Null: a flag was up. It stays until the next call.
   const Outcome* EndFast(TimeNs start, TimeNs now);
   // It becomes an operation like any other. Comes before anything else that this machine is told.
@@ -253,8 +255,7 @@ class GroupMachine {
   static uint64_t MadeBytes(const Op& op);
   bool IsMade(const Op& op, uint32_t chunk) const;
   bool LacksShare(const Op& op, size_t position) const;
-  bool MayAllSum(const OpSpec& spec) const;
-  static bool AllSum(const Op& op);
+  bool MayAllSum(const OpSpec& spec, size_t members) const;
   bool ShareHasNews(Op& op);
   bool SaysDone(const Op& op, size_t position) const;
   bool HearDone(const Op& op);
@@ -262,23 +263,14 @@ class GroupMachine {
   void SharedWorkDone(TimeNs now, Op& op, uint32_t chunk);
   void TellWords(Op& op, bool done);
   void TellDone();
-  void CutShares();
-  void BeginShares();
-  bool TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const;
-  bool NextShare();
   FastLook LookFastShared(TimeNs now);
   void KeepShares(TimeNs now, Op& op);
   // group_fast.cc
-  bool IsRepeat(Seq seq, const FastCall& call, uint64_t step) const;
-  bool BeginFast(Seq seq, const FastCall& call, uint64_t step);
   bool PlaceFast(Seq seq, uint64_t step);
-  bool TakeFamiliar(size_t position);
-  bool SeesAllFast();
-  void FillFastWork();
-  const Outcome& FastOutcome(TimeNs now);
+  FastWay WayOf(const OpSpec& spec);
   bool DescribeFast(const OpSpec& spec, uint64_t step);
-  LaneRoom FastRoomOf(const FastCall& call) const;
-  LaneRoom RoomFor(const OpSpec& spec, plan::PlanKind* plan);
+  bool BeginFast(Seq seq, const FastCall& call, uint64_t step, uint64_t news);
+  bool SeesAllFast();
   // group_change.cc
   void EnterAtBound(TimeNs now);
   void ForgetEra();
@@ -365,25 +357,7 @@ class GroupMachine {
   uint64_t next_work_ = 1, next_staging_ = 1;
   uint64_t progress_ = 0;
   std::array<LaneSlot, kLaneSlots> lane_slots_;
-  // The call on the fast path; between two its view, members and lanes are kept for the next.
-  Op fast_;
-  Outcome fast_outcome_;                  // of the last one
-  std::vector<double> told_weights_;      // in fast_outcome_, in fast_.view; empty: not even that
-  // Of calls like fast_.spec in fast_.view; kNone: unknown. A short one may be shared all the same.
-  LaneRoom fast_room_ = LaneRoom::kNone;
-  Epoch fast_era_ = 0;
-  std::vector<Peer*> fast_peers_;         // by position, as of fast_news_; null: this member
-  bool repeats_ = false;                  // it is like the last one, whose weights are in fast_
-  Work fast_work_;                        // makes its result; of the last one, until all is there
-  uint64_t fast_news_ = 0;                // when the last one began; 0: it did not go that way
-  bool in_fast_ = false;
-  Seq fast_line_ = kNoSeq;  // whose line the host has published already
-  std::vector<Share> shares_;  // by position
-  uint64_t share_block_ = 0;   // elements of a block, at most
-  std::vector<plan::Chunk> others_;
-  size_t share_turn_ = 0;      // whose block comes next
-  size_t shared_now_ = kNoShare;  // whose block fast_work_ is
-  bool may_all_sum_ = false;      // by its kind, size and members
+  FastOp fast_{config_};
 };
 
 }  // namespace ftar::collective

@@ -13,9 +13,9 @@
 // salvage, goes by frames. Who lacks a line for too long sends frames as well (group_lane.cc).
 //
 // In the fast path (group_fast.cc) the same is done by the thread that called, in blocks of a chunk
-// (plan::BlockBytes): their sources and their result stay in a core's own cache, and the others
-// copy them from there. In place the host may put copies off to the end, where owners keep their
-// sums until then (runtime/asides.h).
+// (shares.h, plan::BlockBytes): their sources and their result stay in a core's own cache, and the
+// others copy them from there. In place the host may put copies off to the end, where owners keep
+// their sums until then (runtime/asides.h).
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -69,18 +69,6 @@ bool GroupMachine::IsMade(const Op& op, uint32_t index) const {
   const uint64_t made = config_.lane->Made(op.lane.segments[owner], config_.key, op.seq);
   return made >= end * op.spec.element_bytes || FTAR_MUTANT(kSharedUnmade);
 }
-
-// Of a call that goes through the lane.
-bool GroupMachine::MayAllSum(const OpSpec& spec) const {
-  const uint64_t bytes = spec.count * spec.element_bytes;
-  return spec.kind == plan::Kind::kAllReduce &&
-         fast_.members.size() <= config_.all_sum_members_max &&
-         bytes >= config_.all_sum_bytes_min && bytes <= kAllSumBytesMax;
-}
-
-// Each member makes the whole result for itself; and whether its sums are for others, too. Asked
-// when the lines of all are seen.
-bool GroupMachine::AllSum(const Op& op) { return op.lane.whole || FTAR_MUTANT(kSharedPartsSummed); }
 
 // Chunks of this member's are awaited.
 bool GroupMachine::LacksShare(const Op& op, size_t position) const {
@@ -190,133 +178,52 @@ void GroupMachine::TellDone() {
 
 // ---- on the fast path
 
-// Its chunks as its attempt would have them, by owner.
-void GroupMachine::CutShares() {
-  fast_.grid = plan::Grid(fast_.spec.count, fast_.spec.element_bytes, fast_.spec.accumulator_bytes,
-                          1, PieceBytesOf(fast_));
-  const uint64_t width = fast_.spec.element_bytes;
-  share_block_ = plan::BlockBytes(fast_.spec.count * width, fast_.members.size(),
-                                  config_.block_least, config_.block_most) /
-                 width;
-  shares_.assign(fast_.members.size(), {});
-  others_.clear();
-  for (uint32_t c = 0; c < fast_.grid.chunks(); ++c) {
-    const int owner = plan::OwnerOf(c, fast_.members, fast_.members);
-    shares_[static_cast<size_t>(owner)].chunks.push_back(fast_.grid.At(c));
-    if (owner != fast_.me) others_.push_back(fast_.grid.At(c));
-  }
-}
-
-void GroupMachine::BeginShares() {
-  for (Share& share : shares_) {
-    share.at = 0;
-    share.elements = share.made = 0;
-  }
-  share_turn_ = static_cast<size_t>(fast_.me);
-  shared_now_ = kNoShare;
-}
-
-// The next block of a member's chunks, as far as they are made. A chunk goes as a whole in place,
-// so that it is overwritten or not, and where nobody copies it.
-bool GroupMachine::TakeBlock(size_t owner, uint64_t made_bytes, plan::Chunk* block) const {
-  const Share& share = shares_[owner];
-  if (share.at >= share.chunks.size()) return false;
-  *block = share.chunks[share.at];
-  const uint64_t width = fast_.spec.element_bytes;
-  const uint64_t there = made_bytes / width - share.made;
-  const uint64_t left = block->count - share.elements;
-  const bool whole = fast_.spec.in_place || AllSum(fast_);
-  const uint64_t count = whole ? left : std::min(left, share_block_);
-  block->first += share.elements;
-  block->count = count;
-  return count <= there && count > 0;
-}
-
-// One of the own blocks, then what the others have by now.
-bool GroupMachine::NextShare() {
-  const size_t members = fast_.members.size();
-  for (size_t i = 0; i < members; ++i, share_turn_ = (share_turn_ + 1) % members) {
-    const bool own = share_turn_ == static_cast<size_t>(fast_.me) || AllSum(fast_);
-    const int segment = fast_.lane.segments[share_turn_];
-    const uint64_t made = own || FTAR_MUTANT(kSharedUnmade)
-                              ? ~uint64_t{0}
-                              : config_.lane->Made(segment, config_.key, fast_.seq);
-    plan::Chunk block;
-    if (!TakeBlock(share_turn_, made, &block)) continue;
-    fast_work_.sources.clear();
-    fast_work_.shown = !AllSum(fast_);
-    if (own) {
-      FillLaneWork(fast_, block, &fast_work_);
-    } else {
-      FillSumCopy(fast_, static_cast<int>(share_turn_), block, &fast_work_);
-      fast_work_.count = block.count;
-    }
-    const uint64_t width = fast_.spec.element_bytes;
-    fast_work_.dst = {BufferRef::Kind::kRecv, fast_.seq, block.first * width, block.count * width};
-    shared_now_ = share_turn_;
-    share_turn_ = (share_turn_ + 1) % members;
-    return true;
-  }
-  return false;
+// Of a call that goes through the lane.
+bool GroupMachine::MayAllSum(const OpSpec& spec, size_t members) const {
+  const uint64_t bytes = spec.count * spec.element_bytes;
+  return spec.kind == plan::Kind::kAllReduce && members <= config_.all_sum_members_max &&
+         bytes >= config_.all_sum_bytes_min && bytes <= kAllSumBytesMax;
 }
 
 // All lines are there.
 FastLook GroupMachine::LookFastShared(TimeNs now) {
-  if (fast_.complete) {
-    if (HearDone(fast_), AllHaveAcked(fast_)) return FastLook::kEnd;
+  Op& op = fast_.op();
+  if (op.complete) {
+    if (HearDone(op), AllHaveAcked(op)) return FastLook::kEnd;
     return FastLook::kWait;
   }
-  if (NextShare()) return FastLook::kShare;
-  const bool all = std::ranges::all_of(
-      shares_, [](const Share& share) { return share.at == share.chunks.size(); });
-  if (!all) return FastLook::kWait;
-  if (FlagIsUp(fast_)) {
+  if (fast_.NextShare()) return FastLook::kShare;
+  if (!fast_.shares().all_here()) return FastLook::kWait;
+  if (FlagIsUp(op)) {
     StopFast(now);
     return FastLook::kStopped;
   }
-  fast_.complete = true;
-  fast_.complete_ns = now;
+  op.complete = true;
+  op.complete_ns = now;
   return FastLook::kTell;
-}
-
-// What the last look gave is done.
-LaneWords GroupMachine::SharedFast() {
-  const auto me = static_cast<size_t>(fast_.me);
-  if (shared_now_ != kNoShare) {
-    Share& share = shares_[std::exchange(shared_now_, kNoShare)];
-    const uint64_t count = fast_work_.dst.bytes / fast_.spec.element_bytes;
-    share.elements += count;
-    share.made += count;
-    if (share.elements == share.chunks[share.at].count) {
-      share.elements = 0;
-      ++share.at;
-    }
-  }
-  // Nobody asks for what each makes for itself.
-  const uint64_t made = AllSum(fast_) ? 0 : shares_[me].made * fast_.spec.element_bytes;
-  return {fast_.seq, made, fast_.complete || FTAR_MUTANT(kDoneEarly)};
 }
 
 // The operation goes on like any other: what it has by then is final, if no flag is up, and of a
 // chunk that is half made the rest is made.
 void GroupMachine::KeepShares(TimeNs now, Op& op) {
-  op.lane.seen = fast_.lane.seen;
-  op.lane.whole = fast_.lane.whole;
-  op.lane.rooms = fast_.lane.rooms;
-  op.weights = fast_.weights;
-  const bool began = std::ranges::any_of(shares_, [](const Share& share) { return share.at > 0; });
-  if (op.spec.in_place && began) {
+  const Op& fast = fast_.op();
+  const Shares& shares = fast_.shares();
+  op.lane.seen = fast.lane.seen;
+  op.lane.whole = fast.lane.whole;
+  op.lane.rooms = fast.lane.rooms;
+  op.weights = fast.weights;
+  if (op.spec.in_place && shares.some_here()) {
     Todo& todo = Push(Todo::Kind::kAdopt);
     todo.id = op.undo = next_staging_++;
     todo.bytes = InputBytes(op);
     todo.seq = op.seq;
     op.staging.push_back(op.undo);
   }
-  const bool up = !fast_.complete && FlagIsUp(op);
+  const bool up = !fast.complete && FlagIsUp(op);
   if (up) op.lane.state = OpLane::State::kBlocked;
-  op.lane.told = fast_.complete;
-  op.lane.made = shares_[static_cast<size_t>(op.me)].made * op.spec.element_bytes;
-  for (const Share& share : shares_) {
+  op.lane.told = fast.complete;
+  op.lane.made = shares.own() * op.spec.element_bytes;
+  for (const Shares::Share& share : shares.by_owner()) {
     for (size_t i = 0; i < share.at; ++i) {
       const uint32_t index = share.chunks[i].index;
       op.chunks[index].overwritten = op.spec.in_place && !FTAR_MUTANT(kSharedUndoLost);

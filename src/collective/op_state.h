@@ -140,14 +140,6 @@ struct WorkRef {
   uint64_t inbound = 0;
 };
 
-// What a member sums of a shared call, on the fast path.
-struct Share {
-  std::vector<plan::Chunk> chunks;
-  size_t at = 0;                    // of chunks: those before it are here
-  uint64_t elements = 0, made = 0;  // of that one, and of all, that are here
-};
-inline constexpr size_t kNoShare = ~size_t{0};
-
 struct LaneSlot {  // the last operation published there
   Epoch era = 0;
   Seq seq = 0;

@@ -2,11 +2,16 @@
 #ifndef FTAR_COLLECTIVE_OP_WORKS_H_
 #define FTAR_COLLECTIVE_OP_WORKS_H_
 
+#include "base/mutant.h"
 #include "collective/op_state.h"
 #include "collective/types.h"
 #include "plan/grid.h"
 
 namespace ftar::collective {
+
+// Of a shared one: each member makes the whole result for itself; and whether its sums are for
+// others, too. Asked when the lines of all are seen.
+inline bool AllSum(const Op& op) { return op.lane.whole || FTAR_MUTANT(kSharedPartsSummed); }
 
 // By how much its sum is divided. False if nobody has a weight.
 bool Divide(const Op& op, Work* work);
