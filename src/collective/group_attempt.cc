@@ -8,11 +8,34 @@
 #include "base/mutant.h"
 #include "collective/group_machine.h"
 #include "plan/choose.h"
+#include "plan/owners.h"
 
 namespace ftar::collective {
 namespace {
 
 constexpr size_t kHubMembers = 8, kHubMembersCrowded = 3;
+
+// Which member makes the final of a chunk: by turns where nobody has a claim (F5), the segment's or
+// the root's owner otherwise.
+class ChunkOwners {
+ public:
+  explicit ChunkOwners(const Op& op)
+      : op_(op),
+        root_(op.spec.kind == plan::Kind::kBroadcast ? op.PositionOf(op.spec.root) : -1),
+        owners_(plan::HasSegments(op.spec.kind) ? op.spec.layout_members : op.origin.members,
+                op.members) {}
+  int Of(const plan::Chunk& chunk) const {
+    if (op_.spec.kind == plan::Kind::kBroadcast) return root_;
+    if (!plan::HasSegments(op_.spec.kind)) return owners_.ByTurns(chunk.index);
+    if (FTAR_MUTANT(kLayoutOfToday)) return chunk.segment % static_cast<int>(op_.members.size());
+    return owners_.At(static_cast<size_t>(chunk.segment));
+  }
+
+ private:
+  const Op& op_;
+  const int root_;
+  const plan::Owners<MemberId> owners_;
+};
 
 std::vector<std::byte> BytesOf(const double* values, size_t count) {
   std::vector<std::byte> out(count * sizeof(double));
@@ -43,21 +66,6 @@ std::vector<MemberId> GroupMachine::MembersOf(const wire::View& view, Seq seq, u
       members.push_back(entry.card.id);
   }
   return members;
-}
-
-// Which member makes the final of a chunk: by turns where nobody has a claim (F5), the segment's or
-// the root's owner otherwise.
-int GroupMachine::OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const {
-  switch (op.spec.kind) {
-    case plan::Kind::kBroadcast: return op.PositionOf(op.spec.root);
-    case plan::Kind::kReduceScatter:
-    case plan::Kind::kAllGather:
-      if (FTAR_MUTANT(kLayoutOfToday)) return chunk.segment % static_cast<int>(op.members.size());
-      return op.PositionOf(op.spec.layout_members[chunk.segment]);
-    case plan::Kind::kAllReduce:
-    case plan::Kind::kBarrier: break;
-  }
-  return plan::OwnerOf(chunk.index, op.origin.members, op.members);
 }
 
 // In place, and results land on input that is still to be read: the input moves out of the way
@@ -214,15 +222,16 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   op.needed = op.finals = 0;
   op.unfit = false;
   op.unheard.clear();
+  const ChunkOwners owners(op);
   for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
     ChunkState& chunk = op.chunks[c];
     chunk.geometry = op.grid.At(c);
-    const int owner = OwnerOfChunk(op, chunk.geometry);
+    const int owner = chunk.owner = owners.Of(chunk.geometry);
     chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me, std::move(chunk.role));
     if (owner < 0 && op.spec.kind == plan::Kind::kBroadcast) op.unfit = true;
     if (owner < 0 && op.spec.kind == plan::Kind::kAllGather && !FTAR_MUTANT(kGoneSegmentsKept))
       chunk.role.lands = true;  // a gone member's segment: zeros
-    if (chunk.role.reduces) chunk.raws.resize(members);
+    if (!chunk.role.raw_from.empty()) chunk.raws.resize(members);
     chunk.raws_missing = static_cast<uint32_t>(chunk.role.raw_from.size());
     if (chunk.role.lands) ++op.needed;
   }
@@ -236,7 +245,7 @@ void GroupMachine::TellSegmentless(Op& op) {
   uint32_t told = 0;
   std::vector<bool> owns(op.members.size());
   for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
-    const int owner = OwnerOfChunk(op, op.chunks[c].geometry);
+    const int owner = op.chunks[c].owner;
     if (owner < 0) continue;
     owns[owner] = true;
     if (teller < 0) teller = owner, told = c;
@@ -349,7 +358,7 @@ void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header,
 // any frame takes.
 std::vector<std::byte> GroupMachine::WeightsExt(const Op& op, uint32_t chunk) const {
   if (plan::Copies(op.spec.kind)) {
-    const int owner = OwnerOfChunk(op, op.chunks[chunk].geometry);
+    const int owner = op.chunks[chunk].owner;
     if (owner < 0 || op.weights[owner] == 1) return {};
     return BytesOf(&op.weights[owner], 1);
   }

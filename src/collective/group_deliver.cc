@@ -13,15 +13,28 @@ namespace {
 // A broadcast's members but its root, those who have no segment of an all-gather, and all of a
 // reduce-scatter whose segments' owners are gone: they send no weight, so each counts once,
 // whatever it says of itself.
-bool ListensOnly(const OpSpec& spec, const std::vector<MemberId>& members, MemberId member) {
-  if (spec.kind == plan::Kind::kBroadcast) return member != spec.root;
-  const std::vector<MemberId>& owners = spec.layout_members;
-  const auto owns = [&owners](MemberId id) {
-    return std::ranges::find(owners, id) != owners.end();
-  };
-  if (spec.kind == plan::Kind::kReduceScatter) return std::ranges::none_of(members, owns);
-  return spec.kind == plan::Kind::kAllGather && !owners.empty() && !owns(member);
-}
+class Listeners {
+ public:
+  explicit Listeners(const Op& op) : op_(op) {
+    const OpSpec& spec = op.spec;
+    if (!plan::HasSegments(spec.kind) || spec.layout_members == op.members) return;
+    owners_ = spec.layout_members;
+    std::ranges::sort(owners_);
+    const bool some = std::ranges::any_of(op.members, [this](MemberId id) { return Owns(id); });
+    all_ = spec.kind == plan::Kind::kReduceScatter && !some;
+  }
+  bool Has(MemberId member) const {
+    if (op_.spec.kind == plan::Kind::kBroadcast) return member != op_.spec.root;
+    return all_ || (op_.spec.kind == plan::Kind::kAllGather && !owners_.empty() && !Owns(member));
+  }
+
+ private:
+  bool Owns(MemberId id) const { return std::ranges::binary_search(owners_, id); }
+
+  const Op& op_;
+  std::vector<MemberId> owners_;  // sorted, where they are not the members
+  bool all_ = false;
+};
 
 }  // namespace
 
@@ -165,11 +178,10 @@ void GroupMachine::DeliverReady(TimeNs now) {
 // all are 0 shows when all are here (V5).
 bool GroupMachine::GathersNothing(const Op& op) {
   if (op.failed() || op.spec.kind != plan::Kind::kAllGather) return false;
-  for (size_t i = 0; i < op.members.size(); ++i) {
-    const bool counts = std::isnan(op.weights[i]) || op.weights[i] > 0;
-    if (counts || ListensOnly(op.spec, op.members, op.members[i])) return false;
-  }
-  return true;
+  const auto may_count = [](double weight) { return std::isnan(weight) || weight > 0; };
+  if (std::ranges::any_of(op.weights, may_count)) return false;
+  const Listeners listeners(op);
+  return std::ranges::none_of(op.members, [&](MemberId id) { return listeners.Has(id); });
 }
 
 void GroupMachine::Deliver(TimeNs now, Op& op) {
@@ -229,6 +241,7 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
     }
   }
   if (op.failed()) return outcome;  // nobody took part in what failed
+  const Listeners listeners(op);
   outcome.members.reserve(op.members.size());
   // Members stand in the view's order (F6).
   auto entry = op.view->entries.begin();
@@ -238,8 +251,8 @@ Outcome GroupMachine::OutcomeOf(const Op& op, TimeNs now) const {
         entry, end, [&](const wire::ViewEntry& one) { return one.card.id == op.members[i]; });
     const bool found = at != end;
     if (found) entry = at;
-    const bool listens = ListensOnly(op.spec, op.members, op.members[i]);
-    const double weight = listens || std::isnan(op.weights[i]) ? 1 : op.weights[i];
+    const bool told = !listeners.Has(op.members[i]) && !std::isnan(op.weights[i]);
+    const double weight = told ? op.weights[i] : 1;
     outcome.members.push_back({op.members[i], static_cast<int32_t>(i),
                                found ? at->card.replica : -1, found ? at->card.shard : -1, weight});
     if (weight > 0) {

@@ -104,7 +104,7 @@ bool GroupMachine::TakeWeights(Op& op, const InboundFrame& frame) {
     return !std::isnan(op.weights[from]);
   }
   if (plan::Copies(op.spec.kind)) {
-    const int owner = OwnerOfChunk(op, op.chunks[frame.header.chunk].geometry);
+    const int owner = op.chunks[frame.header.chunk].owner;
     if (count > 1) return false;
     if (owner < 0) return true;  // zeros, in a salvage
     op.weights[owner] = count == 1 ? weights[0] : 1;

@@ -190,7 +190,6 @@ class GroupMachine {
   void ReattachRaws(Op& op, std::vector<KeptRaw> kept);
   void ShadowInput(Op& op);
   void StartLocalWork(TimeNs now, Op& op);
-  int OwnerOfChunk(const Op& op, const plan::Chunk& chunk) const;
   void SendRawsTo(Op& op, int position);
   const wire::KeptOp* KeptBy(MemberId id, Seq seq) const;
   void SendOwnInputs(Op& op);

@@ -32,7 +32,8 @@ struct Piece {  // an inbound frame that waits for its reduction
 struct ChunkState {
   plan::Role role;
   plan::Chunk geometry;
-  std::vector<Piece> raws;  // by position in the attempt; empty unless this member reduces
+  int owner = -1;           // position in the attempt; -1: its owner is gone
+  std::vector<Piece> raws;  // by position in the attempt; empty unless some come here
   Piece partial;
   uint32_t raws_missing = 0;
   bool working = false;  // a reduction or landing is under way

@@ -7,7 +7,6 @@
 #ifndef FTAR_PLAN_ROLE_H_
 #define FTAR_PLAN_ROLE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -47,18 +46,6 @@ struct Role {
 
   void Clear();  // keeps the memory
 };
-
-// The member of `current` that owns chunk `chunk`: its owner in `origin` while that lives, else a
-// survivor by turns, so only a leaver's chunks change owner (rule F5). Both lists hold member keys
-// in view order; returns a position in `current`.
-template <typename Id>
-int OwnerOf(uint32_t chunk, const std::vector<Id>& origin, const std::vector<Id>& current) {
-  const Id& first_owner = origin[chunk % origin.size()];
-  for (size_t i = 0; i < current.size(); ++i) {
-    if (current[i] == first_owner) return static_cast<int>(i);
-  }
-  return static_cast<int>(chunk / origin.size() % current.size());
-}
 
 // `owner`: position that makes the final chunk; -1 if nobody does (the segment's owner is gone).
 // `me` in [0, members).

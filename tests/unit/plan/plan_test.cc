@@ -8,6 +8,7 @@
 
 #include "plan/choose.h"
 #include "plan/grid.h"
+#include "plan/owners.h"
 #include "plan/role.h"
 
 namespace ftar::plan {
@@ -211,11 +212,12 @@ TEST(Owner, OnlyTheLeaversChunksMove) {
     for (int second : left) {
       std::vector<int> fewer = left;
       std::erase(fewer, second);
+      const Owners all(origin, origin), in_left(origin, left), in_fewer(origin, fewer);
       std::set<int> owners;
       for (uint32_t chunk = 0; chunk < 100; ++chunk) {
-        const int before = origin[OwnerOf(chunk, origin, origin)];
-        const int after = left[OwnerOf(chunk, origin, left)];
-        const int last = fewer[OwnerOf(chunk, origin, fewer)];
+        const int before = origin[all.ByTurns(chunk)];
+        const int after = left[in_left.ByTurns(chunk)];
+        const int last = fewer[in_fewer.ByTurns(chunk)];
         if (before != leaver) {
           EXPECT_EQ(before, after);
         }
