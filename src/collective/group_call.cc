@@ -96,18 +96,14 @@ void GroupMachine::LearnFirstAt(TimeNs now, Seq start) {
 bool GroupMachine::MayActivate(Seq seq, uint64_t step) const {
   if (!current_ || frozen_ || !first_known_ || seq != called_end_) return false;
   if (seq >= delivered_end_ + window_ && !FTAR_MUTANT(kNoWindow)) return false;
-  if (seq >= held_boundary_ && !FTAR_MUTANT(kHeldBoundaryStarted)) return false;
-  const bool unheard = std::ranges::any_of(ends_unheard_, [&](MemberId leaver) {
-    const wire::ViewEntry* const entry = current_->Find(leaver);
-    return entry && entry->last.Reached(config_.key, seq, step);
-  });
+  if (!hold_.MayStart(seq) && !FTAR_MUTANT(kHeldBoundaryStarted)) return false;
+  const bool unheard = departing_.AwaitsEndFor(*current_, config_.key, seq, step);
   if (unheard && !FTAR_MUTANT(kEndUnheard)) return false;
   return IsMember(config_.self, seq, step);
 }
 
 void GroupMachine::HearEnd(TimeNs now, MemberId leaver, Seq called) {
-  std::erase(ends_unheard_, leaver);
-  leavers_called_[leaver] = called;
+  departing_.HearEnd(leaver, called);
   ActivateQueued(now);
 }
 
@@ -181,9 +177,7 @@ bool GroupMachine::NobodyElseCalls(Seq seq) const {
         !entry.Contains(config_.key, seq, 0))
       return false;
     if (!entry.leaves()) return true;
-    const auto called = leavers_called_.find(entry.card.id);
-    return (called == leavers_called_.end() || called->second > seq) &&
-           !FTAR_MUTANT(kLeaversMeanNothing);
+    return departing_.MayHaveCalled(entry.card.id, seq) && !FTAR_MUTANT(kLeaversMeanNothing);
   });
 }
 
@@ -217,7 +211,7 @@ void GroupMachine::Activate(TimeNs now, const QueuedCall& queued, bool stand_in)
   ++called_end_;
   ++progress_;
   Op& placed = ops_.back();
-  if (!leavers_.empty() && !FTAR_MUTANT(kLeaverNotTold)) call_notices_.push_back(NoticeOf(placed));
+  if (departing_.tells() && !FTAR_MUTANT(kLeaverNotTold)) departing_.Note(NoticeOf(placed));
   if (stand_in) {
     const uint64_t segments = std::max<uint64_t>(placed.spec.layout_members.size(), 1);
     placed.stand_in_buffer = Allocate(
@@ -248,18 +242,13 @@ void GroupMachine::OnCallNotice(TimeNs now, const wire::CallNotice& notice) {
 
 void GroupMachine::NotifyCallsTo(std::vector<MemberId> leavers) {
   // Also to those who were told in an era before: what they had not called yet they have forgotten.
-  leavers_ = std::move(leavers);
-  call_notices_.clear();
-  if (leavers_.empty()) return;
-  for (const Op& op : ops_) call_notices_.push_back(NoticeOf(op));
+  departing_.Tell(std::move(leavers));
+  if (!departing_.tells()) return;
+  for (const Op& op : ops_) departing_.Note(NoticeOf(op));
 }
 
 wire::CallNotice GroupMachine::NoticeOf(const Op& op) const {
   return {era_, config_.key, op.seq, op.signature, op.spec.layout_members};
-}
-
-std::vector<wire::CallNotice> GroupMachine::TakeCallNotices() {
-  return std::exchange(call_notices_, {});
 }
 
 Seq GroupMachine::ReserveBoundary() const {
@@ -296,14 +285,12 @@ Seq GroupMachine::FailedEnd() const {
 }
 
 void GroupMachine::HoldAcksFor(Seq boundary) {
-  held_boundary_ = boundary;
-  ack_cap_ = boundary >= window_ ? boundary - window_ : 0;
-  if (FTAR_MUTANT(kAcksNotHeld)) ack_cap_ = kNoSeq;
-  assert(ack_cap_ >= complete_end_ || boundary == kNoSeq);
+  hold_.For(boundary, window_);
+  assert(hold_.AckedEnd(complete_end_) == complete_end_);
 }
 
 void GroupMachine::LiftHold(TimeNs now) {
-  ack_cap_ = held_boundary_ = kNoSeq;
+  hold_.Lift();
   DeliverReady(now);
 }
 

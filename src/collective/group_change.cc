@@ -66,7 +66,7 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   if (!config_.fault_tolerant) {
     // Some have delivered what others are still about to complete, so there is nothing to decide:
     // what runs goes on (CarryOn). Only new calls wait, since the view says who takes part in them.
-    held_boundary_ = called_end_;
+    hold_.StartNoneFrom(called_end_);
     return status;
   }
   const bool again = frozen_;
@@ -123,7 +123,7 @@ void GroupMachine::InstallEra(TimeNs now, ViewPtr view, const wire::GroupVerdict
   current_ = decided_in_ = std::move(view);
   base_ = nullptr;
   era_ = current_->era;
-  ack_cap_ = held_boundary_ = kNoSeq;
+  hold_.Lift();
   notices_.clear();
   if (config_.fault_tolerant) ForgetEra();
   if (verdicts) floor_ = std::max(floor_, verdicts->called_end);

@@ -71,8 +71,8 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step, uint6
   fast_.Forget();
   if (!config_.lane || !config_.fault_tolerant || standing_in_ || !idle()) return false;
   // A boundary is reserved, somebody is told of calls, a verdict waits, somebody sends by frames.
-  const bool reserved = ack_cap_ != kNoSeq && !FTAR_MUTANT(kLaneNotHeld);
-  if (reserved || !leavers_.empty() || !verdicts_.empty() || !early_.empty()) return false;
+  const bool reserved = hold_.holds_acks() && !FTAR_MUTANT(kLaneNotHeld);
+  if (reserved || departing_.tells() || !verdicts_.empty() || !early_.empty()) return false;
   if (!(spec.weight > 0) || !MayActivate(seq, step) || !PlaceFast(seq, step)) return false;
   if (!DescribeFast(spec, step) || !SlotIsFree(seq)) return false;
   if (fast_.way().room == LaneRoom::kShared && !call.shows) return false;
@@ -85,7 +85,7 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step, uint6
 [[gnu::hot]] bool GroupMachine::StartFast(const FastCall& call, uint64_t step, uint64_t news,
                                           LaneLine* line) {
   const Seq seq = next_seq_;
-  const bool repeats = seq < held_boundary_ &&
+  const bool repeats = hold_.MayStart(seq) &&
                        fast_.Repeats(call, step, news, lane_slots_[seq % kLaneSlots].seq);
   if (!repeats && !BeginFast(seq, call, step, news)) return false;
   fast_.Start(seq, call, repeats);

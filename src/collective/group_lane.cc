@@ -44,7 +44,7 @@ bool GroupMachine::MayPublish(const Op& op) {
     return false;
   if (fast_.HandsOver(op.seq)) return true;  // it is out
   if (op.plan != plan::PlanKind::kOneShot || op.members.size() < 2) return false;
-  if (op.seq >= ack_cap_ && !FTAR_MUTANT(kLaneNotHeld)) return false;
+  if (!hold_.MayAck(op.seq) && !FTAR_MUTANT(kLaneNotHeld)) return false;
   // What is long goes this way when it goes alone (group_fast.cc): of several the frames carry
   // more.
   if (config_.lane->RoomFor(config_.key, InputBytes(op)) != LaneRoom::kShort || !SlotIsFree(op.seq))

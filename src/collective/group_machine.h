@@ -8,11 +8,11 @@
 // Who calls what: engine/ owns one machine a group, feeds frames, works and views, and drains
 // TakeTodo(). Data of an era goes to a peer only after OnCredit for it (F2). Single-threaded, no
 // memory of the user's: buffers are named (types.h). Files: op_state.h (what is kept of an
-// operation), peers.h (and of a peer), group_call.cc (calls, window), group_attempt.cc (plans,
-// sends), group_flow.cc (frames, works), group_lane.cc (one pass through shared memory, F4),
-// group_fast.cc (the same for a call that waits for nothing else, fast_op.h), group_share.cc
-// (longer ones, shared, shares.h), group_change.cc (freeze, verdicts), group_deliver.cc (acks,
-// stability, delivery).
+// operation), peers.h (and of a peer), planned_change.h (what one asks of the group), group_call.cc
+// (calls, window), group_attempt.cc (plans, sends), group_flow.cc (frames, works), group_lane.cc
+// (one pass through shared memory, F4), group_fast.cc (the same for a call that waits for nothing
+// else, fast_op.h), group_share.cc (longer ones, shared, shares.h), group_change.cc (freeze,
+// verdicts), group_deliver.cc (acks, stability, delivery).
 #ifndef FTAR_COLLECTIVE_GROUP_MACHINE_H_
 #define FTAR_COLLECTIVE_GROUP_MACHINE_H_
 
@@ -28,6 +28,7 @@
 #include "collective/fast_op.h"
 #include "collective/op_state.h"
 #include "collective/peers.h"
+#include "collective/planned_change.h"
 #include "collective/surroundings.h"
 #include "collective/types.h"
 #include "plan/ground.h"
@@ -73,15 +74,12 @@ class GroupMachine {
   void HoldAcksFor(Seq boundary);
   // Whether nobody can have begun what lies behind it, also where nothing is held back for it.
   bool KeepsBoundary(const wire::Bound& boundary) const {
-    return boundary.kind != wire::Bound::Kind::kSeq || held_boundary_ != kNoSeq ||
+    return boundary.kind != wire::Bound::Kind::kSeq || hold_.has_boundary() ||
            boundary.SeqIn(config_.key) >= called_end_ + window_;
   }
   void LiftHold(TimeNs now);
   // J5: nothing without one of these is begun before it is known to know of its end.
-  void AwaitEnds(std::vector<MemberId> leavers) {
-    ends_unheard_ = std::move(leavers);
-    leavers_called_.clear();
-  }
+  void AwaitEnds(std::vector<MemberId> leavers) { departing_.AwaitEnds(std::move(leavers)); }
   // It knows of its end, and has called what lies before `called`.
   void HearEnd(TimeNs now, MemberId leaver, Seq called);
   // Leaver: from now on stand in for the caller (J5).
@@ -90,7 +88,7 @@ class GroupMachine {
   void OnCallNotice(TimeNs now, const wire::CallNotice& notice);
   // Root: tell these members of every call that runs or will run (J5).
   void NotifyCallsTo(std::vector<MemberId> leavers);
-  std::vector<wire::CallNotice> TakeCallNotices();
+  std::vector<wire::CallNotice> TakeCallNotices() { return departing_.TakeNotices(); }
 
   // ---- peers
   void OnFrame(TimeNs now, InboundFrame frame);
@@ -290,7 +288,7 @@ class GroupMachine {
   bool MayTell(const Op& op) const;
   void AdvanceTold();
   void OweAcks(const Op& op);
-  Seq PublishedEnd() const { return std::min(told_end_, ack_cap_); }
+  Seq PublishedEnd() const { return hold_.AckedEnd(told_end_); }
   void SendAcks();
   bool IsStable(const Op& op) const;
   // Another member tells this one when all are complete.
@@ -329,12 +327,12 @@ class GroupMachine {
   Seq called_end_ = 0;        // ops below it have been called (activated)
   uint64_t called_step_ = 0;  // the highest step of an op called here
   Seq delivered_end_ = 0;
-  Seq complete_end_ = 0;        // all below are complete
-  Seq told_end_ = 0;            // all below may be told: where this member is the hub, for all
-  Seq held_boundary_ = kNoSeq;  // rule J3: not started here before the announcement
-  Seq ack_cap_ = kNoSeq;        // rule J3: acks beyond it wait for the announcement
-  std::deque<Op> ops_;          // called, undelivered; front has seq delivered_end_
-  Op spent_;                    // the last one that was delivered, for its memory
+  Seq complete_end_ = 0;  // all below are complete
+  Seq told_end_ = 0;      // all below may be told: where this member is the hub, for all
+  HoldBack hold_;
+  Leavers departing_;
+  std::deque<Op> ops_;  // called, undelivered; front has seq delivered_end_
+  Op spent_;            // the last one that was delivered, for its memory
   std::deque<QueuedCall> queue_;
   std::map<Seq, wire::Verdict> verdicts_;            // rule V6
   std::map<Seq, wire::Verdict> failed_;              // rule V5: recent failures, delivered or not
@@ -347,9 +345,6 @@ class GroupMachine {
   std::unordered_map<uint64_t, uint64_t>
       abandoned_;                            // work that a freeze ended -> its inbound frame
   std::map<Seq, wire::CallNotice> notices_;  // for a stand-in, by seq
-  std::vector<MemberId> leavers_, ends_unheard_;
-  std::map<MemberId, Seq> leavers_called_;  // in this view, by each that has said so
-  std::vector<wire::CallNotice> call_notices_;
   std::vector<GroupTodo> todo_;
   std::vector<WantTo> wants_;
   std::optional<Seq> mismatch_;

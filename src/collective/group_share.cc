@@ -171,7 +171,7 @@ void GroupMachine::TellWords(Op& op, bool done) {
 void GroupMachine::TellDone() {
   for (Op& op : ops_) {
     if (!GoesShared(op) || op.lane.told || op.seq >= complete_end_) continue;
-    assert(op.seq < ack_cap_);
+    assert(hold_.MayAck(op.seq));
     TellWords(op, /*done=*/true);
   }
 }
