@@ -261,10 +261,6 @@ void GroupMachine::TellSegmentless(Op& op) {
   ++op.needed;
 }
 
-bool GroupMachine::HoldsBytes(const Op& op, const ChunkState& chunk) {
-  return chunk.is_final && (op.spec.kind != plan::Kind::kReduceScatter || chunk.role.makes_final);
-}
-
 void GroupMachine::BeginAttempt(TimeNs now, Op& op, ViewPtr view, wire::Origin origin) {
   std::vector<KeptRaw> kept = DetachRaws(op);
   op.view = std::move(view);

@@ -8,6 +8,21 @@
 #include "wire/layout_digest.h"
 
 namespace ftar::collective {
+namespace {
+
+// For its chunk, which goes by frames.
+bool WaitsForPiece(const ChunkState& chunk, size_t position) {
+  if (chunk.is_final) return false;
+  const plan::Role& role = chunk.role;
+  const int member = static_cast<int>(position);
+  const bool raw = role.reduces && position < chunk.raws.size() && !chunk.raws[position].present &&
+                   std::binary_search(role.raw_from.begin(), role.raw_from.end(), member);
+  const bool partial = role.partial_from == member && !chunk.partial.present;
+  const bool final = !role.makes_final && role.final_from == member && !chunk.working;
+  return raw || partial || final;
+}
+
+}  // namespace
 
 const char* StageName(Stage stage) {
   switch (stage) {
@@ -305,18 +320,6 @@ Stage GroupMachine::StageOf(Seq seq) const {
     reducing = reducing || chunk.raws_missing < chunk.role.raw_from.size() || chunk.working;
   }
   return reducing ? Stage::kReducing : Stage::kSending;
-}
-
-// For its chunk, which goes by frames.
-bool GroupMachine::WaitsForPiece(const ChunkState& chunk, size_t position) {
-  if (chunk.is_final) return false;
-  const plan::Role& role = chunk.role;
-  const int member = static_cast<int>(position);
-  const bool raw = role.reduces && position < chunk.raws.size() && !chunk.raws[position].present &&
-                   std::binary_search(role.raw_from.begin(), role.raw_from.end(), member);
-  const bool partial = role.partial_from == member && !chunk.partial.present;
-  const bool final = !role.makes_final && role.final_from == member && !chunk.working;
-  return raw || partial || final;
 }
 
 bool GroupMachine::WaitsFor(const Op& op, size_t position) const {

@@ -13,6 +13,10 @@ namespace {
 // when the column has passed the one before.
 constexpr size_t kPlannedViewsKept = 64;
 
+bool HoldsBytes(const Op& op, const ChunkState& chunk) {
+  return chunk.is_final && (op.spec.kind != plan::Kind::kReduceScatter || chunk.role.makes_final);
+}
+
 }  // namespace
 
 void GroupMachine::SetPlannedView(TimeNs now, ViewPtr view, ViewPtr base) {

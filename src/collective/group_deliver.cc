@@ -36,6 +36,16 @@ class Listeners {
   bool all_ = false;
 };
 
+// Each segment of an all-gather is made by its owner, who knows no other weight than its own: that
+// all are 0 shows when all are here (V5).
+bool GathersNothing(const Op& op) {
+  if (op.failed() || op.spec.kind != plan::Kind::kAllGather) return false;
+  const auto may_count = [](double weight) { return std::isnan(weight) || weight > 0; };
+  if (std::ranges::any_of(op.weights, may_count)) return false;
+  const Listeners listeners(op);
+  return std::ranges::none_of(op.members, [&](MemberId id) { return listeners.Has(id); });
+}
+
 }  // namespace
 
 // Complete: every chunk this member needs is final here, all of one attempt.
@@ -172,16 +182,6 @@ void GroupMachine::DeliverReady(TimeNs now) {
     ActivateQueued(now);  // the window has moved
     if (called_end_ == called_before) return;
   }
-}
-
-// Each segment of an all-gather is made by its owner, who knows no other weight than its own: that
-// all are 0 shows when all are here (V5).
-bool GroupMachine::GathersNothing(const Op& op) {
-  if (op.failed() || op.spec.kind != plan::Kind::kAllGather) return false;
-  const auto may_count = [](double weight) { return std::isnan(weight) || weight > 0; };
-  if (std::ranges::any_of(op.weights, may_count)) return false;
-  const Listeners listeners(op);
-  return std::ranges::none_of(op.members, [&](MemberId id) { return listeners.Has(id); });
 }
 
 void GroupMachine::Deliver(TimeNs now, Op& op) {

@@ -10,6 +10,17 @@
 #include "collective/op_works.h"
 
 namespace ftar::collective {
+namespace {
+
+bool FrameFits(const Op& op, const ChunkState& chunk, const wire::FrameHeader& header) {
+  if (header.offset != chunk.geometry.first) return false;
+  const bool empty = header.flags & (wire::kFrameAbsent | wire::kFrameWeightless);
+  const uint64_t width =
+      header.kind == wire::FrameKind::kPartial ? op.spec.accumulator_bytes : op.spec.element_bytes;
+  return header.payload_bytes == (empty ? 0 : chunk.geometry.count * width);
+}
+
+}  // namespace
 
 Todo& GroupMachine::Push(Todo::Kind kind) {
   todo_.emplace_back();
@@ -77,15 +88,6 @@ void GroupMachine::OnFrame(TimeNs now, InboundFrame frame) {
   if (header.seq < delivered_end_ && first_known_) return Drop(frame);
   if (Op* op = Find(header.seq)) return AcceptData(now, *op, frame);
   early_[header.seq].push_back(std::move(frame));
-}
-
-bool GroupMachine::FrameFits(const Op& op, const ChunkState& chunk,
-                             const wire::FrameHeader& header) {
-  if (header.offset != chunk.geometry.first) return false;
-  const bool empty = header.flags & (wire::kFrameAbsent | wire::kFrameWeightless);
-  const uint64_t width =
-      header.kind == wire::FrameKind::kPartial ? op.spec.accumulator_bytes : op.spec.element_bytes;
-  return header.payload_bytes == (empty ? 0 : chunk.geometry.count * width);
 }
 
 // Weights behind the header: one for a raw piece, and for one that is only copied that of its

@@ -21,6 +21,11 @@ constexpr TimeNs kPatienceNs = 5 * kMillisecond;
 // Where only an owner would hear the frames of who does not see the lane or did not look, the
 // others do not hear that they are to send theirs.
 constexpr TimeNs kDirectPatienceNs = 500 * kMicrosecond;
+
+bool LaneIsOpen(const Op& op) {
+  const OpLane& lane = op.lane;
+  return lane.published && lane.state == OpLane::State::kOpen && lane.working == 0;
+}
 }  // namespace
 
 // F4 (b): the slot's last operation must be stable. In another era nobody looks at it any more,
@@ -111,11 +116,6 @@ void GroupMachine::TakeSlot(const Op& op) {
 bool GroupMachine::SeesAll(Op& op) {
   while (op.lane.seen < op.members.size() && TakeLine(op, op.lane.seen)) ++op.lane.seen;
   return op.lane.seen == op.members.size();
-}
-
-bool GroupMachine::LaneIsOpen(const Op& op) {
-  const OpLane& lane = op.lane;
-  return lane.published && lane.state == OpLane::State::kOpen && lane.working == 0;
 }
 
 bool GroupMachine::LaneHasNews() {

@@ -20,7 +20,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -168,7 +167,6 @@ class GroupMachine {
   void LearnFirst(TimeNs now, Seq first);
   void ForgetMovedFirst(const wire::View& view);
   wire::CallNotice NoticeOf(const Op& op) const;
-  static bool WaitsForPiece(const ChunkState& chunk, size_t position);
   bool WaitsFor(const Op& op, size_t position) const;
   const wire::ViewEntry* SelfIn(const wire::View& view) const;
   // group_attempt.cc
@@ -183,7 +181,6 @@ class GroupMachine {
   void BeginAttempt(TimeNs now, Op& op, ViewPtr view, wire::Origin origin);
   void PlaceInAttempt(Op& op);
   void TellSegmentless(Op& op);
-  static bool HoldsBytes(const Op& op, const ChunkState& chunk);
   std::vector<KeptRaw> DetachRaws(Op& op);
   void ReattachRaws(Op& op, std::vector<KeptRaw> kept);
   void ShadowInput(Op& op);
@@ -207,7 +204,6 @@ class GroupMachine {
   void AcceptRaw(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
   void AcceptPartial(TimeNs now, Op& op, ChunkState& chunk, const InboundFrame& frame);
   void AcceptFinal(TimeNs now, Op& op, ChunkState& chunk, int position, const InboundFrame& frame);
-  static bool FrameFits(const Op& op, const ChunkState& chunk, const wire::FrameHeader& header);
   bool TakeWeights(Op& op, const InboundFrame& frame);
   void Hold(const InboundFrame& frame, Piece* piece);
   void ReplayEarly(TimeNs now, Seq seq);
@@ -232,7 +228,6 @@ class GroupMachine {
   void Publish(TimeNs now, Op& op);
   bool SeesAll(Op& op);
   bool TakeLine(Op& op, size_t position);
-  static bool LaneIsOpen(const Op& op);
   void LookAtLane(TimeNs now);
   std::optional<Work> LaneWork(Op& op, uint32_t chunk, const BufferRef& dst);
   void LaneWorkDone(TimeNs now, Op& op);
@@ -249,7 +244,6 @@ class GroupMachine {
   bool IsByLane(Op& op);
   // group_share.cc
   bool IsShared(const OpSpec& spec, plan::PlanKind plan, const ViewPtr& view, size_t members);
-  static uint64_t MadeBytes(const Op& op);
   bool IsMade(const Op& op, uint32_t chunk) const;
   bool LacksShare(const Op& op, size_t position) const;
   bool MayAllSum(const OpSpec& spec, size_t members) const;
@@ -277,7 +271,6 @@ class GroupMachine {
   void ApplyVerdict(TimeNs now, Op& op, const wire::Verdict& verdict);
   void Undo(Op& op);
   void RestoreShadow(Op& op);
-  static bool GathersNothing(const Op& op);
   void ApplyFail(TimeNs now, Op& op, const wire::Verdict& verdict);
   void ApplySalvage(TimeNs now, Op& op, const wire::Verdict& verdict);
   void ReplayHeldFrames(TimeNs now);

@@ -33,6 +33,17 @@ constexpr uint64_t kCrowdedInputsMax = 128 << 20;
 // Beyond it memory is what takes time, and to read all inputs takes more of it.
 constexpr uint64_t kAllSumBytesMax = 2 << 20;
 
+// Bytes of the own chunks, in their order, up to the first one that is not final.
+uint64_t MadeBytes(const Op& op) {
+  uint64_t bytes = 0;
+  for (const ChunkState& chunk : op.chunks) {
+    if (!chunk.role.makes_final) continue;
+    if (!chunk.is_final) break;
+    bytes += chunk.geometry.count * op.spec.element_bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 // A function of the view and the call, as plans, pieces and hubs depend on it.
@@ -46,17 +57,6 @@ bool GroupMachine::IsShared(const OpSpec& spec, plan::PlanKind plan, const ViewP
 }
 
 // ---- like any other operation
-
-// Bytes of the own chunks, in their order, up to the first one that is not final.
-uint64_t GroupMachine::MadeBytes(const Op& op) {
-  uint64_t bytes = 0;
-  for (const ChunkState& chunk : op.chunks) {
-    if (!chunk.role.makes_final) continue;
-    if (!chunk.is_final) break;
-    bytes += chunk.geometry.count * op.spec.element_bytes;
-  }
-  return bytes;
-}
 
 // Whether the owner has made it.
 bool GroupMachine::IsMade(const Op& op, uint32_t index) const {
