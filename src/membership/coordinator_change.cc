@@ -63,7 +63,7 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
 
 wire::Prepare CoordinatorMachine::MakePrepare() {
   wire::Prepare prepare;
-  prepare.epoch = NextEpoch();
+  prepare.epoch = epochs_.Next();
   prepare.base = current_ ? current_->epoch : 0;
   // Hosted: of a plan that was announced, and that somebody may have heard of.
   if (!electorates_.empty()) prepare.base = electorates_.back().epoch;
@@ -234,8 +234,8 @@ void CoordinatorMachine::RejectNewcomer(MemberId id, const std::string& why, Cod
 // newcomer's promise binds nobody; one that cannot take part is turned away, and may come as a new
 // incarnation.
 void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
-  HearEpoch(message.report.promised);
-  HearEpoch(message.report.installed);
+  epochs_.Hear(message.report.promised);
+  epochs_.Hear(message.report.installed);
   // Counted over less than this member has installed (Q4): planned views come without being asked.
   const bool old_base = change_ && message.report.installed > change_->prepare.base;
   if (Overtaken(from.card.id, message.report)) return;
@@ -437,7 +437,7 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
 
 void CoordinatorMachine::OnInstalled(Peer& from, const wire::Installed& message) {
   const bool newcomer = from.state == State::kWaiting || from.state == State::kNewcomer;
-  if (newcomer && !MadeHere(message.epoch) && !FTAR_MUTANT(kLateInstallUnasked)) {
+  if (newcomer && !epochs_.MadeHere(message.epoch) && !FTAR_MUTANT(kLateInstallUnasked)) {
     // What the one before had told it came to its end only now: it comes again, and reports that.
     const MemberId id = from.card.id;
     Tell(LogLevel::kInfo, Describe(from.card) + " has installed view " +
@@ -479,7 +479,7 @@ void CoordinatorMachine::LoseAll(const std::string& stage, const std::string& wh
 void CoordinatorMachine::EndJob(const std::string& why) {
   LoseAnnounced({}, "all others were lost before it had taken over from them");
   Tell(lost_.empty() ? LogLevel::kInfo : LogLevel::kError, "the job has ended: " + why);
-  const Epoch end = NextEpoch();
+  const Epoch end = epochs_.Next();
   EvictLost(end);
   Record(end, nullptr);
   std::erase_if(peers_, [](const auto& entry) { return entry.second.state == State::kMember; });

@@ -268,7 +268,7 @@ bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) cons
 bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   const bool member = current_ && Alive(from);
   const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
-  if (!config_.hosted || recovering_ || !current_ || heard <= made_) return false;
+  if (!config_.hosted || recovering_ || !current_ || !epochs_.IsAnothers(heard)) return false;
   const bool of_the_past = report.installed_view && !Newer(*report.installed_view, *current_);
   if (!member && of_the_past && !FTAR_MUTANT(kPlanOfThePastOvertakes)) return false;
   StandDown("another has numbered epoch " + std::to_string(EpochCounter(heard)));
@@ -330,7 +330,7 @@ bool CoordinatorMachine::MayConsent(MemberId id, const wire::Report& report,
     if (std::ranges::find(names, id) != names.end()) counted = electorate.epoch;
   }
   return report.installed <= counted &&
-         (report.promised <= installed || MadeHere(report.promised));
+         (report.promised <= installed || epochs_.MadeHere(report.promised));
 }
 
 void CoordinatorMachine::On(const Retire&) {

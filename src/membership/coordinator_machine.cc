@@ -8,8 +8,8 @@
 namespace ftar::membership {
 
 CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorRecord record)
-    : config_(std::move(config)), record_(std::move(record)) {
-  HearEpoch(record_.epoch);
+    : config_(std::move(config)), epochs_(config_.incarnation), record_(std::move(record)) {
+  epochs_.Hear(record_.epoch);
   if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
   predecessors_ = record_.view.has_value();
   witnessed_ = config_.witnessed;
@@ -121,8 +121,8 @@ void CoordinatorMachine::Beat() {
 void CoordinatorMachine::On(const Connected& event) {
   const wire::Rejected refusal = CheckHello(event.hello, config_.job, reference_);
   const wire::MemberCard& card = event.hello.card;
-  HearEpoch(event.hello.report.promised);
-  HearEpoch(event.hello.report.installed);
+  epochs_.Hear(event.hello.report.promised);
+  epochs_.Hear(event.hello.report.installed);
   if (refusal.code != Code::kOk) return OnDisagreement(event, refusal);
   if (Overtaken(card.id, event.hello.report)) return;
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
@@ -274,17 +274,6 @@ void CoordinatorMachine::Close(Peer& peer) {
   ready_.close.push_back(peer.conn);
   conns_.erase(peer.conn);
   peer.conn = 0;
-}
-
-void CoordinatorMachine::HearEpoch(Epoch epoch) {
-  if (!FTAR_MUTANT(kHeardEpochForgotten)) counter_ = std::max(counter_, EpochCounter(epoch));
-}
-
-// Q1: above everything made here or heard of, and distinct from what any other incarnation makes.
-Epoch CoordinatorMachine::NextEpoch() {
-  made_ = MakeEpoch(++counter_, config_.incarnation);
-  if (made_first_ == 0) made_first_ = made_;
-  return made_;
 }
 
 }  // namespace ftar::membership

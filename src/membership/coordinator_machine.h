@@ -34,6 +34,7 @@
 #include "base/log.h"
 #include "membership/agreement.h"
 #include "membership/coordinator_events.h"
+#include "membership/epochs.h"
 #include "membership/failure_detector.h"
 #include "membership/link_edges.h"
 #include "membership/quorum.h"
@@ -162,8 +163,6 @@ class CoordinatorMachine {
   void Send(const Peer& peer, wire::Message message);
   void Multicast(const std::vector<MemberId>& to, wire::Message message);
   void Tell(LogLevel level, std::string text);
-  void HearEpoch(Epoch epoch);
-  Epoch NextEpoch();
   Peer* Find(MemberId id);
   const Peer* Find(MemberId id) const;
   void Close(Peer& peer);
@@ -310,7 +309,6 @@ class CoordinatorMachine {
   void ForgetBroken(const wire::View& base);
   void Record(Epoch epoch, const wire::View* view);
   bool OutByRecord(const wire::Hello& hello) const;
-  bool MadeHere(Epoch epoch) const;
   bool MayBeRevoked(const wire::Report& report) const;
   void TurnRevokedAway();
   void EndRecorded();
@@ -352,7 +350,7 @@ class CoordinatorMachine {
   std::optional<Reference> reference_;
   std::map<int32_t, TimeNs> gave_up_;  // replicas whose newcomer did, when; of one timeout
   TimeNs tell_missing_at_ = kNever;  // people, of whom the first view waits for
-  uint64_t counter_ = 0;             // of the highest epoch made or heard (rule Q1)
+  Epochs epochs_;
   uint64_t serial_ = 0;
 
   std::map<MemberId, Peer> peers_;
@@ -396,11 +394,8 @@ class CoordinatorMachine {
   bool predecessors_ = false;       // the record's view is, and nobody has gone on with it here yet
   bool predecessors_late_ = false;  // its members have had their time; they may come still
 
-  // Hosted: over which majorities are counted, from the last view on that is known formed; and the
-  // highest epoch that was made here or taken into account. Whatever is above it is another's.
+  // Hosted: over which majorities are counted, from the last view on that is known formed.
   std::vector<wire::Electorate> electorates_;
-  Epoch made_ = 0;
-  Epoch made_first_ = 0;  // here; what this process made when it coordinated before, it made before
   std::set<MemberId> consents_;    // who had reported, and has left since
   std::map<ConnId, Parting> parting_;
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here

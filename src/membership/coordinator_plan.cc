@@ -180,7 +180,7 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   prepare_newcomers_ = newcomers;
   entries = NextEntries();
   prepare_newcomers_.clear();
-  plan.view.epoch = NextEpoch();
+  plan.view.epoch = epochs_.Next();
   plan.view.era = current_->era;
   plan.view.base = current_->epoch;
   plan.view.planned = true;
@@ -222,7 +222,7 @@ void CoordinatorMachine::VoidPlan() {
     std::vector<MemberId> all(plan_->newcomers.begin(), plan_->newcomers.end());
     for (const auto& [column, root] : plan_->roots) all.push_back(root);
     Multicast(all, wire::VoidPlan{plan_->view.epoch});
-    if (FTAR_MUTANT(kVoidNumberReused)) --counter_;
+    epochs_.VoidLast();
   }
   plan_.reset();
   plan_due_ = true;

@@ -126,7 +126,8 @@ const wire::View* CoordinatorMachine::RecoveryBase() const {
 bool CoordinatorMachine::NamesOthers(const wire::Report& report, const wire::View* base) const {
   if (config_.hosted || predecessors_ || now_ >= recover_at_ || FTAR_MUTANT(kPromisedUnawaited))
     return false;
-  if (report.promised <= (base ? base->epoch : 0) || MadeHere(report.promised)) return false;
+  if (report.promised <= (base ? base->epoch : 0) || epochs_.MadeHere(report.promised))
+    return false;
   return std::ranges::any_of(report.promised_members, [&](MemberId id) {
     return !(base && base->Find(id)) && !Find(id) && !told_.contains(id) &&
            !proven_dead_.contains(id) && !graveyard_.contains(id);
@@ -196,7 +197,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   recovering_ = false;
   recover_at_ = stand_down_at_ = kNever;
   if (config_.hosted) electorates_ = ReportedElectorates();
-  made_ = MakeEpoch(counter_, UINT16_MAX);  // whatever was heard so far is taken into account
+  epochs_.TakeHeardIntoAccount();
   if (!FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;  // all have just come
   bool settled = true;  // everybody holds the base and has promised nothing above it
   for (auto& [id, peer] : peers_) {
@@ -338,19 +339,13 @@ bool CoordinatorMachine::OutByRecord(const wire::Hello& hello) const {
          !(record_.view && record_.view->Find(hello.card.id));
 }
 
-// Not by another coordinator, and not by this process when it coordinated before.
-bool CoordinatorMachine::MadeHere(Epoch epoch) const {
-  const bool since = made_first_ != 0 && epoch >= made_first_;
-  return (since || FTAR_MUTANT(kPromisedBefore)) && EpochIncarnation(epoch) == config_.incarnation;
-}
-
 // Q3: a newcomer that has promised what another coordinator sent, and never heard the end of it.
 // The others may have formed that view, and gone on without it: then they have closed their links
 // to it for good.
 bool CoordinatorMachine::MayBeRevoked(const wire::Report& report) const {
   const bool newcomer = report.promised != 0 && report.installed == 0;
-  return newcomer && current_ && report.promised < current_->epoch && !MadeHere(report.promised) &&
-         !FTAR_MUTANT(kRevokedMayJoin);
+  return newcomer && current_ && report.promised < current_->epoch &&
+         !epochs_.MadeHere(report.promised) && !FTAR_MUTANT(kRevokedMayJoin);
 }
 
 // Who has come before it was known which view goes on.
@@ -371,7 +366,7 @@ void CoordinatorMachine::EndRecorded() {
   predecessors_ = false;
   Tell(LogLevel::kWarn, "nobody has come back who held view " +
                             std::to_string(EpochCounter(record_.epoch)) + "; the job begins anew");
-  Record(NextEpoch(), nullptr);
+  Record(epochs_.Next(), nullptr);
   ready_.ended = true;
 }
 
