@@ -10,7 +10,6 @@
 namespace ftar::membership {
 namespace {
 
-constexpr size_t kGraveyardMax = 4096;
 constexpr TimeNs kMissingNs = 5 * kSecond;  // most jobs are all there by then
 constexpr size_t kRangesMax = 8;
 
@@ -129,15 +128,6 @@ bool CoordinatorMachine::WholeJobAtDoor(const wire::Hello& one) const {
 void CoordinatorMachine::AnswerDoor() {
   if (at_door_.empty() || (reference_ && !AnybodyHere())) return;
   for (auto& [conn, hello] : std::exchange(at_door_, {})) On(Connected{conn, std::move(hello)});
-}
-
-// ---- the graveyard ----
-
-void CoordinatorMachine::Bury(MemberId id, const wire::Loss& loss) {
-  if (graveyard_.insert_or_assign(id, loss).second) buried_.push_back(id);
-  if (buried_.size() <= kGraveyardMax) return;
-  graveyard_.erase(buried_.front());
-  buried_.pop_front();
 }
 
 // ---- places ----

@@ -183,7 +183,7 @@ void CoordinatorMachine::SendPrepare(wire::Prepare prepare) {
 // still hear are told why.
 void CoordinatorMachine::EvictLost(Epoch epoch) {
   for (const auto& [id, loss] : lost_) {
-    Bury(id, loss);
+    graveyard_.Bury(id, loss);
     edges_.Forget(id);
     detector_.Forget(id);
     Peer* peer = Find(id);

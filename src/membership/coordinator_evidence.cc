@@ -328,7 +328,7 @@ void CoordinatorMachine::Depart(Peer& peer) {
   if (peer.released) {  // the job may be over when it comes back
     wire::Loss let_go;
     let_go.cause = Code::kLeft;
-    Bury(id, let_go);
+    graveyard_.Bury(id, let_go);
   }
   suspects_.erase(id);
   edges_.Forget(id);

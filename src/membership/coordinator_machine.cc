@@ -127,17 +127,16 @@ void CoordinatorMachine::On(const Connected& event) {
   if (Overtaken(card.id, event.hello.report)) return;
   if (Peer* known = Find(card.id)) return Reconnect(*known, event);
   // Q3: whoever is out is out for good, however he comes back under the same incarnation.
-  const auto grave = graveyard_.find(card.id);
-  if (grave != graveyard_.end() && grave->second.cause == Code::kLeft) return TellLeft(event);
+  const wire::Loss* const grave = graveyard_.Find(card.id);
+  if (grave && grave->cause == Code::kLeft) return TellLeft(event);
   const wire::Report& report = event.hello.report;
   const bool foreign = current_ ? report.installed != 0 && !Alive(card.id)
                                 : report.installed_view && OutByRecord(event.hello);
-  if ((grave != graveyard_.end() || foreign) && !FTAR_MUTANT(kEvictedMayReturn)) {
+  if ((grave || foreign) && !FTAR_MUTANT(kEvictedMayReturn)) {
     const wire::Loss reason =
-        grave != graveyard_.end()
-            ? grave->second
-            : wire::LossOf(card, Code::kEvicted, "control connection",
-                           Describe(card) + " is not in the view that the job has gone on with");
+        grave ? *grave
+              : wire::LossOf(card, Code::kEvicted, "control connection",
+                             Describe(card) + " is not in the view that the job has gone on with");
     Tell(LogLevel::kWarn, Describe(card) + " came back after its eviction");
     TellEvicted(event.conn, report, {current_ ? current_->epoch : record_.epoch, reason});
     return;

@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,6 +35,7 @@
 #include "membership/coordinator_events.h"
 #include "membership/epochs.h"
 #include "membership/failure_detector.h"
+#include "membership/graveyard.h"
 #include "membership/link_edges.h"
 #include "membership/quorum.h"
 #include "membership/record.h"
@@ -174,7 +174,6 @@ class CoordinatorMachine {
   void Admit(Peer& peer);
   void Reconnect(Peer& peer, const Connected& event);
   void TakeBack(int32_t replica);
-  void Bury(MemberId id, const wire::Loss& loss);
   void TurnAway(ConnId conn, wire::Message message, std::string note);
   void Refuse(ConnId conn, const wire::Hello& hello, const wire::Rejected& refusal);
   void TellLeft(const Connected& event);
@@ -359,8 +358,7 @@ class CoordinatorMachine {
   std::optional<wire::View> current_;
   std::unordered_map<MemberId, size_t> places_;  // in its entries
   std::vector<wire::Loss> last_lost_;         // of the last Install, to send it again
-  std::map<MemberId, wire::Loss> graveyard_;  // why somebody is out, for when he comes back
-  std::deque<MemberId> buried_;               // who is in it, the oldest first
+  Graveyard graveyard_;
 
   FailureDetector detector_;
   LinkEdges edges_;

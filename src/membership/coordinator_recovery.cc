@@ -130,7 +130,7 @@ bool CoordinatorMachine::NamesOthers(const wire::Report& report, const wire::Vie
     return false;
   return std::ranges::any_of(report.promised_members, [&](MemberId id) {
     return !(base && base->Find(id)) && !Find(id) && !told_.contains(id) &&
-           !proven_dead_.contains(id) && !graveyard_.contains(id);
+           !proven_dead_.contains(id) && !graveyard_.Find(id);
   });
 }
 
@@ -299,7 +299,7 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
     const wire::Loss reason =
         wire::LossOf(peer.card, Code::kEvicted, "earlier change",
                      Describe(peer.card) + " is not in the view that the others hold");
-    Bury(id, reason);
+    graveyard_.Bury(id, reason);
     Evict(peer, {base.epoch, reason});
     peers_.erase(id);
   }
