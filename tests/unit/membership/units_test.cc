@@ -55,7 +55,8 @@ class UnitsTest : public ::testing::Test {
     ASSERT_NE(Said<wire::Prepare>(), nullptr);
     wire::Decided decided{Said<wire::Prepare>()->epoch, 0, {}};
     for (int replica = 0; replica < 3; ++replica)
-      decided.bounds.push_back({Unit(replica), {Bound::Kind::kAlways, 0, 0, {}}, {}, false, false});
+      decided.bounds.push_back(
+          {Unit(replica), {wire::Bound::Kind::kAlways, 0, 0, {}}, {}, false, false});
     Feed(Received{Conn(0), decided});
     ASSERT_NE(machine_.view(), nullptr);
     said_.clear();
