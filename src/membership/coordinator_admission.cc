@@ -55,6 +55,7 @@ void CoordinatorMachine::ReadAgreedConfig() {
     return AgreedNumber(*reference_, id, otherwise);
   };
   timeout_ns_ = std::max<TimeNs>(number(KnobId::kTimeout, timeout_ns_), kMillisecond);
+  suspects_.Configure(timeout_ns_);
   if (config_.timeout_ns > 0 && config_.timeout_ns != timeout_ns_) {
     Tell(LogLevel::kWarn, "timeout is " + FormatDuration(config_.timeout_ns) + " here and " +
                               FormatDuration(timeout_ns_) + " at " + reference_->who +
@@ -96,16 +97,15 @@ void CoordinatorMachine::OnDisagreement(const Connected& event, const wire::Reje
   at_door_[event.conn] = event.hello;
   if (!reference_ || event.hello.job != reference_->job) return;
   if (const MemberId holder = HolderOf(card.replica, card.shard, card.id); holder.valid())
-    ReplaceSuspect(holder);
+    suspects_.Replace(holder);
   if (!WholeJobAtDoor(event.hello)) return;
-  for (const auto& [id, suspicion] : suspects_) ReplaceSuspect(id);
+  suspects_.ReplaceAll();
 }
 
 // Of the job that is agreed on: whose connection stands and who is not silent.
 bool CoordinatorMachine::AnybodyHere() const {
   return std::ranges::any_of(peers_, [this](const auto& entry) {
-    return entry.second.conn != 0 && !suspects_.contains(entry.first) &&
-           !lost_.contains(entry.first);
+    return entry.second.conn != 0 && !suspects_.Find(entry.first) && !lost_.contains(entry.first);
   });
 }
 
@@ -149,7 +149,7 @@ void CoordinatorMachine::Admit(Peer& peer) {
   if (holder.valid()) {
     peer.held_by = Describe(Find(holder)->card);
     Tell(LogLevel::kWarn, Describe(peer.card) + " waits: its place is held by " + peer.held_by);
-    return ReplaceSuspect(holder);
+    return suspects_.Replace(holder);
   }
   peer.state = State::kNewcomer;
   peer.placed_ns = now_;
@@ -192,7 +192,7 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   conns_[event.conn] = id;
   peer.no_quorum_heard = 0;
   no_quorum_due_ = true;
-  suspects_.erase(id);
+  suspects_.Drop(id);
   detector_.Heard(id);
   roster_changed_ = true;
   if (peer.state == State::kReporting) return OnReport(peer);

@@ -493,7 +493,7 @@ void CoordinatorMachine::EndJob(const std::string& why) {
   change_.reset();
   plan_.reset();
   lost_.clear();
-  suspects_.clear();
+  suspects_.Clear();
   overdue_.clear();
   prepare_newcomers_.clear();
   prepare_leavers_.clear();

@@ -69,7 +69,7 @@ int64_t CoordinatorMachine::AgeOf(MemberId id) const { return detector_.SilentFo
 void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) {
   if (MayTakeOver(entry.card.id, loss)) unheard_until_ = now_ + config_.cluster_ns;
   loss.Name(entry.card);
-  suspects_.erase(entry.card.id);
+  suspects_.Drop(entry.card.id);
   Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
   if (FTAR_MUTANT(kLossIsConsent)) Consent(entry.card.id);
   lost_.insert({entry.card.id, std::move(loss)});
@@ -118,72 +118,33 @@ void CoordinatorMachine::OnLost(Peer& peer, const Disconnected& event) {
   const MemberId id = peer.card.id;
   if (!Alive(id)) return;
   if (peer.released) return Depart(peer);
-  Suspicion& suspicion = suspects_[id];
-  suspicion = {now_, now_ + PatienceWith(peer, event.reset), "control connection",
-               With("its connection to the coordinator closed", event.text)};
-  suspicion.reset = event.reset;
+  suspects_.OnClosed(
+      now_, id,
+      {With("its connection to the coordinator closed", event.text), LinksOf(id), event.reset,
+       !peer.roster.empty() || detector_.JustWoke(), detector_.Grace()});
 }
 
-// Q7: a relay's loss is not that of those behind it: they have time to come back by another one.
-// Unless their links are lost, too. And whom this coordinator left without a word, since it was
-// stopped itself or cut off, had reason to look for another connection. A reset may be a
-// middlebox's work; the links of a process that has ended are lost as well, if a little later.
-TimeNs CoordinatorMachine::PatienceWith(const Peer& peer, bool reset) const {
-  if (CutOff(peer) || FTAR_MUTANT(kRelayLossIsDeath)) return config_.cluster_ns;
-  const TimeNs grace = FTAR_MUTANT(kCutOffIsDeath) ? 0 : detector_.Grace();
-  const bool away = !peer.roster.empty() || detector_.JustWoke();
-  const bool between = reset && HoldsLinks(peer.card.id);
-  const TimeNs while_away = between ? timeout_ns_ / 2 : away ? timeout_ns_ / 4 : 0;
-  return std::max({grace, while_away, config_.cluster_ns});
-}
-
-// Of its column, who are here: how many there are, and how many say that they have no link to it.
 // What it says itself shows that it lived.
-std::pair<size_t, size_t> CoordinatorMachine::LinksLostTo(const Peer& peer) const {
+Suspects::Links CoordinatorMachine::LinksOf(MemberId id) const {
+  using Links = Suspects::Links;
+  const Peer* const peer = Find(id);
+  if (!peer) return Links::kUnknown;
   size_t here = 0, lost = 0;
-  for (const auto& [id, other] : peers_) {
-    if (other.state != State::kMember || other.card.shard != peer.card.shard || other.conn == 0 ||
-        id == peer.card.id || !Alive(id))
+  for (const auto& [other_id, other] : peers_) {
+    if (other.state != State::kMember || other.card.shard != peer->card.shard || other.conn == 0 ||
+        other_id == id || !Alive(other_id))
       continue;
     ++here;
-    if (edges_.Reported(id, peer.card.id)) ++lost;
+    if (edges_.Reported(other_id, id)) ++lost;
   }
-  return {here, lost};
-}
-
-bool CoordinatorMachine::CutOff(const Peer& peer) const {
-  const auto [here, lost] = LinksLostTo(peer);
-  return here > 0 && lost == here;
-}
-
-// Who holds a link lives, as far as the others can say.
-bool CoordinatorMachine::HoldsLinks(MemberId id) const {
-  const Peer* const peer = Find(id);
-  if (!peer) return false;
-  const auto [here, lost] = LinksLostTo(*peer);
-  return lost < here;
+  return lost < here ? Links::kSome : here > 0 ? Links::kNone : Links::kNobodyTells;
 }
 
 void CoordinatorMachine::HastenSuspicion(MemberId id) {
-  const auto found = suspects_.find(id);
   const Peer* peer = Find(id);
-  if (!peer || found == suspects_.end()) return;
-  const bool put_off = !peer->roster.empty() || found->second.reset ||
-                       (now_ < trouble_until_ && found->second.extended == 0);
-  if (!put_off || !CutOff(*peer)) return;
-  found->second.act_at = std::min(found->second.act_at, now_ + config_.cluster_ns);
-}
-
-void CoordinatorMachine::ForgetClosedNewcomers() {
-  std::erase_if(newcomers_closed_, [this](TimeNs at) { return at + timeout_ns_ < now_; });
-}
-
-// Newcomers' connections that have closed at the same time as, or after, one that did `since`.
-size_t CoordinatorMachine::NewcomersClosed(TimeNs since) {
-  if (FTAR_MUTANT(kMembersAloneCount)) return 0;
-  ForgetClosedNewcomers();
-  return static_cast<size_t>(std::ranges::count_if(
-      newcomers_closed_, [&](TimeNs at) { return at + config_.cluster_ns >= since; }));
+  if (peer && suspects_.PutOff(now_, id, !peer->roster.empty()) &&
+      LinksOf(id) == Suspects::Links::kNone)
+    suspects_.Hasten(now_, id);
 }
 
 // Every replica that is left lacks a suspect, or somebody of `silent`: if these are lost the job
@@ -194,30 +155,15 @@ bool CoordinatorMachine::NoneWhole(const std::vector<MemberId>& silent) const {
   const auto add = [&](MemberId id) {
     if (const wire::ViewEntry* const entry = EntryOf(id)) lacking.insert(entry->card.replica);
   };
-  for (const auto& [id, suspicion] : suspects_) add(id);
+  std::ranges::for_each(suspects_.Ids(), add);
   std::ranges::for_each(silent, add);
   return std::ranges::all_of(current_->entries, [&](const wire::ViewEntry& entry) {
     return !Alive(entry.card.id) || lacking.contains(entry.card.replica);
   });
 }
 
-// Somebody has been started in its place, so it is waited for no longer than any other would be.
-void CoordinatorMachine::ReplaceSuspect(MemberId id) {
-  const auto found = suspects_.find(id);
-  if (found == suspects_.end()) return;
-  found->second.act_at = std::min(found->second.act_at, found->second.since + timeout_ns_ / 2);
-  found->second.extended = Suspicion::kExtendedMost;
-  found->second.replaced = true;
-}
-
-CoordinatorMachine::Census CoordinatorMachine::TakeCensus(const std::vector<MemberId>& due) {
-  TimeNs since = kNever;
-  bool fresh = false;
-  for (const MemberId id : due) {
-    since = std::min(since, suspects_[id].since);
-    fresh = fresh || suspects_[id].extended == 0;
-  }
-  Census census;
+Suspects::Census CoordinatorMachine::TakeCensus(const Suspects::Due& due) {
+  Suspects::Census census;
   bool anybody_here = false, expects_words = false;
   for (const auto& [id, peer] : peers_) {
     // Cut off from it, this side sees a connection that nothing comes on. Newcomers say nothing
@@ -231,56 +177,30 @@ CoordinatorMachine::Census CoordinatorMachine::TakeCensus(const std::vector<Memb
     ++census.members;
     // Who is back already was cut off as well; the others get their time by that once.
     const bool was_away =
-        fresh && peer.closed_ns != 0 && peer.closed_ns + config_.cluster_ns >= since;
+        due.fresh && peer.closed_ns != 0 && peer.closed_ns + config_.cluster_ns >= due.since;
     if (!here || was_away) ++census.closed;
     expects_words = expects_words || peer.conn != 0;
   }
-  const size_t newcomers = NewcomersClosed(since);
+  const size_t newcomers = suspects_.NewcomersClosed(now_, due.since);
   census.closed += newcomers;
   census.all = census.members + newcomers;
   const bool deaf = expects_words && detector_.Deaf() && !FTAR_MUTANT(kCutOffIsDeath);
   census.alone = (!anybody_here || deaf) && census.members > 1;
+  census.ends = NoneWhole({});
   return census;
 }
 
-// Q7: whoever sees more than half of its connections close at once suspects itself first: they have
-// time to come back, and so have those without whom the job ends. While nobody at all can reach it,
-// there is also nobody who would wait for a decision.
 void CoordinatorMachine::JudgeSuspects() {
-  std::vector<MemberId> due;
-  for (const auto& [id, suspicion] : suspects_) {
-    if (suspicion.act_at <= now_) due.push_back(id);
-  }
-  if (due.empty()) return;
-  const Census census = TakeCensus(due);
-  const bool ends = NoneWhole({});
-  const bool self_suspect = (2 * census.closed > census.all || ends) && !FTAR_MUTANT(kTrustsItself);
-  // Who is back first may be cut off once more before the others are here.
-  if (self_suspect && !FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;
+  const Suspects::Due due = suspects_.DueAt(now_);
+  if (due.ids.empty()) return;
+  const Suspects::Census census = TakeCensus(due);
   bool told = false;
-  for (MemberId id : due) {
-    const auto found = suspects_.find(id);
-    if (found == suspects_.end()) continue;  // lost with its replica meanwhile
-    Suspicion& suspicion = found->second;
-    const bool patient = census.alone && !suspicion.replaced &&
-                         now_ - suspicion.since < kAloneTimeouts * timeout_ns_;
-    const int times = HoldsLinks(id) ? Suspicion::kExtendedMost : 1;
-    if (self_suspect && (suspicion.extended < times || patient)) {
-      suspicion.act_at = now_ + timeout_ns_ / (census.members == 1 ? 4 : ends ? 1 : 2);
-      // Once somebody is back the others get their time, too.
-      suspicion.extended = patient ? 0 : suspicion.extended + 1;
-      if (std::exchange(suspicion.said, true) || std::exchange(told, true)) continue;
-      Tell(LogLevel::kWarn, std::to_string(census.closed) + " of " + std::to_string(census.all) +
-                                " connections closed at once; waiting whether they come back");
-      continue;
-    }
-    if (now_ < trouble_until_ && suspicion.extended == 0 && Find(id) && !CutOff(*Find(id))) {
-      suspicion.act_at = trouble_until_;
-      continue;
-    }
-    const Suspicion borne_out = std::move(suspicion);
-    suspects_.erase(found);
-    Lose(id, Code::kPeer, borne_out.stage, borne_out.text, AgeOf(id));
+  for (MemberId id : due.ids) {
+    const Suspects::Verdict verdict = suspects_.Judge(now_, id, LinksOf(id), census);
+    if (verdict.lost) Lose(id, Code::kPeer, verdict.stage, verdict.text, AgeOf(id));
+    if (!verdict.waits || std::exchange(told, true)) continue;
+    Tell(LogLevel::kWarn, std::to_string(census.closed) + " of " + std::to_string(census.all) +
+                              " connections closed at once; waiting whether they come back");
   }
 }
 
@@ -330,7 +250,7 @@ void CoordinatorMachine::Depart(Peer& peer) {
     let_go.cause = Code::kLeft;
     graveyard_.Bury(id, let_go);
   }
-  suspects_.erase(id);
+  suspects_.Drop(id);
   edges_.Forget(id);
   detector_.Forget(id);
   roster_changed_ = true;
@@ -400,8 +320,7 @@ void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
       const std::string text = "its process has exited" + as_seen;
       if (Leaving(subject) && Find(subject) && Find(subject)->conn != 0) {
         // A released leaver exits right behind its Goodbye, which travels on another connection.
-        suspects_.insert(
-            {subject, {now_, now_ + timeout_ns_ / 4, kProofStage, text, Suspicion::kExtendedMost}});
+        suspects_.Await(now_, subject, timeout_ns_ / 4, kProofStage, text);
         return;
       }
       Lose(subject, Code::kPeer, kProofStage, text, message.last_progress_ns);
@@ -444,7 +363,7 @@ void CoordinatorMachine::JudgeLinks() {
     }
     // Who has lost its connection to here as well may be dead, and the other end is the last to
     // blame for that: when all but one die at once, the edges meet in the one who lives.
-    if (suspects_.contains(edge.reporter) || suspects_.contains(edge.subject)) continue;
+    if (suspects_.Find(edge.reporter) || suspects_.Find(edge.subject)) continue;
     // Who has its end goes soon, and its links close with it; but until then it is needed.
     const bool goes = Leaving(edge.reporter) || Leaving(edge.subject);
     if (goes && now_ - edge.since_ns < timeout_ns_ / 2) continue;
@@ -520,7 +439,7 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
   std::vector<MemberId> silent;
   for (const Finding& finding : findings) {
     // Whose connection has closed has its time already.
-    const bool awaited = suspects_.contains(finding.member);
+    const bool awaited = suspects_.Find(finding.member) != nullptr;
     if (finding.kind == Finding::Kind::kSilent && Alive(finding.member) && !awaited)
       silent.push_back(finding.member);
   }
@@ -534,8 +453,7 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
       Lose(id, Code::kPeer, kSilenceStage, text, age);
       continue;
     }
-    suspects_.insert(
-        {id, {now_, now_ + timeout_ns_, kSilenceStage, text, Suspicion::kExtendedMost}});
+    suspects_.Await(now_, id, timeout_ns_, kSilenceStage, text);
     Tell(LogLevel::kWarn, Describe(EntryOf(id)->card) + ": " + text +
                               "; waiting whether it is heard, the job ends without it");
   }
@@ -545,10 +463,7 @@ void CoordinatorMachine::LoseSilent(const std::vector<Finding>& findings) {
 // waited for that may come in.
 void CoordinatorMachine::HearAgain(MemberId id) {
   detector_.Heard(id);
-  const auto found = suspects_.find(id);
-  if (found == suspects_.end() || found->second.stage != kSilenceStage) return;
-  suspects_.erase(found);
-  plan_due_ = plan_due_ || !FTAR_MUTANT(kHeardAgainAlone);
+  if (suspects_.OnHeard(id)) plan_due_ = plan_due_ || !FTAR_MUTANT(kHeardAgainAlone);
 }
 
 void CoordinatorMachine::RunDetector() {

@@ -238,9 +238,8 @@ void CoordinatorMachine::ForgetOldElectorates() {
 // A death that was seen while the dead one still followed this coordinator, or had just lost it.
 void CoordinatorMachine::Witness(MemberId dead) {
   const Peer* peer = Find(dead);
-  const auto suspicion = suspects_.find(dead);
-  const bool just_lost =
-      suspicion != suspects_.end() && now_ - suspicion->second.since <= config_.cluster_ns / 2;
+  const Suspects::Suspicion* const suspicion = suspects_.Find(dead);
+  const bool just_lost = suspicion && now_ - suspicion->since <= config_.cluster_ns / 2;
   proven_dead_.insert({dead, "its process has exited"});
   // While this process stood still others may have gone on without it.
   const bool awake = !detector_.JustWoke() || FTAR_MUTANT(kLedAsleep);
@@ -255,7 +254,7 @@ void CoordinatorMachine::Witness(MemberId dead) {
 // waited for as long; who gave up takes nothing over, nor does who has lost its replica.
 bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) const {
   const Peer* peer = Find(lost);
-  const bool heard = suspects_.contains(lost) || (peer && peer->conn != 0);
+  const bool heard = suspects_.Find(lost) || (peer && peer->conn != 0);
   return config_.hosted && heard && !proven_dead_.contains(lost) &&
          loss.stage != kSelfReportStage && loss.stage != "replica" &&
          !FTAR_MUTANT(kInstallsUnheard);

@@ -8,7 +8,10 @@
 namespace ftar::membership {
 
 CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorRecord record)
-    : config_(std::move(config)), epochs_(config_.incarnation), record_(std::move(record)) {
+    : config_(std::move(config)),
+      epochs_(config_.incarnation),
+      suspects_(config_.cluster_ns),
+      record_(std::move(record)) {
   epochs_.Hear(record_.epoch);
   if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
   predecessors_ = record_.view.has_value();
@@ -16,6 +19,7 @@ CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorReco
   if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
   if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
   detector_.Configure(timeout_ns_, late_timeout_ns_, true);
+  suspects_.Configure(timeout_ns_);
 }
 
 void CoordinatorMachine::Step(TimeNs now, const CoordinatorEvent& event) {
@@ -89,7 +93,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
   const bool nobody = conns_.empty() && parting_.empty() && at_door_.empty() && !recovering_;
   TimeNs next = nobody ? kNever : next_beat_;
   next = std::min(next, detector_.NextCheck());
-  for (const auto& [id, suspicion] : suspects_) next = std::min(next, suspicion.act_at);
+  next = std::min(next, suspects_.NextDeadline());
   if (!edges_.empty()) {
     const TimeNs judge = edges_.oldest_ns() + timeout_ns_ / 10;
     next = std::min(next, judge > now_ ? judge : now_ + timeout_ns_ / 10);
@@ -184,10 +188,7 @@ void CoordinatorMachine::On(const Disconnected& event) {
       peers_.erase(id);
       return;
     case State::kWaiting:
-    case State::kNewcomer:
-      ForgetClosedNewcomers();
-      newcomers_closed_.push_back(now_);
-      Remember(*peer);
+    case State::kNewcomer: suspects_.OnNewcomerClosed(now_); Remember(*peer);
   }
   Tell(LogLevel::kInfo, Describe(peer->card) + " gave up joining");
   ForgetNewcomer(id);

@@ -39,6 +39,7 @@
 #include "membership/link_edges.h"
 #include "membership/quorum.h"
 #include "membership/record.h"
+#include "membership/suspects.h"
 #include "wire/messages.h"
 
 namespace ftar::membership {
@@ -136,20 +137,6 @@ class CoordinatorMachine {
     wire::Report report;
     TimeNs until = 0;
   };
-  struct Suspicion {  // evidence that waits for a better one
-    static constexpr int kExtendedMost = 2;
-    TimeNs since = 0, act_at = 0;
-    std::string stage, text;  // of the loss that comes of it
-    int extended = 0;         // how often it got more time
-    bool reset = false;       // see Disconnected
-    bool said = false;
-    bool replaced = false;  // somebody waits for its place
-  };
-  struct Census {  // of connections when one is suspected (rule Q7)
-    size_t members = 0;
-    size_t all = 0, closed = 0;  // of members, and of newcomers that have closed as well
-    bool alone = false;          // of several members none can reach this side
-  };
   // coordinator_machine.cc
   void On(const Connected& event);
   void On(const Disconnected& event);
@@ -211,19 +198,13 @@ class CoordinatorMachine {
   void OnGoodbye(Peer& from, const wire::Goodbye& message);
   void Depart(Peer& peer);
   void OnLost(Peer& peer, const Disconnected& event);
-  TimeNs PatienceWith(const Peer& peer, bool reset) const;
-  std::pair<size_t, size_t> LinksLostTo(const Peer& peer) const;
-  bool CutOff(const Peer& peer) const;
-  bool HoldsLinks(MemberId id) const;
+  Suspects::Links LinksOf(MemberId id) const;
   bool NoneWhole(const std::vector<MemberId>& silent) const;
-  void ReplaceSuspect(MemberId id);
   void HastenSuspicion(MemberId id);
-  Census TakeCensus(const std::vector<MemberId>& due);
+  Suspects::Census TakeCensus(const Suspects::Due& due);
   void JudgeLinks();
   void JudgeDeadlines();
   void JudgeSuspects();
-  void ForgetClosedNewcomers();
-  size_t NewcomersClosed(TimeNs since);
   void LoseSilent(const std::vector<Finding>& findings);
   void HearAgain(MemberId id);
   void RunDetector();
@@ -362,9 +343,7 @@ class CoordinatorMachine {
 
   FailureDetector detector_;
   LinkEdges edges_;
-  std::map<MemberId, Suspicion> suspects_;
-  TimeNs trouble_until_ = 0;              // connections had to be made anew not long before (Q7)
-  std::vector<TimeNs> newcomers_closed_;  // the latest: their connections' ends (Q7)
+  Suspects suspects_;
   std::map<std::pair<MemberId, MemberId>, wire::Evidence> overdue_;  // (reporter, subject)
   std::map<MemberId, wire::Loss> lost_;       // out of current_, not yet installed away
   std::set<MemberId> prepare_newcomers_;      // to be among `members` of the Prepare

@@ -198,7 +198,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   recover_at_ = stand_down_at_ = kNever;
   if (config_.hosted) electorates_ = ReportedElectorates();
   epochs_.TakeHeardIntoAccount();
-  if (!FTAR_MUTANT(kTroubleIsOver)) trouble_until_ = now_ + timeout_ns_ / 2;  // all have just come
+  suspects_.ExpectTrouble(now_);  // all have just come
   bool settled = true;  // everybody holds the base and has promised nothing above it
   for (auto& [id, peer] : peers_) {
     if (!base.Find(id)) continue;

@@ -1,5 +1,5 @@
-// Why somebody is out, for when he comes back (rule Q3). So many are known; of more, those who were
-// buried last. A value; single-threaded.
+// Why somebody is out, for when he comes back (rule Q3): of the last few thousand. A value;
+// single-threaded.
 #ifndef FTAR_MEMBERSHIP_GRAVEYARD_H_
 #define FTAR_MEMBERSHIP_GRAVEYARD_H_
 
