@@ -190,8 +190,7 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
   peer.report = event.hello.report;
   peer.installed = std::max(peer.installed, peer.report.installed_by_all());
   conns_[event.conn] = id;
-  peer.no_quorum_heard = 0;
-  no_quorum_due_ = true;
+  no_quorum_.OnReconnect();
   suspects_.Drop(id);
   detector_.Heard(id);
   roster_changed_ = true;
@@ -243,8 +242,7 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
       std::ranges::any_of(lost_, [](const auto& entry) { return !IsFinal(entry.second); });
   if (!others) gather_until_ = 0;
   if (others && gather_until_ <= now_) gather_until_ = now_ + timeout_ns_ / 4;
-  if (stand_down_at_ != kNever)
-    stand_down_at_ = std::max(stand_down_at_, gather_until_ + kMillisecond);
+  no_quorum_.StayUntil(gather_until_ + kMillisecond);
   for (auto& [id, peer] : peers_) {
     if (peer.card.replica == replica && peer.state == State::kNewcomer)
       peer.state = State::kWaiting;

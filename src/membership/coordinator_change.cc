@@ -157,8 +157,8 @@ void CoordinatorMachine::StartChange() {
 }
 
 void CoordinatorMachine::SendPrepare(wire::Prepare prepare) {
-  no_quorum_told_ = false;  // also when those that were lost are back
-  stand_down_at_ = kNever;
+  no_quorum_.End();  // also when those that were lost are back
+  no_quorum_.Stay();
   Change change;
   change.wait_ns = change_ ? change_->wait_ns : change_wait_ns();
   change.timeouts = change_ ? change_->timeouts : 0;
@@ -501,7 +501,8 @@ void CoordinatorMachine::EndJob(const std::string& why) {
   consents_.clear();
   edges_ = {};
   detector_.Clear();
-  no_quorum_told_ = change_due_ = nobody_stays_ = false;
+  no_quorum_.End();
+  change_due_ = nobody_stays_ = false;
   if (peers_.empty()) reference_.reset();
   roster_changed_ = true;
   ready_.ended = true;

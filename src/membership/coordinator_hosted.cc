@@ -65,20 +65,15 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
 }
 
 void CoordinatorMachine::TellNoQuorum(const std::string& why) {
-  if (config_.hosted) stand_down_at_ = std::min(stand_down_at_, now_ + kPatience * timeout_ns_);
-  const bool again = std::exchange(no_quorum_told_, true);
-  if (!again) ++no_quorum_times_;
-  no_quorum_why_ = why;
-  no_quorum_due_ = false;
+  if (config_.hosted) no_quorum_.StandDownBy(now_ + kPatience * timeout_ns_);
+  const bool news = no_quorum_.Begin(why);
   std::vector<MemberId> all;
   for (auto& [id, peer] : peers_) {
     const bool in = peer.state == State::kMember || peer.state == State::kReporting;
-    if (!in || peer.conn == 0) continue;
-    if (std::exchange(peer.no_quorum_heard, no_quorum_times_) != no_quorum_times_)
-      all.push_back(id);
+    if (in && peer.conn != 0 && no_quorum_.IsToHear(peer.conn)) all.push_back(id);
   }
   Multicast(all, wire::NoQuorum{why});
-  if (!again) Tell(LogLevel::kError, "no quorum: " + why);
+  if (news) Tell(LogLevel::kError, "no quorum: " + why);
 }
 
 // Counted over the replicas of `base` that are here whole without `left_out`.
@@ -179,14 +174,14 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base, std::map<MemberId,
   const bool late = all_known || now_ >= recover_at_;
   const bool granted = answer.granted || FTAR_MUTANT(kReportsNotAwaited);
   if (granted || (late && !FTAR_MUTANT(kPromisedAlone) && LeaveOutThePromised(base, left_out))) {
-    stand_down_at_ = kNever;  // those who have come would find the seat empty, and come again
+    no_quorum_.Stay();  // those who have come would find the seat empty, and come again
     return false;
   }
   if (!late) {
-    if (no_quorum_told_) TellNoQuorum(answer.text);  // to those who have come since
+    if (no_quorum_.lacking()) TellNoQuorum(answer.text);  // to those who have come since
     return true;
   }
-  const bool waited = all_known || no_quorum_told_;
+  const bool waited = all_known || no_quorum_.lacking();
   if (waited && !FTAR_MUTANT(kPromisedAlone)) AskToGo(base, *left_out);
   recover_at_ = now_ + timeout_ns_;
   TellNoQuorum(answer.text);
@@ -245,7 +240,7 @@ void CoordinatorMachine::Witness(MemberId dead) {
   const bool awake = !detector_.JustWoke() || FTAR_MUTANT(kLedAsleep);
   if (awake && ((peer && peer->conn != 0) || just_lost)) witnessed_.insert(dead);
   // It may be what the quorum lacked.
-  change_due_ = change_due_ || (no_quorum_told_ && lost_.contains(dead));
+  change_due_ = change_due_ || (no_quorum_.lacking() && lost_.contains(dead));
 }
 
 // Who is out and lives is told so. But its connection may have been lost a moment ago; then it does
@@ -315,7 +310,7 @@ void CoordinatorMachine::OnParted(ConnId conn) {
     consents_.insert(parting.id);
   } else if (MayConsent(parting.id, parting.report, parting.report.installed)) {
     Consent(parting.id);
-    change_due_ = change_due_ || no_quorum_told_;
+    change_due_ = change_due_ || no_quorum_.lacking();
   }
 }
 

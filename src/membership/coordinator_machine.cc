@@ -46,16 +46,14 @@ void CoordinatorMachine::Settle() {
   // A successor that nobody comes to who has been in, and whom not all come to who may begin.
   const bool idle = config_.successor && reference_ && !current_ && !recovering_;
   if (idle) TellNoQuorum("nobody has come who was in before");
-  if (now_ >= stand_down_at_) StandDown("it has had no quorum for long");
+  if (now_ >= no_quorum_.stand_down_at()) StandDown("it has had no quorum for long");
   if (stood_down_) return;
   if (recovering_) TryRecover();
   if (retiring_) TryHandOver();
   if (stood_down_) return;
   if (change_due_ && now_ >= gather_until_) StartChange();
-  // Who was away when it was said waits as the others do, and its waits are to end as theirs. If it
-  // brings the quorum back it hears nothing of this.
-  if (no_quorum_due_ && no_quorum_told_ && !recovering_ && !change_due_)
-    TellNoQuorum(no_quorum_why_);
+  // Who brings the quorum back hears nothing of this.
+  if (no_quorum_.due() && !recovering_ && !change_due_) TellNoQuorum(no_quorum_.why());
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
   AnswerDoor();
   if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;
@@ -102,7 +100,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
   if (plan_) next = std::min(next, plan_->deadline_ns);
   if (recovering_) next = std::min(next, recover_at_);
   if (change_due_) next = std::min(next, gather_until_);
-  next = std::min(next, stand_down_at_);
+  next = std::min(next, no_quorum_.stand_down_at());
   if (now_ < goodbyes_until_) next = std::min(next, goodbyes_until_);
   if (settling_ && !current_ && !peers_.empty()) next = std::min(next, settled_at_);
   return next;
@@ -112,7 +110,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
 // nobody else to hear.
 void CoordinatorMachine::Beat() {
   next_beat_ = now_ + timeout_ns_ / 10;
-  Outgoing beat{{}, wire::CoordinatorBeat{Formed() && !no_quorum_told_ ? current_->epoch : 0}};
+  Outgoing beat{{}, wire::CoordinatorBeat{Formed() && !no_quorum_.lacking() ? current_->epoch : 0}};
   for (const auto& [id, peer] : peers_) {
     if (peer.conn != 0) beat.to.push_back(peer.conn);
   }
@@ -169,6 +167,7 @@ void CoordinatorMachine::On(const Connected& event) {
 
 void CoordinatorMachine::On(const Disconnected& event) {
   parting_.erase(event.conn);
+  no_quorum_.Forget(event.conn);
   at_door_.erase(event.conn);
   const auto found = conns_.find(event.conn);
   if (found == conns_.end()) return;

@@ -37,6 +37,7 @@
 #include "membership/failure_detector.h"
 #include "membership/graveyard.h"
 #include "membership/link_edges.h"
+#include "membership/no_quorum.h"
 #include "membership/quorum.h"
 #include "membership/record.h"
 #include "membership/suspects.h"
@@ -107,7 +108,6 @@ class CoordinatorMachine {
     bool released = false;     // told to go: all were ready to
     bool told_to_go = false;   // reports, and is out by what others have promised
     bool departed = false;     // released and gone; the entry goes with the next view
-    uint64_t no_quorum_heard = 0;  // which time of them, on this connection
     Epoch installed = 0;
     std::set<MemberId> told;   // peers it was told to dial
     std::set<MemberId> links;  // that it says are up
@@ -352,10 +352,7 @@ class CoordinatorMachine {
   bool change_due_ = false;
   bool nobody_stays_ =
       false;  // whom newcomers could take over from: known before the next view says it
-  bool no_quorum_told_ = false;
-  bool no_quorum_due_ = false;  // to those who have come since
-  uint64_t no_quorum_times_ = 0;
-  std::string no_quorum_why_;
+  NoQuorum no_quorum_;
   bool roster_changed_ = false;  // who is here, or who has a place
   bool plan_due_ = false;        // something happened that may let a first or planned view begin
   std::optional<Change> change_;
@@ -378,7 +375,6 @@ class CoordinatorMachine {
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs unheard_until_ = 0;       // before that no view without those who were lost last
   TimeNs gather_until_ = 0;        // those who are lost may be taken back
-  TimeNs stand_down_at_ = kNever;  // while there is no quorum
   bool stood_down_ = false;
   bool retiring_ = false, handed_over_ = false;
   TimeNs goodbyes_until_ = 0;  // of others that leave, it does not hand over before

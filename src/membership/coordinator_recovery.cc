@@ -195,7 +195,8 @@ void CoordinatorMachine::GiveUpRecovery() {
 void CoordinatorMachine::FinishRecovery(wire::View base,
                                         const std::map<MemberId, Epoch>& left_out) {
   recovering_ = false;
-  recover_at_ = stand_down_at_ = kNever;
+  recover_at_ = kNever;
+  no_quorum_.Stay();
   if (config_.hosted) electorates_ = ReportedElectorates();
   epochs_.TakeHeardIntoAccount();
   suspects_.ExpectTrouble(now_);  // all have just come
@@ -224,7 +225,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   for (const auto& [reporter, evidence] : std::exchange(early_evidence_, {})) {
     if (Peer* from = Find(reporter)) OnEvidence(*from, evidence);
   }
-  const bool ends_a_wait = std::exchange(no_quorum_told_, false);  // members are told by a Prepare
+  const bool ends_a_wait = no_quorum_.End();  // members are told by a Prepare
   change_due_ = change_due_ || !settled || std::exchange(asked_early_, false) || ends_a_wait;
   Tell(LogLevel::kInfo, "the coordinator was restarted: view " +
                             std::to_string(EpochCounter(base.epoch)) +
