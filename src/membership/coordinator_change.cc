@@ -66,7 +66,7 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
   prepare.epoch = epochs_.Next();
   prepare.base = current_ ? current_->epoch : 0;
   // Hosted: of a plan that was announced, and that somebody may have heard of.
-  if (!electorates_.empty()) prepare.base = electorates_.back().epoch;
+  if (!electorates_.all().empty()) prepare.base = electorates_.all().back().epoch;
   prepare.members = NextEntries();
   for (wire::ViewEntry& entry : prepare.members) {
     const MemberId id = entry.card.id;
@@ -390,7 +390,7 @@ void CoordinatorMachine::InstallChange() {
   wire::View view;
   view.epoch = view.era = change_->prepare.epoch;
   view.entries = change_->prepare.members;
-  view.electorates = electorates_;
+  view.electorates = electorates_.all();
   FillBounds(&view.entries);
   last_lost_.clear();
   for (const auto& [id, loss] : lost_) last_lost_.push_back(loss);
@@ -417,7 +417,7 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   current_ = view;
   places_.clear();
   for (size_t i = 0; i < view.entries.size(); ++i) places_.emplace(view.entries[i].card.id, i);
-  AddElectorate(view);
+  if (config_.hosted) electorates_.Add(view);
   predecessors_ = nobody_stays_ = false;
   told_.clear();
   consents_.clear();

@@ -71,7 +71,7 @@ void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) 
   loss.Name(entry.card);
   suspects_.Drop(entry.card.id);
   Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
-  if (FTAR_MUTANT(kLossIsConsent)) Consent(entry.card.id);
+  if (FTAR_MUTANT(kLossIsConsent)) electorates_.Consent(entry.card.id);
   lost_.insert({entry.card.id, std::move(loss)});
   // Its place is free, and newcomers may bring a lost quorum back.
   change_due_ = roster_changed_ = true;
@@ -238,7 +238,8 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     return Depart(from);
   }
   // Q8: a member that ends otherwise than by verdict has left.
-  if (MayConsent(id, from.report, std::max(from.installed, from.report.installed))) Consent(id);
+  if (MayConsent(id, from.report, std::max(from.installed, from.report.installed)))
+    electorates_.Consent(id);
   Lose(id, message.code, kSelfReportStage, With("it gave up", message.text));
 }
 
@@ -254,7 +255,7 @@ void CoordinatorMachine::Depart(Peer& peer) {
   edges_.Forget(id);
   detector_.Forget(id);
   roster_changed_ = true;
-  Consent(id);
+  electorates_.Consent(id);
   Tell(LogLevel::kInfo, Describe(peer.card) + " has left as planned");
   Close(peer);
   // It had gone before the Prepare reached it, and will not say where it stood.

@@ -16,19 +16,6 @@ constexpr int kPatience = 2;
 // A process that leaves waits some seconds at most for its coordinator to be replaced.
 constexpr TimeNs kGoodbyesMax = 1 * kSecond;
 
-// Two may tell of one view, and each of others who have consented since: those count no more (Q5).
-void Merge(wire::Electorate electorate, std::vector<wire::Electorate>* into) {
-  const auto place = std::find_if(
-      into->begin(), into->end(),
-      [&electorate](const wire::Electorate& other) { return other.epoch >= electorate.epoch; });
-  if (place == into->end() || place->epoch != electorate.epoch) {
-    into->insert(place, std::move(electorate));
-    return;
-  }
-  const std::set<MemberId> named(electorate.replicas.begin(), electorate.replicas.end());
-  std::erase_if(place->replicas, [&named](MemberId id) { return !named.contains(id); });
-}
-
 }  // namespace
 
 // `base`: the view that tells which members a replica has.
@@ -39,7 +26,8 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
   question.replicas = replicas;
   question.min_replicas = reference_ ? reference_->min_replicas : 1;
   question.needs_majority = config_.hosted;
-  for (const wire::Electorate& electorate : recovering_ ? ReportedElectorates() : electorates_)
+  const Electorates electorates = recovering_ ? ReportedElectorates() : electorates_;
+  for (const wire::Electorate& electorate : electorates.all())
     question.bases.push_back(electorate.replicas);
   std::set<MemberId> counts = witnessed_;
   if (FTAR_MUTANT(kAnyProofCounts)) {
@@ -190,28 +178,21 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base, std::map<MemberId,
 
 // Q4, joint: the highest view that somebody heard knows formed, and what came later and somebody
 // heard has installed.
-std::vector<wire::Electorate> CoordinatorMachine::ReportedElectorates() const {
-  std::vector<wire::Electorate> all;
+Electorates CoordinatorMachine::ReportedElectorates() const {
+  Electorates all;
   Epoch formed = 0;
   const auto hear = [&](const wire::Report& report) {
     if (!report.installed_view) return;
-    const wire::View& view = *report.installed_view;
     formed = std::max(formed, report.formed);
-    for (const wire::Electorate& electorate : view.electorates) Merge(electorate, &all);
-    Merge({view.epoch, view.Successors()}, &all);
+    all.AddReported(*report.installed_view);
   };
   for (const auto& [id, peer] : peers_) hear(peer.report);
   for (const auto& [id, report] : told_) hear(report);
-  for (wire::Electorate& electorate : all) {
-    std::erase_if(electorate.replicas, [this](MemberId id) { return consents_.contains(id); });
-  }
-  std::erase_if(all, [formed](const auto& electorate) { return electorate.epoch < formed; });
-  if (FTAR_MUTANT(kInstalledBaseAlone) && !all.empty()) all.erase(all.begin(), all.end() - 1);
+  for (const MemberId id : consents_) all.Consent(id);
+  all.ForgetBelow(formed);
+  if (FTAR_MUTANT(kInstalledBaseAlone) && !all.all().empty())
+    all.ForgetBelow(all.all().back().epoch);
   return all;
-}
-
-void CoordinatorMachine::AddElectorate(const wire::View& view) {
-  if (config_.hosted) Merge({view.epoch, view.Successors()}, &electorates_);
 }
 
 // All members hold the current view: from now on nobody goes on from an older one.
@@ -226,8 +207,7 @@ bool CoordinatorMachine::Formed() const {
 
 // Once the current view is formed what came before it does not count any more.
 void CoordinatorMachine::ForgetOldElectorates() {
-  if (!Formed()) return;
-  std::erase_if(electorates_, [this](const auto& e) { return e.epoch < current_->epoch; });
+  if (Formed()) electorates_.ForgetBelow(current_->epoch);
 }
 
 // A death that was seen while the dead one still followed this coordinator, or had just lost it.
@@ -269,12 +249,6 @@ bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   return true;
 }
 
-// Who has left, or has said that it takes part in nothing any more, consents to whatever the others
-// decide.
-void CoordinatorMachine::Consent(MemberId id) {
-  for (wire::Electorate& electorate : electorates_) std::erase(electorate.replicas, id);
-}
-
 // Who hears that it is out promises nothing any more, and says goodbye: it consents, too. So a
 // majority is counted of those alone who can still go on (Q5).
 void CoordinatorMachine::Evict(Peer& peer, wire::Evicted message) {
@@ -309,7 +283,7 @@ void CoordinatorMachine::OnParted(ConnId conn) {
     told_[parting.id] = parting.report;
     consents_.insert(parting.id);
   } else if (MayConsent(parting.id, parting.report, parting.report.installed)) {
-    Consent(parting.id);
+    electorates_.Consent(parting.id);
     change_due_ = change_due_ || no_quorum_.lacking();
   }
 }
@@ -318,12 +292,7 @@ void CoordinatorMachine::OnParted(ConnId conn) {
 // left to who collects reports anew. `installed`: the latest that it is known to hold.
 bool CoordinatorMachine::MayConsent(MemberId id, const wire::Report& report,
                                     Epoch installed) const {
-  Epoch counted = 0;
-  for (const wire::Electorate& electorate : electorates_) {
-    const auto& names = electorate.replicas;
-    if (std::ranges::find(names, id) != names.end()) counted = electorate.epoch;
-  }
-  return report.installed <= counted &&
+  return report.installed <= electorates_.Counting(id) &&
          (report.promised <= installed || epochs_.MadeHere(report.promised));
 }
 

@@ -33,6 +33,7 @@
 #include "base/log.h"
 #include "membership/agreement.h"
 #include "membership/coordinator_events.h"
+#include "membership/electorates.h"
 #include "membership/epochs.h"
 #include "membership/failure_detector.h"
 #include "membership/graveyard.h"
@@ -303,14 +304,12 @@ class CoordinatorMachine {
   bool LeaveOutThePromised(const wire::View& base, std::map<MemberId, Epoch>* left_out) const;
   void AskToGo(const wire::View& base, const std::map<MemberId, Epoch>& left_out);
   bool AwaitsQuorum(const wire::View& base, std::map<MemberId, Epoch>* left_out);
-  std::vector<wire::Electorate> ReportedElectorates() const;
-  void AddElectorate(const wire::View& view);
+  Electorates ReportedElectorates() const;
   bool Formed() const;
   bool Overtaken(MemberId from, const wire::Report& report);
   void Witness(MemberId dead);
   bool MayTakeOver(MemberId lost, const wire::Loss& loss) const;
   void ForgetOldElectorates();
-  void Consent(MemberId id);
   void Evict(Peer& peer, wire::Evicted message);
   void TellEvicted(ConnId conn, const wire::Report& report, wire::Evicted message);
   void CloseSilentParting();
@@ -368,8 +367,8 @@ class CoordinatorMachine {
   bool predecessors_ = false;       // the record's view is, and nobody has gone on with it here yet
   bool predecessors_late_ = false;  // its members have had their time; they may come still
 
-  // Hosted: over which majorities are counted, from the last view on that is known formed.
-  std::vector<wire::Electorate> electorates_;
+  // Hosted.
+  Electorates electorates_;
   std::set<MemberId> consents_;    // who had reported, and has left since
   std::map<ConnId, Parting> parting_;
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
