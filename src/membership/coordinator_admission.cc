@@ -94,12 +94,11 @@ void CoordinatorMachine::OnDisagreement(const Connected& event, const wire::Reje
   const bool may_begin_one = CheckHello(event.hello, config_.job, {}).code == Code::kOk;
   if (!may_begin_one || AnybodyHere()) return Refuse(event.conn, event.hello, refusal);
   Tell(LogLevel::kWarn, Describe(card) + " waits whether the job before goes on: " + refusal.text);
-  at_door_[event.conn] = event.hello;
+  door_.Wait(event.conn, event.hello);
   if (!reference_ || event.hello.job != reference_->job) return;
   if (const MemberId holder = HolderOf(card.replica, card.shard, card.id); holder.valid())
     suspects_.Replace(holder);
-  if (!WholeJobAtDoor(event.hello)) return;
-  suspects_.ReplaceAll();
+  if (door_.HasWholeJobOf(event.hello, config_.job)) suspects_.ReplaceAll();
 }
 
 // Of the job that is agreed on: whose connection stands and who is not silent.
@@ -109,25 +108,10 @@ bool CoordinatorMachine::AnybodyHere() const {
   });
 }
 
-// All who agree with `one`. Places that nobody of them would take, since they have fewer replicas,
-// are given up as well.
-bool CoordinatorMachine::WholeJobAtDoor(const wire::Hello& one) const {
-  const size_t all = static_cast<size_t>(one.replicas) * static_cast<size_t>(one.shards);
-  if (at_door_.size() < all) return false;
-  const Reference agreed = ReferenceOf(one);
-  std::set<std::pair<int32_t, int32_t>> places;
-  for (const auto& [conn, hello] : at_door_) {
-    const bool agrees = CheckHello(hello, config_.job, agreed).code == Code::kOk;
-    if (agrees && hello.card.replica < one.replicas)
-      places.insert({hello.card.replica, hello.card.shard});
-  }
-  return places.size() == all;
-}
-
 // Either there is nothing to disagree with any more, or there is somebody who does.
 void CoordinatorMachine::AnswerDoor() {
-  if (at_door_.empty() || (reference_ && !AnybodyHere())) return;
-  for (auto& [conn, hello] : std::exchange(at_door_, {})) On(Connected{conn, std::move(hello)});
+  if (door_.empty() || (reference_ && !AnybodyHere())) return;
+  for (auto& [conn, hello] : door_.Open()) On(Connected{conn, std::move(hello)});
 }
 
 // ---- places ----

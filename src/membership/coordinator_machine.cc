@@ -88,7 +88,7 @@ void CoordinatorMachine::RunTimers() {
 TimeNs CoordinatorMachine::NextDeadline() const {
   // A recovery that nobody is left of ends as well, and the detector has to see that this process
   // is awake meanwhile.
-  const bool nobody = conns_.empty() && parting_.empty() && at_door_.empty() && !recovering_;
+  const bool nobody = conns_.empty() && parting_.empty() && door_.empty() && !recovering_;
   TimeNs next = nobody ? kNever : next_beat_;
   next = std::min(next, detector_.NextCheck());
   next = std::min(next, suspects_.NextDeadline());
@@ -114,7 +114,7 @@ void CoordinatorMachine::Beat() {
   for (const auto& [id, peer] : peers_) {
     if (peer.conn != 0) beat.to.push_back(peer.conn);
   }
-  for (const auto& [conn, hello] : at_door_) beat.to.push_back(conn);
+  for (const ConnId conn : door_.Conns()) beat.to.push_back(conn);
   if (!beat.to.empty()) ready_.messages.push_back(std::move(beat));
 }
 
@@ -168,7 +168,7 @@ void CoordinatorMachine::On(const Connected& event) {
 void CoordinatorMachine::On(const Disconnected& event) {
   parting_.erase(event.conn);
   no_quorum_.Forget(event.conn);
-  at_door_.erase(event.conn);
+  door_.Leave(event.conn);
   const auto found = conns_.find(event.conn);
   if (found == conns_.end()) return;
   const MemberId id = found->second;
@@ -194,13 +194,10 @@ void CoordinatorMachine::On(const Disconnected& event) {
 }
 
 void CoordinatorMachine::On(const Received& event) {
-  if (parting_.contains(event.conn) && std::holds_alternative<wire::Goodbye>(event.message))
-    return OnParted(event.conn);
-  if (const auto waits = at_door_.find(event.conn);
-      waits != at_door_.end() && std::holds_alternative<wire::Goodbye>(event.message)) {
-    const wire::Hello hello = std::move(waits->second);
-    at_door_.erase(waits);
-    return Refuse(event.conn, hello, CheckHello(hello, config_.job, reference_));
+  if (std::holds_alternative<wire::Goodbye>(event.message)) {
+    if (parting_.contains(event.conn)) return OnParted(event.conn);
+    if (const std::optional<wire::Hello> hello = door_.Leave(event.conn))
+      return Refuse(event.conn, *hello, CheckHello(*hello, config_.job, reference_));
   }
   const auto found = conns_.find(event.conn);
   if (found == conns_.end()) return;  // closed here already

@@ -33,6 +33,7 @@
 #include "base/log.h"
 #include "membership/agreement.h"
 #include "membership/coordinator_events.h"
+#include "membership/door.h"
 #include "membership/electorates.h"
 #include "membership/epochs.h"
 #include "membership/failure_detector.h"
@@ -167,7 +168,6 @@ class CoordinatorMachine {
   void TellLeft(const Connected& event);
   void OnDisagreement(const Connected& event, const wire::Rejected& refusal);
   bool AnybodyHere() const;
-  bool WholeJobAtDoor(const wire::Hello& one) const;
   void AnswerDoor();
   MemberId HolderOf(int32_t replica, int32_t shard, MemberId except) const;
   void GivePlaces();
@@ -334,7 +334,7 @@ class CoordinatorMachine {
 
   std::map<MemberId, Peer> peers_;
   std::unordered_map<ConnId, MemberId> conns_;
-  std::map<ConnId, wire::Hello> at_door_;  // disagree with a job of which nobody is here
+  Door door_;
   std::optional<wire::View> current_;
   std::unordered_map<MemberId, size_t> places_;  // in its entries
   std::vector<wire::Loss> last_lost_;         // of the last Install, to send it again
