@@ -10,30 +10,6 @@
 namespace ftar::membership {
 namespace {
 
-constexpr TimeNs kMissingNs = 5 * kSecond;  // most jobs are all there by then
-constexpr size_t kRangesMax = 8;
-
-// "0 to 3, 7"; of many the first.
-std::string Ranges(const std::vector<int32_t>& sorted) {
-  std::string out;
-  size_t ranges = 0;
-  for (size_t at = 0, end = 0; at < sorted.size(); at = end) {
-    if (++ranges > kRangesMax) return out + " and others";
-    for (end = at + 1; end < sorted.size() && sorted[end] == sorted[end - 1] + 1;) ++end;
-    out += (out.empty() ? "" : ", ") + std::to_string(sorted[at]);
-    if (end > at + 1) out += " to " + std::to_string(sorted[end - 1]);
-  }
-  return out.empty() ? "none" : out;
-}
-
-std::vector<int32_t> OthersBelow(int32_t end, const std::set<int32_t>& those) {
-  std::vector<int32_t> others;
-  for (int32_t i = 0; i < end; ++i) {
-    if (!those.contains(i)) others.push_back(i);
-  }
-  return others;
-}
-
 // Who is lost so does not come back.
 bool IsFinal(const wire::Loss& loss) {
   return loss.cause == Code::kEvicted || loss.stage == kProofStage ||
@@ -44,7 +20,7 @@ bool IsFinal(const wire::Loss& loss) {
 
 void CoordinatorMachine::AdoptReference(const wire::Hello& hello) {
   reference_ = ReferenceOf(hello);
-  tell_missing_at_ = now_ + kMissingNs;
+  absentees_.OnFirst(now_);
   ReadAgreedConfig();
 }
 
@@ -368,43 +344,16 @@ bool CoordinatorMachine::FirstViewWaits() const {
 
 // Once, with what people look for: who is not started, or has a number that is none.
 void CoordinatorMachine::TellMissing() {
-  if (now_ < tell_missing_at_ || !reference_ || recovering_) return;
-  tell_missing_at_ = kNever;
+  if (!reference_ || recovering_ || !absentees_.TakeTimeToTell(now_)) return;
   if (FirstViewWaits()) Tell(LogLevel::kWarn, WhoIsMissing());
 }
 
-// Members of a launch give up at the same time: who did so right before is not to be looked for.
 std::string CoordinatorMachine::WhoIsMissing() {
-  std::map<int32_t, std::set<int32_t>> shards;  // that are here, by replica
+  Absentees::Shards here;
   for (const auto& [id, peer] : peers_) {
-    if (peer.state == State::kNewcomer) shards[peer.card.replica].insert(peer.card.shard);
+    if (peer.state == State::kNewcomer) here[peer.card.replica].insert(peer.card.shard);
   }
-  std::erase_if(gave_up_, [&](const auto& one) { return now_ - one.second > timeout_ns_; });
-  std::vector<int32_t> all, here, gone, missing, in_part, beyond;
-  for (int32_t replica = 0; replica < reference_->replicas; ++replica) {
-    const auto found = shards.find(replica);
-    const bool whole = found != shards.end() && std::ssize(found->second) >= reference_->shards;
-    all.push_back(replica);
-    if (whole) {
-      here.push_back(replica);
-    } else if (found != shards.end()) {
-      in_part.push_back(replica);
-    } else {
-      (gave_up_.contains(replica) ? gone : missing).push_back(replica);
-    }
-  }
-  for (auto at = shards.lower_bound(reference_->replicas); at != shards.end(); ++at)
-    beyond.push_back(at->first);
-  std::string text = "the first view waits for replicas " + Ranges(all) +
-                     "; here: " + Ranges(here);
-  if (!in_part.empty()) {
-    text += "; in part: " + Ranges(in_part) + ", of replica " + std::to_string(in_part[0]) +
-            " without shards " + Ranges(OthersBelow(reference_->shards, shards[in_part[0]]));
-  }
-  if (!gone.empty()) text += "; gave up: " + Ranges(gone);
-  if (!missing.empty()) text += "; missing: " + Ranges(missing);
-  if (!beyond.empty()) text += "; not waited for, as replicas count from 0: " + Ranges(beyond);
-  return text;
+  return absentees_.InWords(now_, timeout_ns_, *reference_, here);
 }
 
 // ---- links ----

@@ -222,7 +222,7 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     if (message.code == Code::kTimeout && !TellLateHolder(from) && !TellMissedLinks(from))
       TellMissingReplicas(from);
     if (message.code == Code::kTimeout && from.state == State::kNewcomer)
-      gave_up_[from.card.replica] = now_;
+      absentees_.OnGaveUp(now_, from.card.replica);
     if (left || !config_.hosted) Remember(from);
     if (from.state == State::kReporting && left) consents_.insert(id);
     if (from.told_to_go) recover_at_ = now_;  // all had their time before it was asked

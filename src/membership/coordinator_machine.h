@@ -31,6 +31,7 @@
 
 #include "base/ids.h"
 #include "base/log.h"
+#include "membership/absentees.h"
 #include "membership/agreement.h"
 #include "membership/coordinator_events.h"
 #include "membership/door.h"
@@ -327,8 +328,7 @@ class CoordinatorMachine {
   TimeNs timeout_ns_ = 10 * kSecond, late_timeout_ns_ = 0;
   bool fault_tolerant_ = true;
   std::optional<Reference> reference_;
-  std::map<int32_t, TimeNs> gave_up_;  // replicas whose newcomer did, when; of one timeout
-  TimeNs tell_missing_at_ = kNever;  // people, of whom the first view waits for
+  Absentees absentees_;
   Epochs epochs_;
   uint64_t serial_ = 0;
 
