@@ -39,6 +39,49 @@ uint64_t PlaceOf(const Bound& first) {
 
 }  // namespace
 
+void FillBounds(const std::map<int32_t, wire::Decided>& decided,
+                std::vector<wire::ViewEntry>* entries) {
+  std::map<MemberId, const wire::BoundOf*> bounds;
+  LatestBound first, last;
+  for (const auto& [column, decision] : decided) {
+    for (const wire::BoundOf& bound : decision.bounds) {
+      bounds[bound.member] = &bound;
+      if (bound.fresh_first) first.Add(bound.first);
+      if (bound.fresh_last) last.Add(bound.last);
+    }
+  }
+  // An announcement that one column has heard binds the replica in all, where nobody has passed it.
+  std::map<int32_t, wire::Bound> first_kept, last_kept;
+  for (const wire::ViewEntry& entry : *entries) {
+    const auto found = bounds.find(entry.card.id);
+    if (found == bounds.end()) continue;
+    if (!found->second->fresh_first) first_kept[entry.card.replica] = found->second->first;
+    if (!found->second->fresh_last && found->second->last.kind != wire::Bound::Kind::kNone)
+      last_kept[entry.card.replica] = found->second->last;
+  }
+  const auto fill = [](const LatestBound& fresh, const wire::Bound& own,
+                       const std::map<int32_t, wire::Bound>& kept, int32_t replica) {
+    const wire::Bound chosen = fresh.Of(own);
+    const auto known = kept.find(replica);
+    if (known == kept.end()) return chosen;
+    LatestBound later;
+    later.Add(own);
+    later.Add(known->second);
+    return later.Common() == known->second ? known->second : chosen;
+  };
+  for (wire::ViewEntry& entry : *entries) {
+    const auto found = bounds.find(entry.card.id);
+    if (found == bounds.end()) {
+      entry.last = {};
+      continue;
+    }
+    const wire::BoundOf& bound = *found->second;
+    const int32_t replica = entry.card.replica;
+    entry.first = bound.fresh_first ? fill(first, bound.first, first_kept, replica) : bound.first;
+    entry.last = bound.fresh_last ? fill(last, bound.last, last_kept, replica) : bound.last;
+  }
+}
+
 const wire::ViewEntry* ColumnRoot(const wire::View& view, int32_t shard) {
   const auto key = [](const wire::ViewEntry& entry) {
     return std::tuple(entry.leaves(), PlaceOf(entry.first), entry.joined_epoch);

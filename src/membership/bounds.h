@@ -1,13 +1,18 @@
-// The latest of several bounds (rule J4): where all columns can begin. Values only.
+// Where somebody begins or ends in all columns (rules J1, J4), and a column's root. Values only.
 #ifndef FTAR_MEMBERSHIP_BOUNDS_H_
 #define FTAR_MEMBERSHIP_BOUNDS_H_
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <vector>
 
+#include "wire/messages.h"
 #include "wire/view.h"
 
 namespace ftar::membership {
 
+// The latest of several bounds (rule J4): where all columns can begin.
 class LatestBound {
  public:
   void Add(const wire::Bound& bound);
@@ -21,6 +26,11 @@ class LatestBound {
   std::optional<wire::Bound> step_, seq_;
   bool other_ = false;
 };
+
+// J1, J4: of the entries of a view that a change makes. Bounds are the leaders', here by column;
+// one that was chosen now becomes the latest that any column chose.
+void FillBounds(const std::map<int32_t, wire::Decided>& decided,
+                std::vector<wire::ViewEntry>* entries);
 
 // Who announces planned views to a column and begins its steps first: of those who stay, if anybody
 // does, the one whose first operation is the earliest, so never a newcomer while there is an older

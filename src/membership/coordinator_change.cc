@@ -289,50 +289,6 @@ void CoordinatorMachine::InstallIfDue() {
   InstallChange();
 }
 
-// J1, J4: bounds are the leaders'; one that was chosen now becomes the latest that any column
-// chose.
-void CoordinatorMachine::FillBounds(std::vector<wire::ViewEntry>* entries) const {
-  std::map<MemberId, const wire::BoundOf*> bounds;
-  LatestBound first, last;
-  for (const auto& [column, decided] : change_->decided) {
-    for (const wire::BoundOf& bound : decided.bounds) {
-      bounds[bound.member] = &bound;
-      if (bound.fresh_first) first.Add(bound.first);
-      if (bound.fresh_last) last.Add(bound.last);
-    }
-  }
-  // An announcement that one column has heard binds the replica in all, where nobody has passed it.
-  std::map<int32_t, wire::Bound> first_kept, last_kept;
-  for (const wire::ViewEntry& entry : *entries) {
-    const auto found = bounds.find(entry.card.id);
-    if (found == bounds.end()) continue;
-    if (!found->second->fresh_first) first_kept[entry.card.replica] = found->second->first;
-    if (!found->second->fresh_last && found->second->last.kind != wire::Bound::Kind::kNone)
-      last_kept[entry.card.replica] = found->second->last;
-  }
-  const auto fill = [](const LatestBound& fresh, const wire::Bound& own,
-                       const std::map<int32_t, wire::Bound>& kept, int32_t replica) {
-    const wire::Bound chosen = fresh.Of(own);
-    const auto known = kept.find(replica);
-    if (known == kept.end()) return chosen;
-    LatestBound later;
-    later.Add(own);
-    later.Add(known->second);
-    return later.Common() == known->second ? known->second : chosen;
-  };
-  for (wire::ViewEntry& entry : *entries) {
-    const auto found = bounds.find(entry.card.id);
-    if (found == bounds.end()) {
-      entry.last = {};
-      continue;
-    }
-    const wire::BoundOf& bound = *found->second;
-    const int32_t replica = entry.card.replica;
-    entry.first = bound.fresh_first ? fill(first, bound.first, first_kept, replica) : bound.first;
-    entry.last = bound.fresh_last ? fill(last, bound.last, last_kept, replica) : bound.last;
-  }
-}
-
 // J3: a newcomer that never was in a view with somebody who had begun forms none alone; there is
 // nothing that it could go on with. So it is in a column that has lost the last one who had: of
 // that shard nothing is left, whatever there is of the others.
@@ -391,7 +347,7 @@ void CoordinatorMachine::InstallChange() {
   view.epoch = view.era = change_->prepare.epoch;
   view.entries = change_->prepare.members;
   view.electorates = electorates_.all();
-  FillBounds(&view.entries);
+  FillBounds(change_->decided, &view.entries);
   last_lost_.clear();
   for (const auto& [id, loss] : lost_) last_lost_.push_back(loss);
   std::vector<MemberId> all;

@@ -244,7 +244,6 @@ class CoordinatorMachine {
   void LoseAll(const std::string& stage, const std::string& why);
   void InstallIfDue();
   void InstallChange();
-  void FillBounds(std::vector<wire::ViewEntry>* entries) const;
   void BecomeMembers(const wire::View& view);
   void EndJob(const std::string& why);
   void LoseAnnounced(std::optional<int32_t> replica, const std::string& why);

@@ -44,6 +44,45 @@ TEST(LatestBound, WhatIsNoBoundaryIsNotInCommon) {
   EXPECT_FALSE(latest.Common());
 }
 
+class FillBoundsTest : public testing::Test {
+ protected:
+  static wire::BoundOf Of(MemberId id, const Bound& first, bool fresh_first, const Bound& last = {},
+                          bool fresh_last = false) {
+    return {id, first, last, fresh_first, fresh_last};
+  }
+  static wire::ViewEntry Entry(MemberId id, int32_t replica, int32_t shard) {
+    wire::ViewEntry entry;
+    entry.card.id = id;
+    entry.card.replica = replica;
+    entry.card.shard = shard;
+    return entry;
+  }
+  static constexpr MemberId kOld{1, 1}, kNew0{2, 1}, kNew1{2, 2};
+  const Bound always_{Bound::Kind::kAlways, 0, 0, {}};
+};
+
+TEST_F(FillBoundsTest, WhatWasChosenNowIsTheLatestOfAllColumns) {
+  std::vector<wire::ViewEntry> entries = {Entry(kOld, 0, 0), Entry(kNew0, 1, 0),
+                                          Entry(kNew1, 1, 1)};
+  entries[0].last = Step(3);
+  FillBounds({{0, {1, 0, {Of(kNew0, Step(4), true)}}}, {1, {1, 1, {Of(kNew1, Step(7), true)}}}},
+             &entries);
+  EXPECT_EQ(entries[1].first, Step(7));
+  EXPECT_EQ(entries[2].first, Step(7));
+  EXPECT_EQ(entries[0].last, Bound{});  // of whom no leader tells
+}
+
+TEST_F(FillBoundsTest, WhatOneColumnHasHeardOfBindsTheReplicaIfNobodyHasPassedIt) {
+  for (const uint64_t chosen : {4, 6}) {
+    std::vector<wire::ViewEntry> entries = {Entry(kNew0, 1, 0), Entry(kNew1, 1, 1)};
+    FillBounds({{0, {1, 0, {Of(kNew0, always_, false, Step(5))}}},
+                {1, {1, 1, {Of(kNew1, always_, false, Step(chosen), true)}}}},
+               &entries);
+    EXPECT_EQ(entries[0].last, Step(5));
+    EXPECT_EQ(entries[1].last, Step(chosen < 5 ? 5 : 6));
+  }
+}
+
 TEST(ColumnOf, HasItsMembersInOrderAndNoRoomForOthers) {
   wire::View view;
   view.epoch = 7;
