@@ -104,7 +104,7 @@ MemberId CoordinatorMachine::HolderOf(int32_t replica, int32_t shard, MemberId e
 
 void CoordinatorMachine::Admit(Peer& peer) {
   peer.state = State::kWaiting;
-  if (recovering_ || peer.viewless()) return;
+  if (recovery_.under_way || peer.viewless()) return;
   const MemberId holder = HolderOf(peer.card.replica, peer.card.shard, peer.card.id);
   if (holder.valid()) {
     peer.held_by = Describe(Find(holder)->card);
@@ -117,7 +117,7 @@ void CoordinatorMachine::Admit(Peer& peer) {
 }
 
 void CoordinatorMachine::GivePlaces() {
-  if (recovering_) return;
+  if (recovery_.under_way) return;
   // First come, first served, whatever the order of ids.
   std::vector<Peer*> waiting;
   for (auto& [id, peer] : peers_) {
@@ -257,7 +257,7 @@ void CoordinatorMachine::RejectOverdue() {
   std::vector<MemberId> overdue;
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kWaiting && now_ - peer.since_ns >= config_.place_wait_ns &&
-        !recovering_)
+        !recovery_.under_way)
       overdue.push_back(id);
   }
   for (MemberId id : overdue) {
@@ -277,7 +277,7 @@ void CoordinatorMachine::RejectOverdue() {
 // blame; and where this process has just stood still, what they have said is not read yet.
 void CoordinatorMachine::RejectHung() {
   constexpr int kTimeouts = 2;
-  if (!current_ || recovering_ || detector_.JustWoke()) return;
+  if (!current_ || recovery_.under_way || detector_.JustWoke()) return;
   const auto hangs = [this](const Peer& peer) {
     return peer.state == State::kNewcomer && !peer.linked &&
            now_ - std::max(peer.placed_ns, peer.heard_ns) >= kTimeouts * timeout_ns_;
@@ -339,12 +339,12 @@ void CoordinatorMachine::TellMissingReplicas(const Peer& newcomer) {
 }
 
 bool CoordinatorMachine::FirstViewWaits() const {
-  return reference_ && !recovering_ && !current_ && !config_.successor && !PlacesFilled();
+  return reference_ && !recovery_.under_way && !current_ && !config_.successor && !PlacesFilled();
 }
 
 // Once, with what people look for: who is not started, or has a number that is none.
 void CoordinatorMachine::TellMissing() {
-  if (!reference_ || recovering_ || !absentees_.TakeTimeToTell(now_)) return;
+  if (!reference_ || recovery_.under_way || !absentees_.TakeTimeToTell(now_)) return;
   if (FirstViewWaits()) Tell(LogLevel::kWarn, WhoIsMissing());
 }
 
@@ -396,7 +396,7 @@ bool CoordinatorMachine::PlacesFilled() const {
 }
 
 void CoordinatorMachine::TellPeers() {
-  if (recovering_ || !reference_) return;
+  if (recovery_.under_way || !reference_) return;
   if (!current_ && (now_ < settled_at_ || !PlacesFilled())) return;
   std::vector<Peer*> roster, fresh;
   for (auto& [id, peer] : peers_) {
@@ -477,7 +477,7 @@ void CoordinatorMachine::OnLinksUp(Peer& from, const wire::LinksUp& message) {
 // ---- the first view ----
 
 void CoordinatorMachine::TryForm() {
-  if (!std::exchange(plan_due_, false) || change_ || recovering_ || !reference_ ||
+  if (!std::exchange(plan_due_, false) || change_ || recovery_.under_way || !reference_ ||
       now_ < settled_at_)
     return;
   std::set<MemberId> ready;
@@ -487,7 +487,7 @@ void CoordinatorMachine::TryForm() {
   }
   if (static_cast<int64_t>(ready.size()) < int64_t{reference_->replicas} * reference_->shards)
     return;
-  if (predecessors_) EndRecorded();
+  if (recovery_.predecessors) EndRecorded();
   prepare_newcomers_ = std::move(ready);
   Tell(LogLevel::kInfo, "all " + std::to_string(prepare_newcomers_.size()) +
                             " members are here; the first view begins");

@@ -263,7 +263,7 @@ void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
 // V5: members disagree on a call; the leaders find the words. Asked by many, answered once an
 // operation and era.
 void CoordinatorMachine::OnAskPrepare(Peer& from, const wire::AskPrepare& message) {
-  if (recovering_) asked_early_ = true;
+  if (recovery_.under_way) recovery_.verdict_asked = true;
   // Who was announced may have begun before all roots have said that they did so (J3).
   const bool in = from.state == State::kMember || from.announced;
   if (!current_ || change_ || !in || message.epoch < current_->era) return;
@@ -374,9 +374,9 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   places_.clear();
   for (size_t i = 0; i < view.entries.size(); ++i) places_.emplace(view.entries[i].card.id, i);
   if (config_.hosted) electorates_.Add(view);
-  predecessors_ = nobody_stays_ = false;
-  told_.clear();
-  consents_.clear();
+  recovery_.predecessors = nobody_stays_ = false;
+  recovery_.told.clear();
+  recovery_.consents.clear();
   plan_.reset();
   for (const wire::ViewEntry& entry : view.entries) {
     Peer* peer = Find(entry.card.id);
@@ -453,8 +453,8 @@ void CoordinatorMachine::EndJob(const std::string& why) {
   overdue_.clear();
   prepare_newcomers_.clear();
   prepare_leavers_.clear();
-  told_.clear();
-  consents_.clear();
+  recovery_.told.clear();
+  recovery_.consents.clear();
   edges_ = {};
   detector_.Clear();
   no_quorum_.End();

@@ -206,8 +206,8 @@ void CoordinatorMachine::JudgeSuspects() {
 
 void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   const MemberId id = from.card.id;
-  if (recovering_ && !from.roster.empty()) {  // of a view that is not known yet
-    proven_dead_[id] = With("it gave up", message.text);
+  if (recovery_.under_way && !from.roster.empty()) {  // of a view that is not known yet
+    recovery_.proven_dead[id] = With("it gave up", message.text);
     return;
   }
   if (from.state != State::kMember) {
@@ -224,8 +224,8 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
     if (message.code == Code::kTimeout && from.state == State::kNewcomer)
       absentees_.OnGaveUp(now_, from.card.replica);
     if (left || !config_.hosted) Remember(from);
-    if (from.state == State::kReporting && left) consents_.insert(id);
-    if (from.told_to_go) recover_at_ = now_;  // all had their time before it was asked
+    if (from.state == State::kReporting && left) recovery_.consents.insert(id);
+    if (from.told_to_go) recovery_.at = now_;  // all had their time before it was asked
     Close(from);
     ForgetNewcomer(id);
     return;
@@ -297,13 +297,13 @@ bool CoordinatorMachine::HearOfNewcomers(Peer& from, const wire::Evidence& messa
 void CoordinatorMachine::OnEvidence(Peer& from, const wire::Evidence& message) {
   const MemberId reporter = from.card.id, subject = message.subject;
   // Of a view that is not known yet, and said once a connection.
-  if (recovering_ && message.kind != wire::EvidenceKind::kProcessExited) {
-    early_evidence_.push_back({reporter, message});
+  if (recovery_.under_way && message.kind != wire::EvidenceKind::kProcessExited) {
+    recovery_.evidence.push_back({reporter, message});
     return;
   }
   if (HearOfNewcomers(from, message)) return;
-  if (recovering_ && message.kind == wire::EvidenceKind::kProcessExited) {
-    proven_dead_[subject] = "its process has exited, as " + Describe(from.card) + " says";
+  if (recovery_.under_way && message.kind == wire::EvidenceKind::kProcessExited) {
+    recovery_.proven_dead[subject] = "its process has exited, as " + Describe(from.card) + " says";
     return;
   }
   if (config_.hosted && message.kind == wire::EvidenceKind::kProcessExited) Witness(subject);

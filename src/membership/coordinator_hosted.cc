@@ -26,12 +26,12 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
   question.replicas = replicas;
   question.min_replicas = reference_ ? reference_->min_replicas : 1;
   question.needs_majority = config_.hosted;
-  const Electorates electorates = recovering_ ? ReportedElectorates() : electorates_;
+  const Electorates electorates = recovery_.under_way ? ReportedElectorates() : electorates_;
   for (const wire::Electorate& electorate : electorates.all())
     question.bases.push_back(electorate.replicas);
   std::set<MemberId> counts = witnessed_;
   if (FTAR_MUTANT(kAnyProofCounts)) {
-    for (const auto& [id, proof] : proven_dead_) counts.insert(id);
+    for (const auto& [id, proof] : recovery_.proven_dead) counts.insert(id);
   }
   for (const MemberId first : base.Successors()) {
     const int32_t replica = base.Find(first)->card.replica;
@@ -131,16 +131,16 @@ bool CoordinatorMachine::LeaveOutThePromised(const wire::View& base,
 // others would have a quorum once it has consented, it is told so.
 void CoordinatorMachine::AskToGo(const wire::View& base,
                                  const std::map<MemberId, Epoch>& left_out) {
-  std::set<MemberId> asked = consents_;
+  std::set<MemberId> asked = recovery_.consents;
   for (const auto& [id, epoch] : left_out) {
     if (Find(id)) asked.insert(id);
   }
-  asked.swap(consents_);
+  asked.swap(recovery_.consents);
   const bool helps = QuorumWithout(base, left_out).granted;
-  asked.swap(consents_);
+  asked.swap(recovery_.consents);
   if (!helps) return;
   for (const MemberId id : asked) {
-    Peer* peer = consents_.contains(id) ? nullptr : Find(id);
+    Peer* peer = recovery_.consents.contains(id) ? nullptr : Find(id);
     if (!peer || std::exchange(peer->told_to_go, true)) continue;
     const std::string epoch = "epoch " + std::to_string(EpochCounter(left_out.at(id)));
     const std::string text =
@@ -157,9 +157,9 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base, std::map<MemberId,
   if (!config_.hosted) return false;
   const QuorumAnswer answer = QuorumWithout(base, *left_out);
   const bool all_known = std::ranges::all_of(base.entries, [this](const wire::ViewEntry& entry) {
-    return Find(entry.card.id) || proven_dead_.contains(entry.card.id);
+    return Find(entry.card.id) || recovery_.proven_dead.contains(entry.card.id);
   });
-  const bool late = all_known || now_ >= recover_at_;
+  const bool late = all_known || now_ >= recovery_.at;
   const bool granted = answer.granted || FTAR_MUTANT(kReportsNotAwaited);
   if (granted || (late && !FTAR_MUTANT(kPromisedAlone) && LeaveOutThePromised(base, left_out))) {
     no_quorum_.Stay();  // those who have come would find the seat empty, and come again
@@ -171,7 +171,7 @@ bool CoordinatorMachine::AwaitsQuorum(const wire::View& base, std::map<MemberId,
   }
   const bool waited = all_known || no_quorum_.lacking();
   if (waited && !FTAR_MUTANT(kPromisedAlone)) AskToGo(base, *left_out);
-  recover_at_ = now_ + timeout_ns_;
+  recovery_.at = now_ + timeout_ns_;
   TellNoQuorum(answer.text);
   return true;
 }
@@ -187,8 +187,8 @@ Electorates CoordinatorMachine::ReportedElectorates() const {
     all.AddReported(*report.installed_view);
   };
   for (const auto& [id, peer] : peers_) hear(peer.report);
-  for (const auto& [id, report] : told_) hear(report);
-  for (const MemberId id : consents_) all.Consent(id);
+  for (const auto& [id, report] : recovery_.told) hear(report);
+  for (const MemberId id : recovery_.consents) all.Consent(id);
   all.ForgetBelow(formed);
   if (FTAR_MUTANT(kInstalledBaseAlone) && !all.all().empty())
     all.ForgetBelow(all.all().back().epoch);
@@ -215,7 +215,7 @@ void CoordinatorMachine::Witness(MemberId dead) {
   const Peer* peer = Find(dead);
   const Suspects::Suspicion* const suspicion = suspects_.Find(dead);
   const bool just_lost = suspicion && now_ - suspicion->since <= config_.cluster_ns / 2;
-  proven_dead_.insert({dead, "its process has exited"});
+  recovery_.proven_dead.insert({dead, "its process has exited"});
   // While this process stood still others may have gone on without it.
   const bool awake = !detector_.JustWoke() || FTAR_MUTANT(kLedAsleep);
   if (awake && ((peer && peer->conn != 0) || just_lost)) witnessed_.insert(dead);
@@ -230,7 +230,7 @@ void CoordinatorMachine::Witness(MemberId dead) {
 bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) const {
   const Peer* peer = Find(lost);
   const bool heard = suspects_.Find(lost) || (peer && peer->conn != 0);
-  return config_.hosted && heard && !proven_dead_.contains(lost) &&
+  return config_.hosted && heard && !recovery_.proven_dead.contains(lost) &&
          loss.stage != kSelfReportStage && loss.stage != "replica" &&
          !FTAR_MUTANT(kInstallsUnheard);
 }
@@ -242,7 +242,8 @@ bool CoordinatorMachine::MayTakeOver(MemberId lost, const wire::Loss& loss) cons
 bool CoordinatorMachine::Overtaken(MemberId from, const wire::Report& report) {
   const bool member = current_ && Alive(from);
   const Epoch heard = member ? std::max(report.promised, report.installed) : report.installed;
-  if (!config_.hosted || recovering_ || !current_ || !epochs_.IsAnothers(heard)) return false;
+  if (!config_.hosted || recovery_.under_way || !current_ || !epochs_.IsAnothers(heard))
+    return false;
   const bool of_the_past = report.installed_view && !Newer(*report.installed_view, *current_);
   if (!member && of_the_past && !FTAR_MUTANT(kPlanOfThePastOvertakes)) return false;
   StandDown("another has numbered epoch " + std::to_string(EpochCounter(heard)));
@@ -279,9 +280,9 @@ void CoordinatorMachine::CloseSilentParting() {
 void CoordinatorMachine::OnParted(ConnId conn) {
   const Parting parting = parting_.extract(conn).mapped();
   ready_.close.push_back(conn);
-  if (recovering_) {
-    told_[parting.id] = parting.report;
-    consents_.insert(parting.id);
+  if (recovery_.under_way) {
+    recovery_.told[parting.id] = parting.report;
+    recovery_.consents.insert(parting.id);
   } else if (MayConsent(parting.id, parting.report, parting.report.installed)) {
     electorates_.Consent(parting.id);
     change_due_ = change_due_ || no_quorum_.lacking();
@@ -316,9 +317,9 @@ bool CoordinatorMachine::KeepsTheGone() const {
 // them that, and only then gives way. Whose end is as near as its own had been it waits for: a
 // goodbye that is under way meanwhile would be heard by nobody.
 void CoordinatorMachine::TryHandOver() {
-  if ((!current_ && !recovering_) || FTAR_MUTANT(kLeavesUnreplaced))
+  if ((!current_ && !recovery_.under_way) || FTAR_MUTANT(kLeavesUnreplaced))
     return StandDown("its own member has gone");
-  if (recovering_ || change_ || plan_ || !lost_.empty() || change_due_) return;
+  if (recovery_.under_way || change_ || plan_ || !lost_.empty() || change_due_) return;
   const wire::View& view = *current_;
   if (view.Find(config_.self) && Alive(config_.self)) return;  // it has not said so here yet
   if (!AnybodyIn()) return StandDown("all members have left");

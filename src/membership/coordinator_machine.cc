@@ -14,7 +14,7 @@ CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorReco
       record_(std::move(record)) {
   epochs_.Hear(record_.epoch);
   if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
-  predecessors_ = record_.view.has_value();
+  recovery_.predecessors = record_.view.has_value();
   witnessed_ = config_.witnessed;
   if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
   if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
@@ -44,16 +44,16 @@ CoordinatorReady CoordinatorMachine::TakeReady() {
 // What follows from what happened, in the order of urgency: losses before arrivals.
 void CoordinatorMachine::Settle() {
   // A successor that nobody comes to who has been in, and whom not all come to who may begin.
-  const bool idle = config_.successor && reference_ && !current_ && !recovering_;
+  const bool idle = config_.successor && reference_ && !current_ && !recovery_.under_way;
   if (idle) TellNoQuorum("nobody has come who was in before");
   if (now_ >= no_quorum_.stand_down_at()) StandDown("it has had no quorum for long");
   if (stood_down_) return;
-  if (recovering_) TryRecover();
+  if (recovery_.under_way) TryRecover();
   if (retiring_) TryHandOver();
   if (stood_down_) return;
   if (change_due_ && now_ >= gather_until_) StartChange();
   // Who brings the quorum back hears nothing of this.
-  if (no_quorum_.due() && !recovering_ && !change_due_) TellNoQuorum(no_quorum_.why());
+  if (no_quorum_.due() && !recovery_.under_way && !change_due_) TellNoQuorum(no_quorum_.why());
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
   AnswerDoor();
   if (!current_ && now_ >= settled_at_ && std::exchange(settling_, false)) roster_changed_ = true;
@@ -88,7 +88,7 @@ void CoordinatorMachine::RunTimers() {
 TimeNs CoordinatorMachine::NextDeadline() const {
   // A recovery that nobody is left of ends as well, and the detector has to see that this process
   // is awake meanwhile.
-  const bool nobody = conns_.empty() && parting_.empty() && door_.empty() && !recovering_;
+  const bool nobody = conns_.empty() && parting_.empty() && door_.empty() && !recovery_.under_way;
   TimeNs next = nobody ? kNever : next_beat_;
   next = std::min(next, detector_.NextCheck());
   next = std::min(next, suspects_.NextDeadline());
@@ -98,7 +98,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
   }
   if (change_) next = std::min(next, change_->complete ? unheard_until_ : change_->deadline_ns);
   if (plan_) next = std::min(next, plan_->deadline_ns);
-  if (recovering_) next = std::min(next, recover_at_);
+  if (recovery_.under_way) next = std::min(next, recovery_.at);
   if (change_due_) next = std::min(next, gather_until_);
   next = std::min(next, no_quorum_.stand_down_at());
   if (now_ < goodbyes_until_) next = std::min(next, goodbyes_until_);
@@ -159,9 +159,9 @@ void CoordinatorMachine::On(const Connected& event) {
   conns_[event.conn] = card.id;
   roster_changed_ = true;
   if (event.hello.report.installed_view && !current_) return OnReport(peer);
-  const bool known_by_others = (predecessors_ && !predecessors_late_) || peer.viewless() ||
-                               (!current_ && NamesOthers(peer.report, nullptr));
-  if (known_by_others && !recovering_) BeginRecovery();
+  const bool known_by_others = (recovery_.predecessors && !recovery_.predecessors_late) ||
+                               peer.viewless() || (!current_ && NamesOthers(peer.report, nullptr));
+  if (known_by_others && !recovery_.under_way) BeginRecovery();
   Admit(peer);
 }
 

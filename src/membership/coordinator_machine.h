@@ -140,6 +140,20 @@ class CoordinatorMachine {
     wire::Report report;
     TimeNs until = 0;
   };
+  struct Recovery {  // until it is known which view goes on
+    bool under_way = false;
+    TimeNs at = kNever;     // with whoever has come by then
+    TimeNs until = kNever;  // where few of many have, it is put off no further
+    // Said meanwhile, of a view that is not known yet.
+    std::map<MemberId, std::string> proven_dead;                // why; hosted: said at any time
+    std::vector<std::pair<MemberId, wire::Evidence>> evidence;  // of this reporter
+    bool verdict_asked = false;                                 // rule V5
+    // Of those who are gone again, until somebody goes on.
+    std::map<MemberId, wire::Report> told;
+    std::set<MemberId> consents;  // who had reported, and has left since
+    bool predecessors = false;    // the record's view is, and nobody has gone on with it here yet
+    bool predecessors_late = false;  // its members have had their time; they may come still
+  };
   // coordinator_machine.cc
   void On(const Connected& event);
   void On(const Disconnected& event);
@@ -356,19 +370,11 @@ class CoordinatorMachine {
   std::optional<Change> change_;
   std::optional<Plan> plan_;
   int changes_first_ = 0;  // so many changes have gone before those who could be planned for
-  bool recovering_ = false;
-  TimeNs recover_at_ = kNever, recover_until_ = kNever;
-  std::map<MemberId, std::string> proven_dead_;                      // told while recovering
-  std::vector<std::pair<MemberId, wire::Evidence>> early_evidence_;  // reporter; as above
-  bool asked_early_ = false;               // for a verdict (rule V5), as above
-  std::map<MemberId, wire::Report> told_;  // by those who are gone again, until somebody goes on
+  Recovery recovery_;
   CoordinatorRecord record_;
-  bool predecessors_ = false;       // the record's view is, and nobody has gone on with it here yet
-  bool predecessors_late_ = false;  // its members have had their time; they may come still
 
   // Hosted.
   Electorates electorates_;
-  std::set<MemberId> consents_;    // who had reported, and has left since
   std::map<ConnId, Parting> parting_;
   std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
   TimeNs unheard_until_ = 0;       // before that no view without those who were lost last

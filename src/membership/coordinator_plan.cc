@@ -136,7 +136,7 @@ bool CoordinatorMachine::ReleaseAll() {
 
 void CoordinatorMachine::TryPlan() {
   if (!std::exchange(plan_due_, false)) return;
-  if (change_ || recovering_ || ReleaseAll()) return;
+  if (change_ || recovery_.under_way || ReleaseAll()) return;
   if (plan_) {
     if (plan_->stage != Plan::Stage::kReserving || AnybodyStays(ReadyLeavers())) return;
     VoidPlan();  // the boundary that it asks for nobody will reach

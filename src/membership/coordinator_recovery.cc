@@ -23,26 +23,26 @@ bool CoordinatorMachine::AnybodyReports() const {
 void CoordinatorMachine::OnReport(Peer& peer) {
   const bool first = !AnybodyReports();
   peer.state = State::kReporting;
-  told_.erase(peer.card.id);
+  recovery_.told.erase(peer.card.id);
   if (!FTAR_MUTANT(kOldReportsStand))
-    std::erase_if(early_evidence_, [&](const auto& told) { return told.first == peer.card.id; });
+    std::erase_if(recovery_.evidence, [&](const auto& told) { return told.first == peer.card.id; });
   Tell(LogLevel::kInfo, Describe(peer.card) + " reports view " +
                             std::to_string(EpochCounter(peer.report.installed)) + ", promised " +
                             std::to_string(EpochCounter(peer.report.promised)));
-  if (first || !recovering_) BeginRecovery();
+  if (first || !recovery_.under_way) BeginRecovery();
 }
 
 // Of one that goes. A newcomer's promise tells of a view, too, as long as none is known here.
 void CoordinatorMachine::Remember(const Peer& peer) {
   const bool promised = peer.report.promised != 0 && !current_ && !config_.hosted;
   if ((peer.state == State::kReporting || promised) && !FTAR_MUTANT(kReportForgotten))
-    told_[peer.card.id] = peer.report;
+    recovery_.told[peer.card.id] = peer.report;
 }
 
 void CoordinatorMachine::BeginRecovery() {
-  recovering_ = true;
-  recover_at_ = now_ + timeout_ns_;
-  recover_until_ = now_ + kAloneTimeouts * timeout_ns_;
+  recovery_.under_way = true;
+  recovery_.at = now_ + timeout_ns_;
+  recovery_.until = now_ + kAloneTimeouts * timeout_ns_;
   // A first view in the making gives way: there is a job already.
   change_.reset();
   for (MemberId id : std::exchange(prepare_newcomers_, {})) {
@@ -78,9 +78,9 @@ void CoordinatorMachine::LeaveOut(const wire::View& base, const wire::Report& re
 // no part in has a higher number.
 std::map<MemberId, Epoch> CoordinatorMachine::OutByConsent(const wire::View& base) const {
   std::map<MemberId, Epoch> out;
-  for (const auto& [gone, report] : told_) {
+  for (const auto& [gone, report] : recovery_.told) {
     const bool binds = report.promised > report.installed && !report.promised_members.empty();
-    if (binds && consents_.contains(gone)) LeaveOut(base, report, &out);
+    if (binds && recovery_.consents.contains(gone)) LeaveOut(base, report, &out);
   }
   for (const auto& [id, peer] : peers_) {
     if (peer.told_to_go) out.insert({id, base.epoch});
@@ -94,11 +94,12 @@ std::map<MemberId, Epoch> CoordinatorMachine::OutByConsent(const wire::View& bas
 std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) const {
   std::map<MemberId, Epoch> out;
   const auto hear = [&](MemberId reporter, const wire::Report& report) {
-    const bool alone = !config_.hosted && !predecessors_ && !FTAR_MUTANT(kNewcomersPromiseIgnored);
+    const bool alone =
+        !config_.hosted && !recovery_.predecessors && !FTAR_MUTANT(kNewcomersPromiseIgnored);
     if ((base.Find(reporter) || alone) && PromisedAbove(base, report)) LeaveOut(base, report, &out);
   };
   for (const auto& [reporter, peer] : peers_) hear(reporter, peer.report);
-  for (const auto& [reporter, report] : told_) hear(reporter, report);
+  for (const auto& [reporter, report] : recovery_.told) hear(reporter, report);
   out.merge(OutByConsent(base));
   return out;
 }
@@ -106,13 +107,13 @@ std::map<MemberId, Epoch> CoordinatorMachine::LeftOut(const wire::View& base) co
 // Q4: the base is the newest view that anybody heard has installed, or that the predecessor has
 // recorded: all members of that one have promised it, or hold the view that it was planned on.
 const wire::View* CoordinatorMachine::RecoveryBase() const {
-  const wire::View* newest = predecessors_ ? &*record_.view : nullptr;
+  const wire::View* newest = recovery_.predecessors ? &*record_.view : nullptr;
   const auto hear = [&newest](const wire::Report& report) {
     if (!report.installed_view) return;
     const wire::View& view = *report.installed_view;
     if (!newest || Newer(view, *newest) || FTAR_MUTANT(kAnyBase)) newest = &view;
   };
-  for (const auto& [id, report] : told_) hear(report);
+  for (const auto& [id, report] : recovery_.told) hear(report);
   for (const auto& [id, peer] : peers_) {
     if (peer.state == State::kReporting) hear(peer.report);
   }
@@ -124,39 +125,40 @@ const wire::View* CoordinatorMachine::RecoveryBase() const {
 // tells by itself whether there is such a view, and a quorum whether anybody can have gone on with
 // it.
 bool CoordinatorMachine::NamesOthers(const wire::Report& report, const wire::View* base) const {
-  if (config_.hosted || predecessors_ || now_ >= recover_at_ || FTAR_MUTANT(kPromisedUnawaited))
+  if (config_.hosted || recovery_.predecessors || now_ >= recovery_.at ||
+      FTAR_MUTANT(kPromisedUnawaited))
     return false;
   if (report.promised <= (base ? base->epoch : 0) || epochs_.MadeHere(report.promised))
     return false;
   return std::ranges::any_of(report.promised_members, [&](MemberId id) {
-    return !(base && base->Find(id)) && !Find(id) && !told_.contains(id) &&
-           !proven_dead_.contains(id) && !graveyard_.Find(id);
+    return !(base && base->Find(id)) && !Find(id) && !recovery_.told.contains(id) &&
+           !recovery_.proven_dead.contains(id) && !graveyard_.Find(id);
   });
 }
 
 bool CoordinatorMachine::AwaitsPromised(const wire::View* base) const {
   return std::any_of(peers_.begin(), peers_.end(),
                      [&](const auto& entry) { return NamesOthers(entry.second.report, base); }) ||
-         std::any_of(told_.begin(), told_.end(),
+         std::any_of(recovery_.told.begin(), recovery_.told.end(),
                      [&](const auto& entry) { return NamesOthers(entry.second, base); });
 }
 
 void CoordinatorMachine::TryRecover() {
   // While this process stood still nobody could come.
-  if (detector_.JustWoke()) recover_at_ = std::max(recover_at_, now_ + timeout_ns_);
+  if (detector_.JustWoke()) recovery_.at = std::max(recovery_.at, now_ + timeout_ns_);
   const wire::View* const base = RecoveryBase();
   if (!base) {
     const bool hope = AwaitsPromised(nullptr) ||
                       std::any_of(peers_.begin(), peers_.end(),
                                   [](const auto& entry) { return entry.second.viewless(); });
-    if (!hope || now_ >= recover_at_) GiveUpRecovery();
+    if (!hope || now_ >= recovery_.at) GiveUpRecovery();
     return;
   }
   std::map<MemberId, Epoch> left_out = LeftOut(*base);
   const auto known =
       std::count_if(base->entries.begin(), base->entries.end(), [&](const wire::ViewEntry& entry) {
         const MemberId id = entry.card.id;
-        return Find(id) || proven_dead_.contains(id) || left_out.contains(id);
+        return Find(id) || recovery_.proven_dead.contains(id) || left_out.contains(id);
       });
   const auto all = static_cast<std::ptrdiff_t>(base->entries.size());
   const bool complete = known == all && !AwaitsPromised(base);
@@ -168,34 +170,34 @@ void CoordinatorMachine::TryRecover() {
         return entry.second.viewless() && base->Find(entry.first);
       });
   if (!anybody_in) {
-    if (complete || now_ >= recover_at_) GiveUpRecovery();
+    if (complete || now_ >= recovery_.at) GiveUpRecovery();
     return;
   }
   // Those who are here may be the ones whom the others have gone on without, or this side is cut
   // off from most.
-  if (!complete && 2 * known < all && now_ >= recover_at_ && now_ < recover_until_) {
-    recover_at_ += timeout_ns_;
+  if (!complete && 2 * known < all && now_ >= recovery_.at && now_ < recovery_.until) {
+    recovery_.at += timeout_ns_;
   }
-  if (complete || now_ >= recover_at_ || FTAR_MUTANT(kSuspectsAtOnce))
+  if (complete || now_ >= recovery_.at || FTAR_MUTANT(kSuspectsAtOnce))
     FinishRecovery(*base, left_out);
 }
 
 // All reporters are gone again, or none has come in time for those who want to begin.
 void CoordinatorMachine::GiveUpRecovery() {
-  recovering_ = false;
-  predecessors_late_ = true;
+  recovery_.under_way = false;
+  recovery_.predecessors_late = true;
   EvictStrangers({});
   ForgetBroken({});
-  early_evidence_.clear();
-  asked_early_ = false;
+  recovery_.evidence.clear();
+  recovery_.verdict_asked = false;
   if (peers_.empty()) reference_.reset();  // of those who are gone again
   roster_changed_ = true;
 }
 
 void CoordinatorMachine::FinishRecovery(wire::View base,
                                         const std::map<MemberId, Epoch>& left_out) {
-  recovering_ = false;
-  recover_at_ = kNever;
+  recovery_.under_way = false;
+  recovery_.at = kNever;
   no_quorum_.Stay();
   if (config_.hosted) electorates_ = ReportedElectorates();
   epochs_.TakeHeardIntoAccount();
@@ -221,12 +223,13 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   for (const auto& [id, peer] : peers_) {
     if (!peer.roster.empty() && !peer.report.installed_view) SendRosters(peer);
   }
-  if (!config_.hosted) proven_dead_.clear();
-  for (const auto& [reporter, evidence] : std::exchange(early_evidence_, {})) {
+  if (!config_.hosted) recovery_.proven_dead.clear();
+  for (const auto& [reporter, evidence] : std::exchange(recovery_.evidence, {})) {
     if (Peer* from = Find(reporter)) OnEvidence(*from, evidence);
   }
   const bool ends_a_wait = no_quorum_.End();  // members are told by a Prepare
-  change_due_ = change_due_ || !settled || std::exchange(asked_early_, false) || ends_a_wait;
+  change_due_ =
+      change_due_ || !settled || std::exchange(recovery_.verdict_asked, false) || ends_a_wait;
   Tell(LogLevel::kInfo, "the coordinator was restarted: view " +
                             std::to_string(EpochCounter(base.epoch)) +
                             (change_due_ ? " needs a change" : " goes on unchanged"));
@@ -254,9 +257,9 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
   };
   for (const wire::ViewEntry& entry : base.entries) {
     const MemberId id = entry.card.id;
-    const auto proof = proven_dead_.find(id);
+    const auto proof = recovery_.proven_dead.find(id);
     const auto out = left_out.find(id);
-    if (proof != proven_dead_.end()) {
+    if (proof != recovery_.proven_dead.end()) {
       Lose(id, Code::kPeer, kProofStage, proof->second);
     } else if (out != left_out.end() && (!goes_as_planned(entry) || FTAR_MUTANT(kGoneLeaverLost))) {
       const Peer* peer = Find(id);
@@ -270,7 +273,8 @@ void CoordinatorMachine::LoseAbsent(const wire::View& base,
   for (const wire::ViewEntry& entry : base.entries) {
     const MemberId id = entry.card.id;
     const bool gone = goes_as_planned(entry);
-    if (Find(id) || proven_dead_.contains(id) || (left_out.contains(id) && !gone)) continue;
+    if (Find(id) || recovery_.proven_dead.contains(id) || (left_out.contains(id) && !gone))
+      continue;
     Peer& peer = peers_[id];  // missed also when only its mates come back
     peer.card = entry.card;
     peer.state = State::kMember;
@@ -311,7 +315,7 @@ void CoordinatorMachine::EvictStrangers(const wire::View& base) {
 void CoordinatorMachine::ForgetBroken(const wire::View& base) {
   std::vector<MemberId> broken;
   for (const auto& [id, peer] : peers_) {
-    if (!peer.roster.empty() && proven_dead_.contains(id) && !base.Find(id) &&
+    if (!peer.roster.empty() && recovery_.proven_dead.contains(id) && !base.Find(id) &&
         !FTAR_MUTANT(kRelayBrokenKept))
       broken.push_back(id);
   }
@@ -364,7 +368,7 @@ void CoordinatorMachine::TurnRevokedAway() {
 // Newcomers fill all places, and nobody of the recorded view has come in time: another job begins,
 // and who comes later is out.
 void CoordinatorMachine::EndRecorded() {
-  predecessors_ = false;
+  recovery_.predecessors = false;
   Tell(LogLevel::kWarn, "nobody has come back who held view " +
                             std::to_string(EpochCounter(record_.epoch)) + "; the job begins anew");
   Record(epochs_.Next(), nullptr);
