@@ -66,7 +66,7 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
   prepare.epoch = epochs_.Next();
   prepare.base = current_ ? current_->epoch : 0;
   // Hosted: of a plan that was announced, and that somebody may have heard of.
-  if (!electorates_.all().empty()) prepare.base = electorates_.all().back().epoch;
+  if (!seat_.electorates.all().empty()) prepare.base = seat_.electorates.all().back().epoch;
   prepare.members = NextEntries();
   for (wire::ViewEntry& entry : prepare.members) {
     const MemberId id = entry.card.id;
@@ -284,7 +284,7 @@ void CoordinatorMachine::OnDecided(Peer& from, const wire::Decided& message) {
 }
 
 void CoordinatorMachine::InstallIfDue() {
-  if (!change_ || !change_->complete || change_due_ || now_ < unheard_until_) return;
+  if (!change_ || !change_->complete || change_due_ || now_ < seat_.unheard_until) return;
   change_->complete = false;
   InstallChange();
 }
@@ -346,7 +346,7 @@ void CoordinatorMachine::InstallChange() {
   wire::View view;
   view.epoch = view.era = change_->prepare.epoch;
   view.entries = change_->prepare.members;
-  view.electorates = electorates_.all();
+  view.electorates = seat_.electorates.all();
   FillBounds(change_->decided, &view.entries);
   last_lost_.clear();
   for (const auto& [id, loss] : lost_) last_lost_.push_back(loss);
@@ -373,7 +373,7 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   current_ = view;
   places_.clear();
   for (size_t i = 0; i < view.entries.size(); ++i) places_.emplace(view.entries[i].card.id, i);
-  if (config_.hosted) electorates_.Add(view);
+  if (config_.hosted) seat_.electorates.Add(view);
   recovery_.predecessors = nobody_stays_ = false;
   recovery_.told.clear();
   recovery_.consents.clear();

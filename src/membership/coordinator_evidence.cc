@@ -67,11 +67,11 @@ int64_t CoordinatorMachine::AgeOf(MemberId id) const { return detector_.SilentFo
 // ---- losing ----
 
 void CoordinatorMachine::LoseOne(const wire::ViewEntry& entry, wire::Loss loss) {
-  if (MayTakeOver(entry.card.id, loss)) unheard_until_ = now_ + config_.cluster_ns;
+  if (MayTakeOver(entry.card.id, loss)) seat_.unheard_until = now_ + config_.cluster_ns;
   loss.Name(entry.card);
   suspects_.Drop(entry.card.id);
   Tell(LogLevel::kWarn, "lost [" + loss.stage + "] " + loss.text);
-  if (FTAR_MUTANT(kLossIsConsent)) electorates_.Consent(entry.card.id);
+  if (FTAR_MUTANT(kLossIsConsent)) seat_.electorates.Consent(entry.card.id);
   lost_.insert({entry.card.id, std::move(loss)});
   // Its place is free, and newcomers may bring a lost quorum back.
   change_due_ = roster_changed_ = true;
@@ -239,7 +239,7 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   }
   // Q8: a member that ends otherwise than by verdict has left.
   if (MayConsent(id, from.report, std::max(from.installed, from.report.installed)))
-    electorates_.Consent(id);
+    seat_.electorates.Consent(id);
   Lose(id, message.code, kSelfReportStage, With("it gave up", message.text));
 }
 
@@ -255,7 +255,7 @@ void CoordinatorMachine::Depart(Peer& peer) {
   edges_.Forget(id);
   detector_.Forget(id);
   roster_changed_ = true;
-  electorates_.Consent(id);
+  seat_.electorates.Consent(id);
   Tell(LogLevel::kInfo, Describe(peer.card) + " has left as planned");
   Close(peer);
   // It had gone before the Prepare reached it, and will not say where it stood.

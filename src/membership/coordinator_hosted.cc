@@ -26,10 +26,10 @@ QuorumAnswer CoordinatorMachine::AskQuorum(const std::set<MemberId>& survivors, 
   question.replicas = replicas;
   question.min_replicas = reference_ ? reference_->min_replicas : 1;
   question.needs_majority = config_.hosted;
-  const Electorates electorates = recovery_.under_way ? ReportedElectorates() : electorates_;
+  const Electorates electorates = recovery_.under_way ? ReportedElectorates() : seat_.electorates;
   for (const wire::Electorate& electorate : electorates.all())
     question.bases.push_back(electorate.replicas);
-  std::set<MemberId> counts = witnessed_;
+  std::set<MemberId> counts = seat_.witnessed;
   if (FTAR_MUTANT(kAnyProofCounts)) {
     for (const auto& [id, proof] : recovery_.proven_dead) counts.insert(id);
   }
@@ -207,7 +207,7 @@ bool CoordinatorMachine::Formed() const {
 
 // Once the current view is formed what came before it does not count any more.
 void CoordinatorMachine::ForgetOldElectorates() {
-  if (Formed()) electorates_.ForgetBelow(current_->epoch);
+  if (Formed()) seat_.electorates.ForgetBelow(current_->epoch);
 }
 
 // A death that was seen while the dead one still followed this coordinator, or had just lost it.
@@ -218,7 +218,7 @@ void CoordinatorMachine::Witness(MemberId dead) {
   recovery_.proven_dead.insert({dead, "its process has exited"});
   // While this process stood still others may have gone on without it.
   const bool awake = !detector_.JustWoke() || FTAR_MUTANT(kLedAsleep);
-  if (awake && ((peer && peer->conn != 0) || just_lost)) witnessed_.insert(dead);
+  if (awake && ((peer && peer->conn != 0) || just_lost)) seat_.witnessed.insert(dead);
   // It may be what the quorum lacked.
   change_due_ = change_due_ || (no_quorum_.lacking() && lost_.contains(dead));
 }
@@ -263,14 +263,14 @@ void CoordinatorMachine::TellEvicted(ConnId conn, const wire::Report& report,
                                      wire::Evicted message) {
   message.awaits_goodbye = config_.hosted;
   if (config_.hosted)
-    parting_[conn] = {message.reason.member, report, now_ + timeout_ns_};
+    seat_.parting[conn] = {message.reason.member, report, now_ + timeout_ns_};
   else
     ready_.close.push_back(conn);
   ready_.messages.push_back({{conn}, std::move(message)});
 }
 
 void CoordinatorMachine::CloseSilentParting() {
-  std::erase_if(parting_, [this](const auto& entry) {
+  std::erase_if(seat_.parting, [this](const auto& entry) {
     const bool silent = entry.second.until <= now_;
     if (silent) ready_.close.push_back(entry.first);
     return silent;
@@ -278,13 +278,13 @@ void CoordinatorMachine::CloseSilentParting() {
 }
 
 void CoordinatorMachine::OnParted(ConnId conn) {
-  const Parting parting = parting_.extract(conn).mapped();
+  const Parting parting = seat_.parting.extract(conn).mapped();
   ready_.close.push_back(conn);
   if (recovery_.under_way) {
     recovery_.told[parting.id] = parting.report;
     recovery_.consents.insert(parting.id);
   } else if (MayConsent(parting.id, parting.report, parting.report.installed)) {
-    electorates_.Consent(parting.id);
+    seat_.electorates.Consent(parting.id);
     change_due_ = change_due_ || no_quorum_.lacking();
   }
 }
@@ -293,19 +293,19 @@ void CoordinatorMachine::OnParted(ConnId conn) {
 // left to who collects reports anew. `installed`: the latest that it is known to hold.
 bool CoordinatorMachine::MayConsent(MemberId id, const wire::Report& report,
                                     Epoch installed) const {
-  return report.installed <= electorates_.Counting(id) &&
+  return report.installed <= seat_.electorates.Counting(id) &&
          (report.promised <= installed || epochs_.MadeHere(report.promised));
 }
 
 void CoordinatorMachine::On(const Retire&) {
-  if (std::exchange(retiring_, true)) return;
-  goodbyes_until_ = now_ + std::min(timeout_ns_ / 2, kGoodbyesMax);
+  if (std::exchange(seat_.retiring, true)) return;
+  seat_.goodbyes_until = now_ + std::min(timeout_ns_ / 2, kGoodbyesMax);
 }
 
 // Q5: a replica that has left as planned counts as away for whoever takes over, until a view is
 // made without it. Who retires makes one anyway, see TryHandOver; where all leave none is needed.
 bool CoordinatorMachine::KeepsTheGone() const {
-  if (!config_.hosted || retiring_ || !AnybodyStays(AskedToLeave())) return false;
+  if (!config_.hosted || seat_.retiring || !AnybodyStays(AskedToLeave())) return false;
   std::set<int32_t> here, gone;
   for (const wire::ViewEntry& entry : current_->entries)
     (Alive(entry.card.id) ? here : gone).insert(entry.card.replica);
@@ -327,20 +327,21 @@ void CoordinatorMachine::TryHandOver() {
                             [this](const auto& entry) { return !Alive(entry.card.id); });
   if (change_due_ || (!Formed() && !FTAR_MUTANT(kHandsOverUnheld))) return;
   const bool leaves = std::ranges::any_of(view.entries, &wire::ViewEntry::leaves);
-  if (leaves && now_ < goodbyes_until_ && !FTAR_MUTANT(kGoodbyesUnawaited)) return;
+  if (leaves && now_ < seat_.goodbyes_until && !FTAR_MUTANT(kGoodbyesUnawaited)) return;
   Beat();
   const auto stays = std::ranges::find(view.entries, false, &wire::ViewEntry::leaves);
   const wire::MemberCard& next = (stays == view.entries.end() ? view.entries.front() : *stays).card;
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) all.push_back(id);
   Multicast(all, wire::Redirect{view.epoch, next.id, next.addresses, false, true});
-  handed_over_ = true;
+  seat_.handed_over = true;
   StandDown("it hands over to " + Describe(next));
 }
 
 void CoordinatorMachine::StandDown(const std::string& why) {
-  if (std::exchange(stood_down_, true)) return;
-  Tell(retiring_ ? LogLevel::kInfo : LogLevel::kWarn, "this member coordinates no longer: " + why);
+  if (std::exchange(seat_.stood_down, true)) return;
+  Tell(seat_.retiring ? LogLevel::kInfo : LogLevel::kWarn,
+       "this member coordinates no longer: " + why);
   ready_.stand_down = true;
 }
 

@@ -15,7 +15,7 @@ CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorReco
   epochs_.Hear(record_.epoch);
   if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
   recovery_.predecessors = record_.view.has_value();
-  witnessed_ = config_.witnessed;
+  seat_.witnessed = config_.witnessed;
   if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
   if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
   detector_.Configure(timeout_ns_, late_timeout_ns_, true);
@@ -28,7 +28,7 @@ void CoordinatorMachine::Step(TimeNs now, const CoordinatorEvent& event) {
     settled_at_ = now_ + config_.settle_ns;
     next_beat_ = now_ + timeout_ns_ / 10;
   }
-  if (stood_down_) return;
+  if (seat_.stood_down) return;
   detector_.Advance(now_);
   std::visit([this](const auto& concrete) { On(concrete); }, event);
   RunTimers();
@@ -36,8 +36,8 @@ void CoordinatorMachine::Step(TimeNs now, const CoordinatorEvent& event) {
 }
 
 CoordinatorReady CoordinatorMachine::TakeReady() {
-  ready_.next_deadline = started_ && !stood_down_ ? NextDeadline() : kNever;
-  if (stood_down_ && !handed_over_) ready_.messages.clear();
+  ready_.next_deadline = started_ && !seat_.stood_down ? NextDeadline() : kNever;
+  if (seat_.stood_down && !seat_.handed_over) ready_.messages.clear();
   return std::exchange(ready_, {});
 }
 
@@ -47,10 +47,10 @@ void CoordinatorMachine::Settle() {
   const bool idle = config_.successor && reference_ && !current_ && !recovery_.under_way;
   if (idle) TellNoQuorum("nobody has come who was in before");
   if (now_ >= no_quorum_.stand_down_at()) StandDown("it has had no quorum for long");
-  if (stood_down_) return;
+  if (seat_.stood_down) return;
   if (recovery_.under_way) TryRecover();
-  if (retiring_) TryHandOver();
-  if (stood_down_) return;
+  if (seat_.retiring) TryHandOver();
+  if (seat_.stood_down) return;
   if (change_due_ && now_ >= gather_until_) StartChange();
   // Who brings the quorum back hears nothing of this.
   if (no_quorum_.due() && !recovery_.under_way && !change_due_) TellNoQuorum(no_quorum_.why());
@@ -88,7 +88,8 @@ void CoordinatorMachine::RunTimers() {
 TimeNs CoordinatorMachine::NextDeadline() const {
   // A recovery that nobody is left of ends as well, and the detector has to see that this process
   // is awake meanwhile.
-  const bool nobody = conns_.empty() && parting_.empty() && door_.empty() && !recovery_.under_way;
+  const bool nobody =
+      conns_.empty() && seat_.parting.empty() && door_.empty() && !recovery_.under_way;
   TimeNs next = nobody ? kNever : next_beat_;
   next = std::min(next, detector_.NextCheck());
   next = std::min(next, suspects_.NextDeadline());
@@ -96,12 +97,13 @@ TimeNs CoordinatorMachine::NextDeadline() const {
     const TimeNs judge = edges_.oldest_ns() + timeout_ns_ / 10;
     next = std::min(next, judge > now_ ? judge : now_ + timeout_ns_ / 10);
   }
-  if (change_) next = std::min(next, change_->complete ? unheard_until_ : change_->deadline_ns);
+  if (change_)
+    next = std::min(next, change_->complete ? seat_.unheard_until : change_->deadline_ns);
   if (plan_) next = std::min(next, plan_->deadline_ns);
   if (recovery_.under_way) next = std::min(next, recovery_.at);
   if (change_due_) next = std::min(next, gather_until_);
   next = std::min(next, no_quorum_.stand_down_at());
-  if (now_ < goodbyes_until_) next = std::min(next, goodbyes_until_);
+  if (now_ < seat_.goodbyes_until) next = std::min(next, seat_.goodbyes_until);
   if (settling_ && !current_ && !peers_.empty()) next = std::min(next, settled_at_);
   return next;
 }
@@ -166,7 +168,7 @@ void CoordinatorMachine::On(const Connected& event) {
 }
 
 void CoordinatorMachine::On(const Disconnected& event) {
-  parting_.erase(event.conn);
+  seat_.parting.erase(event.conn);
   no_quorum_.Forget(event.conn);
   door_.Leave(event.conn);
   const auto found = conns_.find(event.conn);
@@ -195,7 +197,7 @@ void CoordinatorMachine::On(const Disconnected& event) {
 
 void CoordinatorMachine::On(const Received& event) {
   if (std::holds_alternative<wire::Goodbye>(event.message)) {
-    if (parting_.contains(event.conn)) return OnParted(event.conn);
+    if (seat_.parting.contains(event.conn)) return OnParted(event.conn);
     if (const std::optional<wire::Hello> hello = door_.Leave(event.conn))
       return Refuse(event.conn, *hello, CheckHello(*hello, config_.job, reference_));
   }

@@ -78,7 +78,7 @@ class CoordinatorMachine {
   // first.
   const wire::View* view() const { return current_ ? &*current_ : nullptr; }
   bool changing() const { return change_.has_value(); }
-  bool stood_down() const { return stood_down_; }
+  bool stood_down() const { return seat_.stood_down; }
   size_t buried() const { return graveyard_.size(); }
 
  private:
@@ -153,6 +153,15 @@ class CoordinatorMachine {
     std::set<MemberId> consents;  // who had reported, and has left since
     bool predecessors = false;    // the record's view is, and nobody has gone on with it here yet
     bool predecessors_late = false;  // its members have had their time; they may come still
+  };
+  struct Seat {  // hosted: of one that another may take (rules Q4, Q5)
+    Electorates electorates;
+    std::set<MemberId> witnessed;  // dead, and had numbered nothing without those who are here
+    TimeNs unheard_until = 0;      // before that no view without those who were lost last
+    std::map<ConnId, Parting> parting;
+    TimeNs goodbyes_until = 0;  // of others that leave, it does not hand over before
+    bool retiring = false, handed_over = false;
+    bool stood_down = false;
   };
   // coordinator_machine.cc
   void On(const Connected& event);
@@ -373,15 +382,8 @@ class CoordinatorMachine {
   Recovery recovery_;
   CoordinatorRecord record_;
 
-  // Hosted.
-  Electorates electorates_;
-  std::map<ConnId, Parting> parting_;
-  std::set<MemberId> witnessed_;   // dead, and had numbered nothing without those who are here
-  TimeNs unheard_until_ = 0;       // before that no view without those who were lost last
+  Seat seat_;
   TimeNs gather_until_ = 0;        // those who are lost may be taken back
-  bool stood_down_ = false;
-  bool retiring_ = false, handed_over_ = false;
-  TimeNs goodbyes_until_ = 0;  // of others that leave, it does not hand over before
 
   CoordinatorReady ready_;
 };

@@ -185,7 +185,7 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   plan.view.base = current_->epoch;
   plan.view.planned = true;
   plan.view.entries = std::move(entries);
-  plan.view.electorates = electorates_.all();
+  plan.view.electorates = seat_.electorates.all();
   for (wire::ViewEntry& entry : plan.view.entries) {
     if (entry.joined_epoch == 0) entry.joined_epoch = plan.view.epoch;
   }
@@ -279,7 +279,7 @@ void CoordinatorMachine::ConfirmOrAnnounce() {
     if (!peer.roster.empty() && !root && plan_->view.Find(id)) told.push_back(id);
   }
   Record(plan_->view.epoch, &plan_->view);
-  if (config_.hosted) electorates_.Add(plan_->view);
+  if (config_.hosted) seat_.electorates.Add(plan_->view);
   Multicast(told, wire::Announce{plan_->view});
 }
 

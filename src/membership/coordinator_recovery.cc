@@ -199,7 +199,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   recovery_.under_way = false;
   recovery_.at = kNever;
   no_quorum_.Stay();
-  if (config_.hosted) electorates_ = ReportedElectorates();
+  if (config_.hosted) seat_.electorates = ReportedElectorates();
   epochs_.TakeHeardIntoAccount();
   suspects_.ExpectTrouble(now_);  // all have just come
   bool settled = true;  // everybody holds the base and has promised nothing above it
