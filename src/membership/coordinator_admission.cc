@@ -167,7 +167,7 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
     peer.welcomed = false;
     peer.told.clear();
     peer.links.clear();
-    if (change_ && prepare_newcomers_.contains(id)) Send(peer, change_->prepare);
+    if (change_ && draft_.newcomers.contains(id)) Send(peer, change_->prepare);
     return;
   }
   Tell(LogLevel::kInfo, Describe(peer.card) + " is back on a new connection");
@@ -200,9 +200,9 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
   // while from then on.
   const bool others =
       std::ranges::any_of(lost_, [](const auto& entry) { return !IsFinal(entry.second); });
-  if (!others) gather_until_ = 0;
-  if (others && gather_until_ <= now_) gather_until_ = now_ + timeout_ns_ / 4;
-  no_quorum_.StayUntil(gather_until_ + kMillisecond);
+  if (!others) draft_.gather_until = 0;
+  if (others && draft_.gather_until <= now_) draft_.gather_until = now_ + timeout_ns_ / 4;
+  no_quorum_.StayUntil(draft_.gather_until + kMillisecond);
   for (auto& [id, peer] : peers_) {
     if (peer.card.replica == replica && peer.state == State::kNewcomer)
       peer.state = State::kWaiting;
@@ -218,7 +218,7 @@ void CoordinatorMachine::TakeBack(int32_t replica) {
   }
   // Newcomers that were to bring the quorum back have made no links to it. Who was announced has,
   // and is left out by no Prepare: somebody may be in a view with it, and would revoke it (Q3).
-  std::erase_if(prepare_newcomers_, [this](MemberId id) {
+  std::erase_if(draft_.newcomers, [this](MemberId id) {
     const Peer* newcomer = Find(id);
     return !newcomer || !newcomer->announced || FTAR_MUTANT(kAnnouncedLeftOut);
   });
@@ -238,11 +238,11 @@ void CoordinatorMachine::ForgetNewcomer(MemberId id) {
     }
   }
   const Peer* peer = Find(id);
-  if (peer && prepare_newcomers_.contains(id)) {
+  if (peer && draft_.newcomers.contains(id)) {
     // Replicas come in whole or not at all; its mates keep their places for a successor.
     const int32_t replica = peer->card.replica;
     LoseAnnounced(replica, Describe(peer->card) + " was lost while its replica was taken in");
-    std::erase_if(prepare_newcomers_, [this, replica](MemberId other) {
+    std::erase_if(draft_.newcomers, [this, replica](MemberId other) {
       const Peer* mate = Find(other);
       return !mate || mate->card.replica == replica;
     });
@@ -455,7 +455,7 @@ void CoordinatorMachine::TellRosterOf(const Peer& peer, uint64_t before_serial) 
 
 void CoordinatorMachine::SendRosters(const Peer& to) {
   const bool changes =
-      change_ && prepare_newcomers_.contains(to.card.id) && !FTAR_MUTANT(kRelayPreparedUntold);
+      change_ && draft_.newcomers.contains(to.card.id) && !FTAR_MUTANT(kRelayPreparedUntold);
   for (const auto& [id, other] : peers_) {
     const bool column = other.card.shard == to.card.shard && id != to.card.id;
     const bool later = to.state == State::kNewcomer && other.serial > to.serial && !changes;
@@ -488,8 +488,8 @@ void CoordinatorMachine::TryForm() {
   if (static_cast<int64_t>(ready.size()) < int64_t{reference_->replicas} * reference_->shards)
     return;
   if (recovery_.predecessors) EndRecorded();
-  prepare_newcomers_ = std::move(ready);
-  Tell(LogLevel::kInfo, "all " + std::to_string(prepare_newcomers_.size()) +
+  draft_.newcomers = std::move(ready);
+  Tell(LogLevel::kInfo, "all " + std::to_string(draft_.newcomers.size()) +
                             " members are here; the first view begins");
   StartChange();
 }

@@ -40,7 +40,7 @@ std::vector<wire::ViewEntry> CoordinatorMachine::NextEntries() const {
     }
   }
   std::vector<const Peer*> newcomers;
-  for (MemberId id : prepare_newcomers_) {
+  for (MemberId id : draft_.newcomers) {
     const bool there = wire::FindEntry(entries, id) != nullptr;
     const Peer* peer = Find(id);
     if (peer && !there && !lost_.contains(id)) newcomers.push_back(peer);
@@ -71,8 +71,7 @@ wire::Prepare CoordinatorMachine::MakePrepare() {
   for (wire::ViewEntry& entry : prepare.members) {
     const MemberId id = entry.card.id;
     if (entry.joined_epoch == 0) entry.joined_epoch = prepare.epoch;
-    if (prepare_leavers_.contains(id))
-      entry.last.kind = wire::Bound::Kind::kAlways;  // asks to leave
+    if (draft_.leavers.contains(id)) entry.last.kind = wire::Bound::Kind::kAlways;  // asks to leave
     // Q3: survivors nest in what each was promised last, and a planned view is no promise that
     // everybody has heard of: who came by one since the last Install is a member, not a survivor.
     const bool heard_of =
@@ -113,19 +112,19 @@ void CoordinatorMachine::TakeWaitersAlong() {
   if (!current_ || change_) return;
   const std::set<MemberId> newcomers = ReadyNewcomers(), leavers = ReadyLeavers();
   const bool nobody = newcomers.empty() && leavers.empty();
-  changes_first_ = nobody ? 0 : changes_first_ + 1;
-  if (changes_first_ <= kChangesFirst || FTAR_MUTANT(kPlansStarve)) return;
-  changes_first_ = 0;
-  prepare_newcomers_.insert(newcomers.begin(), newcomers.end());
-  if (AnybodyStays(leavers)) prepare_leavers_.insert(leavers.begin(), leavers.end());
+  draft_.changes_first = nobody ? 0 : draft_.changes_first + 1;
+  if (draft_.changes_first <= kChangesFirst || FTAR_MUTANT(kPlansStarve)) return;
+  draft_.changes_first = 0;
+  draft_.newcomers.insert(newcomers.begin(), newcomers.end());
+  if (AnybodyStays(leavers)) draft_.leavers.insert(leavers.begin(), leavers.end());
 }
 
 void CoordinatorMachine::StartChange() {
   change_due_ = false;
   TakeWaitersAlong();
   if (AnnouncedView()) {
-    prepare_newcomers_.insert(plan_->newcomers.begin(), plan_->newcomers.end());
-    prepare_leavers_.insert(plan_->leavers.begin(), plan_->leavers.end());
+    draft_.newcomers.insert(plan_->newcomers.begin(), plan_->newcomers.end());
+    draft_.leavers.insert(plan_->leavers.begin(), plan_->leavers.end());
   }
   wire::Prepare prepare = MakePrepare();
   if (config_.hosted && current_ && (prepare.members.empty() || prepare.survivors.empty()))
@@ -142,7 +141,7 @@ void CoordinatorMachine::StartChange() {
            "the first view lost a member before it was formed; waiting for another one");
     for (const wire::ViewEntry& entry : prepare.members) Find(entry.card.id)->frozen = true;
     change_.reset();
-    prepare_newcomers_.clear();
+    draft_.newcomers.clear();
     roster_changed_ = true;
     return;
   }
@@ -150,7 +149,7 @@ void CoordinatorMachine::StartChange() {
   if (current_ && !lost_.empty() && !HasQuorum(prepare)) {
     change_.reset();
     plan_due_ = plan_due_ || (!FTAR_MUTANT(kWaitersUncalled) &&
-                              prepare_newcomers_.empty());  // who waits may bring it back
+                              draft_.newcomers.empty());  // who waits may bring it back
     return;
   }
   SendPrepare(std::move(prepare));
@@ -171,7 +170,7 @@ void CoordinatorMachine::SendPrepare(wire::Prepare prepare) {
   for (const wire::ViewEntry& entry : sent.members) {
     all.push_back(entry.card.id);
     change_->columns.insert(entry.card.shard);
-    if (prepare_newcomers_.contains(entry.card.id)) Find(entry.card.id)->frozen = true;
+    if (draft_.newcomers.contains(entry.card.id)) Find(entry.card.id)->frozen = true;
   }
   Tell(LogLevel::kDebug,
        "prepare " + ShortEpoch(sent.epoch) + " with " + std::to_string(all.size()) + " members");
@@ -215,7 +214,7 @@ void CoordinatorMachine::ChangeOverdue() {
 // Members beat and are found when they hang; newcomers do not. A change that stalls twice goes on
 // without them.
 void CoordinatorMachine::DropNewcomersOfChange() {
-  for (MemberId id : std::set<MemberId>(prepare_newcomers_)) {
+  for (MemberId id : std::set<MemberId>(draft_.newcomers)) {
     if (!EntryOf(id)) RejectNewcomer(id, "it did not answer in the change that was to take it in");
   }
 }
@@ -327,12 +326,12 @@ bool CoordinatorMachine::TurnBack() {
     for (const wire::ViewEntry& entry : change_->prepare.members) {
       if (entry.card.replica == replica) Lose(entry.card.id, Code::kPeer, "newcomer", why);
     }
-    std::erase_if(prepare_newcomers_, [this, replica](MemberId id) {
+    std::erase_if(draft_.newcomers, [this, replica](MemberId id) {
       const Peer* peer = Find(id);
       return !peer || peer->card.replica == replica;
     });
   }
-  nobody_stays_ = nobody_stays_ || !replicas.empty();
+  draft_.nobody_stays = draft_.nobody_stays || !replicas.empty();
   change_due_ = change_due_ || !replicas.empty();
   return !replicas.empty();
 }
@@ -359,8 +358,8 @@ void CoordinatorMachine::InstallChange() {
   change_.reset();
   lost_.clear();
   asked_.clear();
-  prepare_newcomers_.clear();
-  for (MemberId id : std::exchange(prepare_leavers_, {})) {
+  draft_.newcomers.clear();
+  for (MemberId id : std::exchange(draft_.leavers, {})) {
     if (Peer* peer = Find(id)) peer->leave_requested = true;
   }
   BecomeMembers(view);
@@ -374,7 +373,7 @@ void CoordinatorMachine::BecomeMembers(const wire::View& view) {
   places_.clear();
   for (size_t i = 0; i < view.entries.size(); ++i) places_.emplace(view.entries[i].card.id, i);
   if (config_.hosted) seat_.electorates.Add(view);
-  recovery_.predecessors = nobody_stays_ = false;
+  recovery_.predecessors = draft_.nobody_stays = false;
   recovery_.told.clear();
   recovery_.consents.clear();
   plan_.reset();
@@ -451,14 +450,14 @@ void CoordinatorMachine::EndJob(const std::string& why) {
   lost_.clear();
   suspects_.Clear();
   overdue_.clear();
-  prepare_newcomers_.clear();
-  prepare_leavers_.clear();
+  draft_.newcomers.clear();
+  draft_.leavers.clear();
   recovery_.told.clear();
   recovery_.consents.clear();
   edges_ = {};
   detector_.Clear();
   no_quorum_.End();
-  change_due_ = nobody_stays_ = false;
+  change_due_ = draft_.nobody_stays = false;
   if (peers_.empty()) reference_.reset();
   roster_changed_ = true;
   ready_.ended = true;

@@ -40,7 +40,7 @@ bool CoordinatorMachine::Alive(MemberId id) const {
 bool CoordinatorMachine::Entering(MemberId id) const {
   const Peer* peer = Find(id);
   return peer && peer->state == State::kNewcomer &&
-         ((plan_ && plan_->newcomers.contains(id)) || prepare_newcomers_.contains(id));
+         ((plan_ && plan_->newcomers.contains(id)) || draft_.newcomers.contains(id));
 }
 
 // Also who is lost while a quorum is lacking: it may be taken back, and its links are not.

@@ -51,7 +51,7 @@ void CoordinatorMachine::Settle() {
   if (recovery_.under_way) TryRecover();
   if (seat_.retiring) TryHandOver();
   if (seat_.stood_down) return;
-  if (change_due_ && now_ >= gather_until_) StartChange();
+  if (change_due_ && now_ >= draft_.gather_until) StartChange();
   // Who brings the quorum back hears nothing of this.
   if (no_quorum_.due() && !recovery_.under_way && !change_due_) TellNoQuorum(no_quorum_.why());
   if (current_ && !change_ && lost_.empty() && !AnybodyIn()) EndJob("all members have left");
@@ -101,7 +101,7 @@ TimeNs CoordinatorMachine::NextDeadline() const {
     next = std::min(next, change_->complete ? seat_.unheard_until : change_->deadline_ns);
   if (plan_) next = std::min(next, plan_->deadline_ns);
   if (recovery_.under_way) next = std::min(next, recovery_.at);
-  if (change_due_) next = std::min(next, gather_until_);
+  if (change_due_) next = std::min(next, draft_.gather_until);
   next = std::min(next, no_quorum_.stand_down_at());
   if (now_ < seat_.goodbyes_until) next = std::min(next, seat_.goodbyes_until);
   if (settling_ && !current_ && !peers_.empty()) next = std::min(next, settled_at_);

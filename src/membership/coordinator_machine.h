@@ -125,6 +125,14 @@ class CoordinatorMachine {
     int timeouts = 0;
     bool complete = false;  // all columns have decided
   };
+  struct Draft {  // of the next Prepare, beside whom it loses; while there is a Change, of that
+    std::set<MemberId> newcomers;  // to be among `members`
+    std::set<MemberId> leavers;    // who get their end by it
+    TimeNs gather_until = 0;       // not before: those who are lost may be taken back
+    int changes_first = 0;  // so many changes have gone before those who could be planned for
+    // Whom newcomers could take over from: known before the next view says it.
+    bool nobody_stays = false;
+  };
   struct Plan {
     enum class Stage : uint8_t { kAllLeave, kReserving, kConfirming, kAnnouncing };
     Stage stage = Stage::kReserving;
@@ -367,23 +375,18 @@ class CoordinatorMachine {
   Suspects suspects_;
   std::map<std::pair<MemberId, MemberId>, wire::Evidence> overdue_;  // (reporter, subject)
   std::map<MemberId, wire::Loss> lost_;       // out of current_, not yet installed away
-  std::set<MemberId> prepare_newcomers_;      // to be among `members` of the Prepare
-  std::set<MemberId> prepare_leavers_;        // who get their end by the Prepare
+  Draft draft_;
   std::set<std::pair<GroupKey, Seq>> asked_;  // rule V5: answered in this era
   bool change_due_ = false;
-  bool nobody_stays_ =
-      false;  // whom newcomers could take over from: known before the next view says it
   NoQuorum no_quorum_;
   bool roster_changed_ = false;  // who is here, or who has a place
   bool plan_due_ = false;        // something happened that may let a first or planned view begin
   std::optional<Change> change_;
   std::optional<Plan> plan_;
-  int changes_first_ = 0;  // so many changes have gone before those who could be planned for
   Recovery recovery_;
   CoordinatorRecord record_;
 
   Seat seat_;
-  TimeNs gather_until_ = 0;        // those who are lost may be taken back
 
   CoordinatorReady ready_;
 };

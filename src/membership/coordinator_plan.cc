@@ -25,7 +25,7 @@ bool CoordinatorMachine::AllInstalled() const {
 std::set<MemberId> CoordinatorMachine::ReadyNewcomers() const {
   // Those who are away may have gone on under another coordinator, and whoever is taken in now
   // would be out with this one.
-  if ((config_.hosted && !suspects_.empty()) || nobody_stays_) return {};
+  if ((config_.hosted && !suspects_.empty()) || draft_.nobody_stays) return {};
   std::set<int32_t> columns;
   for (const wire::ViewEntry& entry : current_->entries) {
     const MemberId id = entry.card.id;
@@ -150,9 +150,9 @@ void CoordinatorMachine::TryPlan() {
       return EndJob("only leavers are left, and too few");
     }
     if (newcomers.empty()) return;
-    prepare_newcomers_.merge(newcomers);
+    draft_.newcomers.merge(newcomers);
     change_due_ = true;
-    if (now_ >= gather_until_) StartChange();  // those who come back may be right behind
+    if (now_ >= draft_.gather_until) StartChange();  // those who come back may be right behind
     return;
   }
   std::set<MemberId> leavers = ReadyLeavers();
@@ -177,9 +177,9 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
   if (frozen || all_leave || !PlanRoots(&plan.roots))
     return PrepareInstead(std::move(newcomers), std::move(leavers));
   std::vector<wire::ViewEntry> entries;
-  prepare_newcomers_ = newcomers;
+  draft_.newcomers = newcomers;
   entries = NextEntries();
-  prepare_newcomers_.clear();
+  draft_.newcomers.clear();
   plan.view.epoch = epochs_.Next();
   plan.view.era = current_->era;
   plan.view.base = current_->epoch;
@@ -209,8 +209,8 @@ void CoordinatorMachine::StartPlan(std::set<MemberId> newcomers, std::set<Member
 }
 
 void CoordinatorMachine::PrepareInstead(std::set<MemberId> newcomers, std::set<MemberId> leavers) {
-  prepare_newcomers_ = std::move(newcomers);
-  prepare_leavers_ = std::move(leavers);
+  draft_.newcomers = std::move(newcomers);
+  draft_.leavers = std::move(leavers);
   StartChange();
 }
 

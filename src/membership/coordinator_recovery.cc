@@ -45,7 +45,7 @@ void CoordinatorMachine::BeginRecovery() {
   recovery_.until = now_ + kAloneTimeouts * timeout_ns_;
   // A first view in the making gives way: there is a job already.
   change_.reset();
-  for (MemberId id : std::exchange(prepare_newcomers_, {})) {
+  for (MemberId id : std::exchange(draft_.newcomers, {})) {
     if (Peer* newcomer = Find(id)) newcomer->frozen = true;
   }
   for (auto& [id, other] : peers_) {
@@ -214,7 +214,7 @@ void CoordinatorMachine::FinishRecovery(wire::View base,
   // J1: its announcement, or Install, may have been on its way when the coordinator was lost. An
   // end that one column knows binds the replica in all of them; leaders who know none choose one.
   for (const wire::ViewEntry& entry : base.entries) {
-    if (entry.leaves() && Find(entry.card.id)) prepare_leavers_.insert(entry.card.id);
+    if (entry.leaves() && Find(entry.card.id)) draft_.leavers.insert(entry.card.id);
   }
   LoseAbsent(base, left_out);
   ForgetBroken(base);
