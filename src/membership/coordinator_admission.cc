@@ -37,9 +37,9 @@ void CoordinatorMachine::ReadAgreedConfig() {
                               FormatDuration(timeout_ns_) + " at " + reference_->who +
                               "; the members' counts");
   }
-  if (config_.late_timeout_ns < 0) late_timeout_ns_ = number(KnobId::kLateTimeout, 0);
-  fault_tolerant_ = number(KnobId::kFt, 1) != 0;
-  detector_.Configure(timeout_ns_, late_timeout_ns_, fault_tolerant_);
+  const TimeNs late_timeout =
+      config_.late_timeout_ns < 0 ? number(KnobId::kLateTimeout, 0) : config_.late_timeout_ns;
+  detector_.Configure(timeout_ns_, late_timeout, number(KnobId::kFt, 1) != 0);
   next_beat_ = std::min(next_beat_, now_ + timeout_ns_ / 10);
 }
 

@@ -17,8 +17,7 @@ CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorReco
   recovery_.predecessors = record_.view.has_value();
   seat_.witnessed = config_.witnessed;
   if (config_.timeout_ns > 0) timeout_ns_ = config_.timeout_ns;
-  if (config_.late_timeout_ns > 0) late_timeout_ns_ = config_.late_timeout_ns;
-  detector_.Configure(timeout_ns_, late_timeout_ns_, true);
+  detector_.Configure(timeout_ns_, std::max<TimeNs>(config_.late_timeout_ns, 0), true);
   suspects_.Configure(timeout_ns_);
 }
 

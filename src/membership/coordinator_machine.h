@@ -355,8 +355,7 @@ class CoordinatorMachine {
   bool settling_ = true;  // a first view waits for reports of an older one
   TimeNs settled_at_ = 0;
   TimeNs next_beat_ = 0;
-  TimeNs timeout_ns_ = 10 * kSecond, late_timeout_ns_ = 0;
-  bool fault_tolerant_ = true;
+  TimeNs timeout_ns_ = 10 * kSecond;
   std::optional<Reference> reference_;
   Absentees absentees_;
   Epochs epochs_;
