@@ -10,8 +10,8 @@ namespace ftar::membership {
 CoordinatorMachine::CoordinatorMachine(CoordinatorConfig config, CoordinatorRecord record)
     : config_(std::move(config)),
       epochs_(config_.incarnation),
-      suspects_(config_.cluster_ns),
-      record_(std::move(record)) {
+      record_(std::move(record)),
+      suspects_(config_.cluster_ns) {
   epochs_.Hear(record_.epoch);
   if (FTAR_MUTANT(kRecordIgnored)) record_ = {};
   recovery_.predecessors = record_.view.has_value();

@@ -15,7 +15,9 @@
 // (events in, Ready out), coordinator_admission.cc (who may enter, first view),
 // coordinator_evidence.cc (who is out), coordinator_change.cc (Prepare to Install),
 // coordinator_plan.cc (joins and leaves without a stop), coordinator_recovery.cc (after a restart;
-// the record), coordinator_hosted.cc (one that can be replaced).
+// the record), coordinator_hosted.cc (one that can be replaced). What can be decided apart is, each
+// by a class that knows nothing of this one: Absentees, Door, Electorates, Epochs, FailureDetector,
+// Graveyard, LinkEdges, NoQuorum, Suspects; the structs below hold the rest, by what it is for.
 #ifndef FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
 #define FTAR_MEMBERSHIP_COORDINATOR_MACHINE_H_
 
@@ -94,28 +96,34 @@ class CoordinatorMachine {
     wire::MemberCard card;
     std::string roster;  // of a relay: who is behind it, for the relays of its column
     wire::Report report;
+    Epoch installed = 0;
     State state = State::kWaiting;
-    uint64_t serial = 0;  // order of welcome: later dials earlier
     TimeNs since_ns = 0, heard_ns = 0;
     TimeNs closed_ns = 0;  // its last connection's end; 0: none has ended
-    std::string held_by;  // who had its place when it came
-    TimeNs placed_ns = 0;
     // Q2: holds a view that its relay, which has taken over from another one, cannot show.
     bool viewless() const { return report.installed != 0 && !report.installed_view; }
+
+    // Until it is in.
+    std::string held_by;  // who had its place when it came
+    TimeNs placed_ns = 0;
+    bool frozen = false;     // it promised a Prepare which did not come to an end
+    bool announced = false;  // a root may have told it to begin
+
+    // Its links.
+    uint64_t serial = 0;  // order of welcome: later dials earlier
     bool welcomed = false;
-    bool linked = false;     // holds all the links it needs
-    bool frozen = false;     // newcomer that promised a Prepare which did not come to an end
-    bool announced = false;  // newcomer that a root may have told to begin
+    bool linked = false;                         // holds all the links it needs
+    std::set<MemberId> told;                     // peers it was told to dial
+    std::set<MemberId> links;                    // that it says are up
+    MemberId missing;                            // one of which it had none when last looked at
+    std::map<MemberId, std::string> links_lost;  // of a newcomer, for people: why
+
+    // Its end.
     bool leave_requested = false;
     bool leave_ready = false;  // asked to leave, and nothing it has called is under way
     bool released = false;     // told to go: all were ready to
-    bool told_to_go = false;   // reports, and is out by what others have promised
     bool departed = false;     // released and gone; the entry goes with the next view
-    Epoch installed = 0;
-    std::set<MemberId> told;   // peers it was told to dial
-    std::set<MemberId> links;  // that it says are up
-    MemberId missing;          // one of which it had none when last looked at
-    std::map<MemberId, std::string> links_lost;  // of a newcomer, for people: why
+    bool told_to_go = false;   // reports, and is out by what others have promised
   };
   struct Change {
     wire::Prepare prepare;
@@ -352,39 +360,44 @@ class CoordinatorMachine {
   const CoordinatorConfig config_;
   TimeNs now_ = 0;
   bool started_ = false;
-  bool settling_ = true;  // a first view waits for reports of an older one
-  TimeNs settled_at_ = 0;
   TimeNs next_beat_ = 0;
   TimeNs timeout_ns_ = 10 * kSecond;
   std::optional<Reference> reference_;
-  Absentees absentees_;
   Epochs epochs_;
-  uint64_t serial_ = 0;
+  CoordinatorRecord record_;
 
+  // Who is here, and who is in.
   std::map<MemberId, Peer> peers_;
   std::unordered_map<ConnId, MemberId> conns_;
+  uint64_t serial_ = 0;  // of the last who was welcomed
   Door door_;
+  Graveyard graveyard_;
   std::optional<wire::View> current_;
   std::unordered_map<MemberId, size_t> places_;  // in its entries
-  std::vector<wire::Loss> last_lost_;         // of the last Install, to send it again
-  Graveyard graveyard_;
 
+  // The first view.
+  bool settling_ = true;  // it waits for reports of an older one
+  TimeNs settled_at_ = 0;
+  Absentees absentees_;
+
+  // Who is out, and why.
   FailureDetector detector_;
   LinkEdges edges_;
   Suspects suspects_;
   std::map<std::pair<MemberId, MemberId>, wire::Evidence> overdue_;  // (reporter, subject)
-  std::map<MemberId, wire::Loss> lost_;       // out of current_, not yet installed away
-  Draft draft_;
-  std::set<std::pair<GroupKey, Seq>> asked_;  // rule V5: answered in this era
+  std::map<MemberId, wire::Loss> lost_;  // out of current_, not yet installed away
+  std::vector<wire::Loss> last_lost_;    // of the last Install, to send it again
+
+  // How the view changes. What is due Settle does when the event has been worked off.
   bool change_due_ = false;
-  NoQuorum no_quorum_;
   bool roster_changed_ = false;  // who is here, or who has a place
   bool plan_due_ = false;        // something happened that may let a first or planned view begin
+  Draft draft_;
   std::optional<Change> change_;
   std::optional<Plan> plan_;
+  std::set<std::pair<GroupKey, Seq>> asked_;  // rule V5: answered in this era
+  NoQuorum no_quorum_;
   Recovery recovery_;
-  CoordinatorRecord record_;
-
   Seat seat_;
 
   CoordinatorReady ready_;
