@@ -145,7 +145,7 @@ std::vector<std::pair<const char*, uint64_t>> Job::Impl::Counters() const {
 
 Status Job::Impl::GetCounter(const std::string& name, uint64_t* value) {
   if (forked()) return ForkedError();
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   if (!driver_) return Status(Code::kState, "job", "the job is not open");
   std::string known;
   for (const auto& [counter, count] : Counters()) {
@@ -188,7 +188,7 @@ nlohmann::ordered_json Job::Impl::GroupsJson(TimeNs now) const {
 
 // Text from peers (host names, error texts) may be any bytes: what is not UTF-8 is replaced.
 std::string Job::Impl::DumpJson() {
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   const TimeNs now = Now();
   Json out{{"job", place_.job},
            {"id", ToString(self_)},

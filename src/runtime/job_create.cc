@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <system_error>
 
@@ -153,8 +152,7 @@ void Job::Impl::OpenLane() {
   }
 }
 
-Expected<std::vector<std::string>> Job::Impl::AwaitAnswer(Lock& lock, const HostPort& name,
-                                                          TimeNs end) {
+Expected<std::vector<std::string>> Job::Impl::AwaitAnswer(const HostPort& name, TimeNs end) {
   for (;;) {
     if (auto answer = resolver_.Ask(name)) return std::move(*answer);
     if (Now() >= end) {
@@ -162,26 +160,26 @@ Expected<std::vector<std::string>> Job::Impl::AwaitAnswer(Lock& lock, const Host
                     "the name of the coordinator's host " + name.host +
                         " has been looked up all of join_timeout, without an answer");
     }
-    progress_.wait_for(lock, std::chrono::nanoseconds(coordinator::Resolver::kLookNs));
+    progress_.WaitUntil(mutex_, Now() + coordinator::Resolver::kLookNs);
   }
 }
 
 // Where to listen follows from the way to a meeting point, whose name may be known only a while
 // after this process has started, as those of pods are. Once a job runs, who dials asks again.
 Expected<std::vector<std::string>> Job::Impl::AwaitAWay() {
-  constexpr auto kPause = std::chrono::milliseconds(100);
+  constexpr TimeNs kPauseNs = 100 * kMillisecond;
   const TimeNs end = created_ns_ + config_.duration_ns(KnobId::kJoinTimeout);
-  Lock lock(mutex_);
+  const JobLock lock(mutex_);
   for (bool said = false;; said = true) {
     Status unknown;
     for (const HostPort& name : place_.meeting) {
-      auto found = AwaitAnswer(lock, name, end);
+      auto found = AwaitAnswer(name, end);
       if (found.ok()) return found;
       unknown = found.status();
     }
     if (Now() >= end) return unknown;
     if (!said) log_.Warn("runtime", unknown.text() + "; asking again until join_timeout is over");
-    progress_.wait_for(lock, kPause);
+    progress_.WaitUntil(mutex_, Now() + kPauseNs);
   }
 }
 

@@ -1,13 +1,11 @@
 // Pumping and waiting: who drives, when it sleeps, and the progress thread.
 #include <poll.h>
-#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 
 #include "runtime/job_impl.h"
 
@@ -18,32 +16,12 @@ namespace {
 // there: who spins does it every so often, and at once after a sleep.
 constexpr TimeNs kControlNs = 100 * kMicrosecond;
 
-std::chrono::steady_clock::time_point ToTimePoint(TimeNs time) {
-  // steady_clock is CLOCK_MONOTONIC here.
-  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time));
-}
-
 }  // namespace
 
 void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #endif
-}
-
-void LetOthersRun(Lock& lock) {
-  lock.unlock();
-  sched_yield();
-  lock.lock();
-}
-
-[[gnu::hot]] Lock Job::Impl::TakeLock() {
-  Lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock()) return lock;
-  lock_wanted_.fetch_add(1, std::memory_order_relaxed);
-  lock.lock();
-  lock_wanted_.fetch_sub(1, std::memory_order_relaxed);
-  return lock;
 }
 
 // ---- one round
@@ -134,7 +112,7 @@ void Job::Impl::Settle(TimeNs now) {
       driver_->Break();
     }
   }
-  if (std::exchange(delivered_, false) && waiters_ > 1) changed_.notify_all();
+  if (std::exchange(delivered_, false) && waiters_ > 1) changed_.NotifyAll();
 }
 
 // ---- sleeping
@@ -162,7 +140,7 @@ void Job::Impl::WakeIfNeeded() {
   }
 }
 
-void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
+void Job::Impl::Sleep(TimeNs deadline, int wake_fd) {
   look_at_control_ns_ = 0;
   const bool deaf = closed_down_ || driver_->dropping();
   if (!deaf && !driver_->PrepareSleep()) return;
@@ -188,7 +166,7 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
     }
   }
   const Wheel mine = wheel_;
-  const bool nothing_came = SleepWith(lock, {fds.data(), count}, due);
+  const bool nothing_came = SleepWith({fds.data(), count}, due);
   if ((fds[0].revents & POLLIN) != 0) Lower(wake_fd);
   // Whoever has taken the wheel meanwhile has put the doorbells away.
   if (wheel_ != mine || closed_down_) return;
@@ -201,7 +179,7 @@ void Job::Impl::Sleep(Lock& lock, TimeNs deadline, int wake_fd) {
 }
 
 // Without the lock. True: nothing has come.
-bool Job::Impl::SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due) {
+bool Job::Impl::SleepWith(std::span<pollfd> fds, TimeNs due) {
   const Wheel mine = wheel_;
   const TimeNs now = Now();
   const bool guards = mine == Wheel::kProgress;
@@ -211,11 +189,13 @@ bool Job::Impl::SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due) {
   ++sleeps_;
   user_sleeping_ = mine == Wheel::kUser;
   guards_.store(guards, std::memory_order_release);
-  lock.unlock();
   const timespec timeout{static_cast<time_t>(span / kSecond), static_cast<long>(span % kSecond)};
-  const int came = ppoll(fds.data(), fds.size(), span == kNever ? nullptr : &timeout, nullptr);
-  if (guards) guards_.store(false, std::memory_order_release);
-  lock.lock();
+  int came = 0;
+  {
+    const JobUnlock without(mutex_);
+    came = ppoll(fds.data(), fds.size(), span == kNever ? nullptr : &timeout, nullptr);
+    if (guards) guards_.store(false, std::memory_order_release);
+  }
   if (mine == Wheel::kUser) user_sleeping_ = false;
   return came == 0;
 }
@@ -241,10 +221,10 @@ void Job::Impl::LeaveWheel() {
   const bool owes = driver_->sending();
   if (wheel_ == Wheel::kUser) last_user_drive_ns_ = owes ? 0 : Now();
   wheel_ = Wheel::kNobody;
-  if (progress_waits_ || owes) progress_.notify_one();
+  if (progress_waits_ || owes) progress_.NotifyOne();
 }
 
-void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline, Callbacks callbacks) {
+void Job::Impl::Drive(const Predicate& done, TimeNs deadline, Callbacks callbacks) {
   TimeNs now = Now();
   TimeNs busy_ns = now;
   int idle_polls = 0;
@@ -252,8 +232,8 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline, Callba
   for (;; now = Now()) {
     const bool any = Pump(now);
     if (!callbacks_.empty()) {
-      if (callbacks == Callbacks::kRun) RunCallbacks(lock);
-      if (callbacks == Callbacks::kLeave) progress_.notify_one();
+      if (callbacks == Callbacks::kRun) RunCallbacks();
+      if (callbacks == Callbacks::kLeave) progress_.NotifyOne();
     }
     if (forked()) return;
     if (done()) {
@@ -275,22 +255,21 @@ void Job::Impl::Drive(Lock& lock, const Predicate& done, TimeNs deadline, Callba
     in.idle_polls = idle_polls;
     switch (any ? WaitStep::kSpin : NextWaitStep(in)) {
       case WaitStep::kSpin:
-        if (lock_wanted_.load(std::memory_order_relaxed) > 0) {
-          LetOthersRun(lock);
+        if (mutex_.wanted()) {
+          mutex_.LetOthersRun();
         } else {
-          lock.unlock();
+          mutex_.Unlock();
           Pause();
-          lock.lock();
+          mutex_.Lock();
         }
         break;
-      case WaitStep::kYield: LetOthersRun(lock); break;
-      case WaitStep::kSleep: Sleep(lock, deadline, user_wake_fd_); break;
+      case WaitStep::kYield: mutex_.LetOthersRun(); break;
+      case WaitStep::kSleep: Sleep(deadline, user_wake_fd_); break;
     }
   }
 }
 
-bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline,
-                           Callbacks callbacks) {
+bool Job::Impl::DriveUntil(const Predicate& done, TimeNs deadline, Callbacks callbacks) {
   if (done()) return true;
   ++waiters_;
   bool first = true;
@@ -299,18 +278,17 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline,
     if (wheel_ == Wheel::kUser) {
       // Bounded, so that a driver that dies with its thread does not leave us here.
       const TimeNs until = std::min(deadline, Now() + 100 * kMillisecond);
-      changed_.wait_until(lock, ToTimePoint(until));
+      changed_.WaitUntil(mutex_, until);
       continue;
     }
     TakeWheel(Wheel::kUser);
     try {
-      Drive(lock, done, deadline, callbacks);
+      Drive(done, deadline, callbacks);
     } catch (...) {  // whatever it is, it is not this wait's alone
-      if (!lock.owns_lock()) lock.lock();
       driver_->Break();
     }
     LeaveWheel();
-    if (waiters_ > 1) changed_.notify_all();
+    if (waiters_ > 1) changed_.NotifyAll();
   }
   --waiters_;
   return done();
@@ -318,8 +296,8 @@ bool Job::Impl::DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline,
 
 // ---- the progress thread
 
-void Job::Impl::ProgressTurn(Lock& lock) {
-  if (!callbacks_.empty()) RunCallbacks(lock);
+void Job::Impl::ProgressTurn() {
+  if (!callbacks_.empty()) RunCallbacks();
   if (forked()) return;  // by a callback, which has returned in the child
   const TimeNs now = Now();
   if (wheel_ == Wheel::kUser) {
@@ -328,35 +306,35 @@ void Job::Impl::ProgressTurn(Lock& lock) {
     // short would take longer than that.
     progress_waits_ = user_sleeping_ || std::exchange(seen_drive_, drives_) == drives_;
     const TimeNs until = now + (progress_waits_ ? 100 * kMillisecond : pace_.look_ns);
-    progress_.wait_until(lock, ToTimePoint(until));
+    progress_.WaitUntil(mutex_, until);
     progress_waits_ = false;
     return;
   }
   if (last_user_drive_ns_ != 0 && now - last_user_drive_ns_ < pace_.look_ns) {
-    progress_.wait_until(lock, ToTimePoint(last_user_drive_ns_ + pace_.look_ns));
+    progress_.WaitUntil(mutex_, last_user_drive_ns_ + pace_.look_ns);
     return;
   }
   wheel_ = Wheel::kProgress;
   const bool any = Pump(now);
-  if (!callbacks_.empty()) RunCallbacks(lock);
+  if (!callbacks_.empty()) RunCallbacks();
   if (forked()) return;
-  if (wheel_ == Wheel::kProgress && !any && !stopping_) Sleep(lock, kNever, progress_wake_fd_);
+  if (wheel_ == Wheel::kProgress && !any && !stopping_) Sleep(kNever, progress_wake_fd_);
   if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
-  if (lock_wanted_.load(std::memory_order_relaxed) > 0) LetOthersRun(lock);
+  if (mutex_.wanted()) mutex_.LetOthersRun();
 }
 
 void Job::Impl::ProgressMain() {
-  Lock lock(mutex_);
+  mutex_.Lock();
   while (!stopping_ && !forked()) {
     try {
-      ProgressTurn(lock);
+      ProgressTurn();
     } catch (...) {
-      if (!lock.owns_lock()) lock.lock();
       if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
       driver_->Break();
-      progress_.wait_for(lock, std::chrono::milliseconds(10));
+      progress_.WaitUntil(mutex_, Now() + 10 * kMillisecond);
     }
   }
+  mutex_.Unlock();
 }
 
 }  // namespace ftar::runtime

@@ -39,16 +39,15 @@ void Job::Impl::RunCallback(const std::function<void()>& call) {
 
 // Callbacks run one after the other, in order, whoever calls them; a thread that finds another at
 // it leaves them there. Those of a forked child are the parent's.
-void Job::Impl::RunCallbacks(Lock& lock) {
+void Job::Impl::RunCallbacks() {
   if (running_callbacks_ || callbacks_.empty()) return;
   running_callbacks_ = true;
   while (!callbacks_.empty() && !forked()) {
     std::function<void()> call = std::move(callbacks_.front());
     callbacks_.pop_front();
-    lock.unlock();
+    const JobUnlock without(mutex_);
     RunCallback(call);
     call = nullptr;  // what it holds may be the last reference to something that takes the lock
-    lock.lock();
   }
   running_callbacks_ = false;
 }
@@ -57,7 +56,7 @@ void Job::Impl::RunCallbacks(Lock& lock) {
 void Job::Impl::LeaveCallbacks() {
   if (callbacks_.empty()) return;
   Wake();
-  progress_.notify_one();
+  progress_.NotifyOne();
 }
 
 const wire::ViewEntry* Job::Impl::EntryOf(MemberId id, int32_t* rank) const {
@@ -95,7 +94,7 @@ Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
 // Who died earlier has nothing to do with a verdict, nor with what a wait was too short for.
 Culprit Job::Impl::CulpritOf(const Op& op, Code code) {
   if (forked()) return {};
-  const Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   const bool ended = op.done.load(std::memory_order_acquire);
   Culprit out;
   if (ended && op.outcome.culprit.valid()) {

@@ -106,7 +106,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 // else is under way that would have to be looked at.
 [[gnu::hot]] bool Job::Impl::StartAgain(const Group& group, const OpPtr& op,
                                         const OpBuffers& buffers) {
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   const bool like_last = last_fast_ == op.get();
   const TimeNs now = like_last && wheel_ == Wheel::kNobody ? fast_ns_ : Now();
   // The last one was alone, and nothing has been started since.
@@ -152,7 +152,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
     Settle(now);
     WakeIfNeeded();
   } else if (std::exchange(delivered_, false) && waiters_ > 1) {
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   return true;
 }
@@ -175,7 +175,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 }
 
 // Without patience it looks once.
-[[gnu::hot]] void Job::Impl::WaitFast(Lock& lock, const OpPtr& op, bool patient) {
+[[gnu::hot]] void Job::Impl::WaitFast(const OpPtr& op, bool patient) {
   // For this operation this thread looks; where there are others it is on the fast path no more.
   if (DriverSleeps() && driver_->in_fast()) {
     driver_->HeedLane(false);
@@ -183,10 +183,10 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   }
   for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
     if (LookFast(op, kUnknownNs)) break;
-    if (!patient || lock_wanted_.load(std::memory_order_relaxed) > 0) break;
+    if (!patient || mutex_.wanted()) break;
     if (pace_.crowded) {
       // Not with the lock: the progress thread would be woken at the end of every operation.
-      LetOthersRun(lock);
+      mutex_.LetOthersRun();
     } else if (looks > kEagerLooks) {
       Pause();
     }
@@ -204,8 +204,8 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 }
 
 [[gnu::hot]] bool Job::Impl::WaitAgain(const OpPtr& op) {
-  Lock lock = TakeLock();
-  if (fast_ == op.get()) WaitFast(lock, op, /*patient=*/true);
+  const JobLock lock(mutex_);
+  if (fast_ == op.get()) WaitFast(op, /*patient=*/true);
   return op->done.load(std::memory_order_relaxed);
 }
 

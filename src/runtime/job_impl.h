@@ -1,5 +1,5 @@
 // The inside of Job. One lock covers the engine, its devices, the control connection and the op
-// table; callbacks run without.
+// table; callbacks run without. Methods let go of it and have it again where they wait.
 //
 // Who drives: at most one thread pumps at a time. A user thread inside a wait takes the wheel from
 // the progress thread, which then only looks every millisecond whether somebody still drives, so
@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -43,6 +42,7 @@
 #include "runtime/host.h"
 #include "runtime/hosting.h"
 #include "runtime/job.h"
+#include "runtime/job_lock.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
 #include "runtime/outcome_history.h"
@@ -51,11 +51,8 @@
 
 namespace ftar::runtime {
 
-using Lock = std::unique_lock<std::mutex>;
-
-void Pause();                   // of a thread that spins
-void LetOthersRun(Lock& lock);  // without it for a moment
-Status ForkedError();           // of any call in a forked child
+void Pause();          // of a thread that spins
+Status ForkedError();  // of any call in a forked child
 
 class Job::Impl final : public DriverHost, public ForkAware {
  public:
@@ -165,7 +162,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_create.cc
   Status Configure(const JobOptions& options);
-  Expected<std::vector<std::string>> AwaitAnswer(Lock& lock, const HostPort& name, TimeNs end);
+  Expected<std::vector<std::string>> AwaitAnswer(const HostPort& name, TimeNs end);
   Expected<std::vector<std::string>> AwaitAWay();
   Expected<Devices> OpenDevices(std::vector<std::string> ways);
   void OpenLane();
@@ -175,43 +172,41 @@ class Job::Impl final : public DriverHost, public ForkAware {
 
   // job_drive.cc
   // True: done, false: deadline.
-  bool DriveUntil(Lock& lock, const Predicate& done, TimeNs deadline,
-                  Callbacks callbacks = Callbacks::kRun);
-  void Drive(Lock& lock, const Predicate& done, TimeNs deadline, Callbacks callbacks);
+  bool DriveUntil(const Predicate& done, TimeNs deadline, Callbacks callbacks = Callbacks::kRun);
+  void Drive(const Predicate& done, TimeNs deadline, Callbacks callbacks);
   bool Pump(TimeNs now);
   bool PumpControl(TimeNs now);
   void HearCoordinator(TimeNs now, ControlConnection::Result& result);
   void PumpHosting(TimeNs now);
   void NoteSuccessors(TimeNs now);
   void Settle(TimeNs now);  // after events: run the engine, act on a changed phase
-  void Sleep(Lock& lock, TimeNs deadline, int wake_fd);
-  bool SleepWith(Lock& lock, std::span<pollfd> fds, TimeNs due);
+  void Sleep(TimeNs deadline, int wake_fd);
+  bool SleepWith(std::span<pollfd> fds, TimeNs due);
   bool Owes() const;
   bool DriverSleeps() const;
   void TakeWheel(Wheel who);
   void LeaveWheel();
   void Wake();  // the sleeping driver, whoever it is
   void WakeIfNeeded();
-  void RunCallbacks(Lock& lock);
+  void RunCallbacks();
   void RunCallback(const std::function<void()>& call);
   void LeaveCallbacks();
   void ProgressMain();
-  void ProgressTurn(Lock& lock);
-  Lock TakeLock();  // asks a spinning driver to let go
+  void ProgressTurn();
 
   // job_streams.cc
   void LookForGpu();
   std::string GpuLibrary() const;
   Status Heed(Status said);
-  Status LookForGraphs(Lock& lock, std::span<const OpPtr> ops);
-  Status PutGate(Lock& lock, const Op& op, device::Gate* gate);
-  Status TakeGates(Lock& lock, std::span<const OpPtr> ops);
-  Status EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op);
-  Status EnterStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops);
-  void AwaitTurn(Lock& lock, const GroupState& state);
-  void AwaitRoom(Lock& lock, device::StreamHandle stream);
+  Status LookForGraphs(std::span<const OpPtr> ops);
+  Status PutGate(const Op& op, device::Gate* gate);
+  Status TakeGates(std::span<const OpPtr> ops);
+  Status EnterStream(const GroupPtr& group, const OpPtr& op);
+  Status EnterStreams(const GroupPtr& group, std::span<const OpPtr> ops);
+  void AwaitTurn(const GroupState& state);
+  void AwaitRoom(device::StreamHandle stream);
   void NoteCaptured(const GroupPtr& group, const OpPtr& op);
-  Status StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops);
+  Status StartOnStreams(const GroupPtr& group, std::span<const OpPtr> ops);
   void LetGo(GroupState& state, std::span<const OpPtr> ops, Code why);
   void Hold(TimeNs now, GroupState& state, const OpPtr& op);
   bool StartHeld(TimeNs now, GroupState& state);
@@ -232,7 +227,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   bool LeaveToGuard(const OpPtr& op);
   void ListFast(const OpPtr& op);
   bool LookFast(const OpPtr& op, TimeNs now);
-  void WaitFast(Lock& lock, const OpPtr& op, bool patient);
+  void WaitFast(const OpPtr& op, bool patient);
 
   // job_ops.cc
   void Enlist(std::span<const OpPtr> ops);
@@ -255,7 +250,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void EndWith(const OpPtr& op, const Status& why);
   void FinishAll(const Status& status);
   template <typename Verdict>
-  Status UntilDecided(Lock& lock, const Predicate& done, TimeNs deadline, const Verdict& undecided);
+  Status UntilDecided(const Predicate& done, TimeNs deadline, const Verdict& undecided);
   Status Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns);
   std::string NoCoordinator() const;
   Status WaitVerdict(const Op& op, TimeNs begun_ns);
@@ -268,15 +263,15 @@ class Job::Impl final : public DriverHost, public ForkAware {
   static std::string LateText(const Late& late);
 
   // step.cc
-  Status AwaitStep(Lock& lock, const StepRequest& request);
+  Status AwaitStep(const StepRequest& request);
   void WithdrawStep();
   void SumUpStep();
 
   // job_membership.cc
   void OnPhaseEnded();
-  void AwaitHandOver(Lock* lock);
+  void AwaitHandOver();
   TimeNs JoinLimit() const;
-  void GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why);
+  void GiveUpJoining(TimeNs deadline, const Status& why);
   Status JoinFailure(TimeNs now, TimeNs deadline);
   Status RefusedByCoordinator() const;
   TimeNs SpeakAfter() const;
@@ -308,11 +303,10 @@ class Job::Impl final : public DriverHost, public ForkAware {
   TimeNs created_ns_ = 0;
   TimeNs timeout_ns_ = 10 * kSecond;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;   // for waiting threads that do not drive
-  std::condition_variable turn_;      // for those that wait to put something onto streams
-  std::condition_variable progress_;  // for the progress thread while a user thread drives
-  std::atomic<int> lock_wanted_{0};
+  JobMutex mutex_;
+  JobCondition changed_;   // for waiting threads that do not drive
+  JobCondition turn_;      // for those that wait to put something onto streams
+  JobCondition progress_;  // for the progress thread while a user thread drives
   std::atomic<bool> forked_{false};
 
   // Under mutex_.
@@ -414,10 +408,9 @@ class CallbackScope {
 // For `done`, until the deadline, or until `undecided` says why nobody can decide. The caller looks
 // whether it is a forked child's.
 template <typename Verdict>
-Status Job::Impl::UntilDecided(Lock& lock, const Predicate& done, TimeNs deadline,
-                               const Verdict& undecided) {
+Status Job::Impl::UntilDecided(const Predicate& done, TimeNs deadline, const Verdict& undecided) {
   while (!done()) {
-    if (DriveUntil(lock, done, std::min(deadline, Now() + kLookNs)) || forked()) break;
+    if (DriveUntil(done, std::min(deadline, Now() + kLookNs)) || forked()) break;
     FTAR_RETURN_IF_ERROR(undecided());
     if (Now() >= deadline) break;
   }

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/knob_value.h"
 #include "runtime/job_impl.h"
@@ -112,32 +111,32 @@ void Job::Impl::SayWhatIsOdd() {
 
 // Only the coordinator knows what this member has been waiting for. It says so, if it knows, and
 // closes the connection; if it does not, this member ends without.
-void Job::Impl::GiveUpJoining(Lock& lock, TimeNs deadline, const Status& why) {
+void Job::Impl::GiveUpJoining(TimeNs deadline, const Status& why) {
   const auto over = [this] { return IsOver() || driver_->engine().view() != nullptr; };
   const Predicate heard = [&] { return over() || !control_ || !control_->up(); };
   for (int times = 0; times < 2 && !over() && !forked(); ++times) {
     driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, why.text()});
     Settle(Now());
-    DriveUntil(lock, heard, std::min(deadline, Now() + std::min(timeout_ns_, kSecond)));
+    DriveUntil(heard, std::min(deadline, Now() + std::min(timeout_ns_, kSecond)));
   }
 }
 
 Status Job::Impl::WaitReady(int64_t timeout_ns) {
   if (forked()) return ForkedError();
   const TimeNs deadline = DeadlineOf(timeout_ns);
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   const Predicate done = [this] {
     return IsOver() || driver_->engine().view() != nullptr || (control_ && control_->hopeless());
   };
   for (;;) {
     const TimeNs limit = JoinLimit();
-    const bool ready = DriveUntil(lock, done, std::min(deadline, limit));
+    const bool ready = DriveUntil(done, std::min(deadline, limit));
     if (forked()) return ForkedError();
     if (ready) break;
     const Status failure = JoinFailure(Now(), deadline);
     if (failure.ok()) continue;
     if (failure.argument() != "join_timeout") return failure;
-    GiveUpJoining(lock, deadline, failure);
+    GiveUpJoining(deadline, failure);
     break;
   }
   if (!join_failed_.ok()) return join_failed_;
@@ -149,7 +148,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs deadline = DeadlineOf(timeout_ns);
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   if (ended_.code() == Code::kLeft || !join_failed_.ok()) return Status::Ok();
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (driver_->engine().phase() == engine::Phase::kJoining || place_.solo()) {
@@ -162,14 +161,14 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
              });
     };
     if (!leave_asked_ns_) leave_asked_ns_ = Now();
-    if (!DriveUntil(lock, idle, deadline)) return Status(Code::kTimeout, "leaving goes on");
+    if (!DriveUntil(idle, deadline)) return Status(Code::kTimeout, "leaving goes on");
     if (ended_.ok()) driver_->Feed(Now(), engine::AbortSelf{Code::kLeft, "left"});
     Settle(Now());
     return ended_.code() == Code::kLeft ? Status::Ok() : CheckUsable();
   }
   // What was called on streams comes before the leave, though it has no number yet.
   const Predicate arrived = [this] { return StreamsArrived(); };
-  if (!leave_asked_ns_ && !DriveUntil(lock, arrived, deadline) && !forked()) {
+  if (!leave_asked_ns_ && !DriveUntil(arrived, deadline) && !forked()) {
     return Status(Code::kTimeout, "a stream has not come to what was called on it; call again");
   }
   const TimeNs begun = Now();
@@ -178,23 +177,25 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   Settle(Now());
   const Predicate done = [this] { return IsOver(); };
   const auto undecided = [&] { return Undecided("leaving", *leave_asked_ns_, timeout_ns_, begun); };
-  FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, deadline, undecided));
+  FTAR_RETURN_IF_ERROR(UntilDecided(done, deadline, undecided));
   if (forked()) return ForkedError();
   if (!done()) return Status(Code::kTimeout, "leaving takes longer; it goes on");
-  RunCallbacks(lock);
-  if (hosting_) AwaitHandOver(&lock);
+  RunCallbacks();
+  if (hosting_) AwaitHandOver();
   return ended_.code() == Code::kLeft ? Status::Ok() : CheckUsable();
 }
 
 // While this member coordinated, others wait for somebody else to. It is quick, or it is not to be:
 // they have to agree, and there may be too few of them. Of two threads, one that leaves and one
 // that destroys the job, the second ends what the first waits in.
-void Job::Impl::AwaitHandOver(Lock* lock) {
+void Job::Impl::AwaitHandOver() {
   std::shared_ptr<Hosting> hosting = hosting_;
-  lock->unlock();
-  const bool over = hosting->WaitDormant(std::min(timeout_ns_, kHandOverMax));
-  hosting.reset();  // the last one ends its thread
-  lock->lock();
+  bool over = false;
+  {
+    const JobUnlock without(mutex_);
+    over = hosting->WaitDormant(std::min(timeout_ns_, kHandOverMax));
+    hosting.reset();  // the last one ends its thread
+  }
   if (over) return;
   try {
     log_.Warn("runtime", "the others could not take over from this member in time");
@@ -203,18 +204,18 @@ void Job::Impl::AwaitHandOver(Lock* lock) {
 }
 
 Status Job::Impl::Abort(const std::string& reason, Code cause) {
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   FTAR_RETURN_IF_ERROR(CheckUsable());
   const TimeNs now = Now();
   driver_->Feed(now, engine::AbortSelf{cause, reason.empty() ? "aborted" : reason});
   Settle(now);
-  changed_.notify_all();
+  changed_.NotifyAll();
   Wake();
   return Status::Ok();
 }
 
 Status Job::Impl::Report(Code cause, const std::string& text) {
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   FTAR_RETURN_IF_ERROR(CheckUsable());
   const TimeNs now = Now();
   driver_->Feed(now, engine::ReportSelf{cause, text});
@@ -224,7 +225,7 @@ Status Job::Impl::Report(Code cause, const std::string& text) {
 }
 
 Status Job::Impl::Evict(MemberId member, const std::string& reason) {
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (!view_ || view_->Find(member) == nullptr) {
     return Status(Code::kArg, "member", "no member " + ToFullString(member) + " is in the view");
@@ -281,7 +282,7 @@ void Job::Impl::EndHere(Code cause, std::string_view why) {
   } catch (...) {
     driver_->Break();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   Wake();
 }
 
@@ -289,27 +290,27 @@ Status Job::Impl::Destroy() {
   if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not destroy its job");
   {
-    Lock lock = TakeLock();
+    const JobLock lock(mutex_);
     if (std::exchange(destroyed_, true)) return Status::Ok();
     EndHere(Code::kAborted, "the job was destroyed");
     stopping_ = true;
-    changed_.notify_all();
-    progress_.notify_all();
+    changed_.NotifyAll();
+    progress_.NotifyAll();
     for (const int fd : {user_wake_fd_, progress_wake_fd_}) {
       if (fd >= 0) Raise(fd);
     }
     // Threads inside a wait see `destroyed_` and go; nobody waits longer than one look. A callback
     // ends when it ends: what it uses is free to go when this call returns.
     for (int i = 0; running_callbacks_ || (i < 100 && waiters_ > 0); ++i) {
-      changed_.wait_for(lock, std::chrono::milliseconds(50));
+      changed_.WaitUntil(mutex_, Now() + 50 * kMillisecond);
     }
-    RunCallbacks(lock);
-    if (hosting_) AwaitHandOver(&lock);
+    RunCallbacks();
+    if (hosting_) AwaitHandOver();
   }
   if (thread_.joinable()) thread_.join();
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   if (driver_ && !closed_down_) Settle(Now());  // there was no memory to end what runs
-  RunCallbacks(lock);
+  RunCallbacks();
   hosting_.reset();
   if (driver_) driver_->Close();
   events_.Close();
@@ -317,13 +318,13 @@ Status Job::Impl::Destroy() {
 }
 
 void Job::Impl::BeforeFork() {
-  mutex_.lock();
+  mutex_.Lock();
   if (hosting_) hosting_->BeforeFork();
 }
 
 void Job::Impl::AfterForkInParent() {
   if (hosting_) hosting_->AfterForkInParent();
-  mutex_.unlock();
+  mutex_.Unlock();
 }
 
 void Job::Impl::AfterForkInChild() {
@@ -336,18 +337,18 @@ void Job::Impl::AfterForkInChild() {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }
-  mutex_.unlock();
+  mutex_.Unlock();
 }
 
 ViewPtr Job::Impl::view() {
   if (forked()) return nullptr;
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   return driver_ ? driver_->engine().view() : nullptr;
 }
 
 ViewPtr Job::Impl::group_view(GroupKey key) {
   if (forked()) return nullptr;
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   if (!driver_) return nullptr;
   ViewPtr view = driver_->engine().group_view(key);
   const auto state = groups_.find(key);
@@ -358,7 +359,7 @@ ViewPtr Job::Impl::group_view(GroupKey key) {
 
 Culprit Job::Impl::last_culprit() {
   if (forked()) return {};
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   return last_culprit_;
 }
 

@@ -73,7 +73,7 @@ Status Job::Impl::CheckUsable() const {
 }
 
 Expected<GroupPtr> Job::Impl::OpenGroup(const std::string& name, int32_t window, int32_t priority) {
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   FTAR_RETURN_IF_ERROR(CheckUsable());
   LookForGpu();
   auto group = std::make_shared<Group>();
@@ -99,7 +99,7 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   GroupInfo out;
   out.self = self_;
   if (forked()) return out;
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   out.shard = place_.shard;
   if (destroyed_) return out;
   const auto state = groups_.find(key);
@@ -250,7 +250,7 @@ Status Job::Impl::CheckStart(const GroupPtr& group) const {
 
 Status Job::Impl::MayStart(const GroupPtr& group) {
   if (forked()) return ForkedError();
-  const Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   return CheckStart(group);
 }
 
@@ -293,7 +293,7 @@ void Job::Impl::LaunchAll(TimeNs now, std::span<const OpPtr> ops) {
 }
 
 Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   FTAR_RETURN_IF_ERROR(CheckUsable());
   const TimeNs now = Now();
   LookUp(now);
@@ -307,7 +307,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
     return Status(fits.code(), field, field + ": " + fits.text());
   }
   if (std::ranges::any_of(ops, [](const OpPtr& op) { return op->request.on_stream; })) {
-    FTAR_RETURN_IF_ERROR(StartOnStreams(lock, group, ops));
+    FTAR_RETURN_IF_ERROR(StartOnStreams(group, ops));
   } else if (!state.held.empty()) {
     Undo undo([&] { LetGo(state, ops, Code::kMemory); });
     for (const OpPtr& op : ops) Hold(now, state, op);
@@ -494,19 +494,18 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
   const TimeNs begun = Now();
   const TimeNs deadline = timeout_ns < 0 ? kNever : After(begun, timeout_ns);
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   if (fast_ == op.get()) {
-    WaitFast(lock, op, timeout_ns != 0);
-    if (!callbacks_.empty()) RunCallbacks(lock);
+    WaitFast(op, timeout_ns != 0);
+    if (!callbacks_.empty()) RunCallbacks();
   }
   const Predicate done = [&] { return op->done.load(std::memory_order_relaxed) || IsOver(); };
   const auto undecided = [&] { return WaitVerdict(*op, begun); };
-  const Status early = UntilDecided(lock, done, deadline, undecided);
+  const Status early = UntilDecided(done, deadline, undecided);
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   const bool open = !op->done.load(std::memory_order_acquire);
   const Late* const whom = open && timeout_ns != 0 ? LateIn(*op) : nullptr;
   const std::string late = whom != nullptr ? "; " + LateText(*whom) : "";
-  lock.unlock();
   if (!open) return op->status;
   if (forked()) return ForkedError();
   if (!early.ok()) return early;
@@ -516,7 +515,7 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
 
 Expected<collective::Outcome> Job::Impl::OutcomeOf(GroupKey group, Seq seq) {
   if (forked()) return ForkedError();
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   const auto state = groups_.find(group);
   if (state != groups_.end()) {
     if (auto outcome = state->second.history.Find(seq)) return *std::move(outcome);

@@ -4,7 +4,6 @@
 // Nothing is put onto a stream under the job's lock: that may wait until the stream gets on, which
 // may wait for an operation of ours.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/undo.h"
@@ -87,7 +86,7 @@ Expected<device::Gpu*> Job::Impl::Gpu(int32_t device) {
     options.executor.stuck_ns = timeout_ns_;
     auto opened = Accelerator::Open(options);
     if (!opened.ok()) return opened.status();
-    Lock lock = TakeLock();
+    const JobLock lock(mutex_);
     FTAR_RETURN_IF_ERROR(CheckUsable());
     gpu = &(*opened)->gpu();
     log_.Info("runtime", "GPU " + std::to_string(gpu->facts().device) + ": " + gpu->facts().name);
@@ -155,7 +154,7 @@ Expected<void*> Job::Impl::MemAllocDevice(size_t bytes, int32_t device) {
   transport::UniqueFd shown(made->descriptor);
   std::shared_ptr<device::Gpu> owner;
   {
-    Lock lock = TakeLock();
+    const JobLock lock(mutex_);
     owner = driver_->accelerator()->shared_gpu();
   }
   const std::shared_ptr<void> memory(
@@ -175,10 +174,9 @@ Status Job::Impl::Heed(Status said) {
   return said;
 }
 
-Status Job::Impl::LookForGraphs(Lock& lock, std::span<const OpPtr> ops) {
+Status Job::Impl::LookForGraphs(std::span<const OpPtr> ops) {
   device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
-  lock.unlock();
-  const Undo back([this, &lock] { lock = TakeLock(); });
+  const JobUnlock without(mutex_, JobUnlock::Back::kAsking);
   for (const OpPtr& op : ops) {
     if (!op->request.on_stream) continue;
     const Expected<bool> captured = gpu->Captures(op->request.stream);
@@ -188,16 +186,15 @@ Status Job::Impl::LookForGraphs(Lock& lock, std::span<const OpPtr> ops) {
   return Status::Ok();
 }
 
-Status Job::Impl::PutGate(Lock& lock, const Op& op, device::Gate* gate) {
+Status Job::Impl::PutGate(const Op& op, device::Gate* gate) {
   device::Gpu* const gpu = gpu_.load(std::memory_order_acquire);
-  lock.unlock();
-  const Undo back([this, &lock] { lock = TakeLock(); });
+  const JobUnlock without(mutex_, JobUnlock::Back::kAsking);
   return Heed(gpu->EnqueueGate(op.request.stream, gate, op.request.device_outcome));
 }
 
 // All that may be refused before anything is held: whether a graph makes the calls, and gates.
-Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
-  FTAR_RETURN_IF_ERROR(LookForGraphs(lock, ops));
+Status Job::Impl::TakeGates(std::span<const OpPtr> ops) {
+  FTAR_RETURN_IF_ERROR(LookForGraphs(ops));
   for (const OpPtr& op : ops) {
     if (!op->request.on_stream) continue;
     const Expected<device::Gate*> gate = gates_->Take();
@@ -209,9 +206,9 @@ Status Job::Impl::TakeGates(Lock& lock, std::span<const OpPtr> ops) {
 
 // The driver may keep this thread until the stream gets on (its queue is full, or launches block),
 // and that may take an operation of this very call: so it is held before its stream hears of it.
-Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op) {
+Status Job::Impl::EnterStream(const GroupPtr& group, const OpPtr& op) {
   device::Gate* const gate = op->gate;
-  if (gate != nullptr && !op->in_graph) AwaitRoom(lock, op->request.stream);
+  if (gate != nullptr && !op->in_graph) AwaitRoom(op->request.stream);
   if (!op->in_graph && !ended_.ok()) {
     EndWith(op, ended_);  // its stream passes an open gate
   } else if (!op->in_graph) {
@@ -221,29 +218,28 @@ Status Job::Impl::EnterStream(Lock& lock, const GroupPtr& group, const OpPtr& op
   if (op->gate != nullptr && !op->in_graph) {
     CloseGate(op);
     const Predicate stays = [this] { return driver_->accelerator()->Stays() || !ended_.ok(); };
-    kernel_comes_ =
-        kernel_comes_ ? DriveUntil(lock, stays, Now() + kStayNs, Callbacks::kLeave) : stays();
+    kernel_comes_ = kernel_comes_ ? DriveUntil(stays, Now() + kStayNs, Callbacks::kLeave) : stays();
   }
   WakeIfNeeded();
-  const Status put = PutGate(lock, *op, gate);
+  const Status put = PutGate(*op, gate);
   if (put.ok() && op->in_graph) NoteCaptured(group, op);
   return put;
 }
 
 // Calls get onto their streams in the order in which they begin. Two threads' on one stream, the
 // wrong way round there, would wait for each other; so a group's are put there one at a time.
-void Job::Impl::AwaitTurn(Lock& lock, const GroupState& state) {
+void Job::Impl::AwaitTurn(const GroupState& state) {
   const auto mine = [&] { return state.entering == 0 || IsOver(); };
-  while (!mine()) turn_.wait_for(lock, std::chrono::milliseconds(100));
+  while (!mine()) turn_.WaitUntil(mutex_, Now() + 100 * kMillisecond);
 }
 
 // Until the stream waits for few enough operations.
-void Job::Impl::AwaitRoom(Lock& lock, device::StreamHandle stream) {
+void Job::Impl::AwaitRoom(device::StreamHandle stream) {
   const Predicate room = [this, stream] {
     const auto closed = closed_gates_.find(stream);
     return closed == closed_gates_.end() || closed->second < kClosedGatesMax || !ended_.ok();
   };
-  while (!room() && !forked()) DriveUntil(lock, room, Now() + kSecond, Callbacks::kLeave);
+  while (!room() && !forked()) DriveUntil(room, Now() + kSecond, Callbacks::kLeave);
 }
 
 // What has been captured is called when its graph is launched, and is done with as far as this call
@@ -259,9 +255,9 @@ void Job::Impl::NoteCaptured(const GroupPtr& group, const OpPtr& op) {
   op->done.store(true, std::memory_order_release);
 }
 
-Status Job::Impl::EnterStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops) {
+Status Job::Impl::EnterStreams(const GroupPtr& group, std::span<const OpPtr> ops) {
   try {
-    for (const OpPtr& op : ops) FTAR_RETURN_IF_ERROR(EnterStream(lock, group, op));
+    for (const OpPtr& op : ops) FTAR_RETURN_IF_ERROR(EnterStream(group, op));
   } catch (...) {
     return {Code::kMemory, "no memory left"};
   }
@@ -270,20 +266,20 @@ Status Job::Impl::EnterStreams(Lock& lock, const GroupPtr& group, std::span<cons
 
 // Some of them at least are on streams. What has begun cannot be taken back: if the rest fails this
 // member would be calls apart from the others, so it is out, and all calls are made and end so.
-Status Job::Impl::StartOnStreams(Lock& lock, const GroupPtr& group, std::span<const OpPtr> ops) {
+Status Job::Impl::StartOnStreams(const GroupPtr& group, std::span<const OpPtr> ops) {
   GroupState& state = groups_[group->key];
   ++entering_;
-  AwaitTurn(lock, state);
+  AwaitTurn(state);
   ++state.entering;
   const Undo entered([this, &state] {
     if (--entering_ == 0) delivered_ = true;
-    if (--state.entering == 0) turn_.notify_all();
+    if (--state.entering == 0) turn_.NotifyAll();
   });
   Code code = Code::kMemory;
   Undo undo([&] { LetGo(state, ops, code); });
-  Status said = TakeGates(lock, ops);
+  Status said = TakeGates(ops);
   if (said.ok()) said = CheckStart(group);
-  if (said.ok()) said = EnterStreams(lock, group, ops);
+  if (said.ok()) said = EnterStreams(group, ops);
   const bool begun = std::ranges::any_of(ops, [](const OpPtr& op) {
     return op->begun || (op->done.load(std::memory_order_relaxed) && !op->in_graph);
   });

@@ -32,23 +32,21 @@ void Job::Impl::OnStep(const engine::StepBegun& step) {
 
 // Others may be late for as long as they like (design 5): that ends no wait. Where nobody can
 // decide who they are, one for a step ends as those for operations do.
-Status Job::Impl::AwaitStep(Lock& lock, const StepRequest& request) {
+Status Job::Impl::AwaitStep(const StepRequest& request) {
   const TimeNs begun = Now();
   if (!step_asked_ns_) step_asked_ns_ = begun;
   step_answer_.reset();
-  const auto undecided = [&] {
-    return Undecided("the step", *step_asked_ns_, timeout_ns_, begun);
-  };
+  const auto undecided = [&] { return Undecided("the step", *step_asked_ns_, timeout_ns_, begun); };
   // Calls on streams are the last step's, and have no numbers before their streams get to them.
   const Predicate arrived = [this] { return StreamsArrived(); };
-  FTAR_RETURN_IF_ERROR(UntilDecided(lock, arrived, kNever, undecided));
+  FTAR_RETURN_IF_ERROR(UntilDecided(arrived, kNever, undecided));
   FTAR_RETURN_IF_ERROR(CheckUsable());
   driver_->Feed(Now(), engine::BeginStep{request.step, request.strict});
   Settle(Now());
   WakeIfNeeded();
   const Predicate done = [this] { return step_answer_.has_value() || IsOver(); };
   Undo asked([this] { WithdrawStep(); });  // also without memory to say why
-  Status decided = UntilDecided(lock, done, kNever, undecided);
+  Status decided = UntilDecided(done, kNever, undecided);
   if (decided.ok()) asked.Keep();
   return decided;
 }
@@ -65,14 +63,14 @@ void Job::Impl::WithdrawStep() {
 Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   FTAR_RETURN_IF_ERROR(CheckUsable());
   if (step_pending_) return Status(Code::kState, "step", "another thread is beginning a step");
   if (leave_asked_ns_) return Status(Code::kLeft, "this member is leaving");
   if (!driver_->engine().view()) return Status(Code::kState, "job", "the job is not ready yet");
   step_pending_ = true;
   const Undo over([this] { step_pending_ = false; });  // the lock outlives it
-  const Status waited = AwaitStep(lock, request);
+  const Status waited = AwaitStep(request);
   if (forked()) return ForkedError();
   if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
   step_asked_ns_.reset();
@@ -109,7 +107,7 @@ void Job::Impl::SumUpStep() {
 Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   if (forked()) return ForkedError();
   if (Job::InCallback()) return Status(Code::kState, "a callback must not wait");
-  Lock lock = TakeLock();
+  const JobLock lock(mutex_);
   if (step_number_ == 0) return Status(Code::kState, "step", "no step has begun");
   if (step >= 0 && step != current_step_.step) {
     return Status(Code::kArg, "step",
@@ -129,7 +127,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
     }
     return Status::Ok();
   };
-  FTAR_RETURN_IF_ERROR(UntilDecided(lock, done, kNever, undecided));
+  FTAR_RETURN_IF_ERROR(UntilDecided(done, kNever, undecided));
   if (forked()) return ForkedError();
   if (step_number_ != number) return Status(Code::kState, "step", "the next step has begun");
   for (const OpPtr& op : ops) {

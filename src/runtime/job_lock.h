@@ -1,0 +1,100 @@
+// The job's lock. A thread that spins for an operation has it nearly all the time: who wants it
+// asks, and the spinner lets go (wanted()). Its conditions, and what has it for a scope or has it
+// not. As types of their own, so that clang can say who forgot it (base/thread_annotations.h).
+#ifndef FTAR_RUNTIME_JOB_LOCK_H_
+#define FTAR_RUNTIME_JOB_LOCK_H_
+
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "base/ids.h"
+#include "base/thread_annotations.h"
+
+namespace ftar::runtime {
+
+class FTAR_CAPABILITY("mutex") JobMutex {
+ public:
+  // Quietly: the spinner goes on until it has a reason of its own to let go.
+  void Lock() FTAR_ACQUIRE() { mutex_.lock(); }
+  void AskAndLock() FTAR_ACQUIRE() {
+    if (mutex_.try_lock()) return;
+    wanted_.fetch_add(1, std::memory_order_relaxed);
+    mutex_.lock();
+    wanted_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  void Unlock() FTAR_RELEASE() { mutex_.unlock(); }
+  bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
+  void LetOthersRun() FTAR_REQUIRES(this) {
+    mutex_.unlock();
+    sched_yield();
+    mutex_.lock();
+  }
+
+ private:
+  friend class JobCondition;
+
+  std::mutex mutex_;
+  std::atomic<int> wanted_{0};
+};
+
+// For a scope. It asks.
+class FTAR_SCOPED_CAPABILITY JobLock {
+ public:
+  explicit JobLock(JobMutex& mutex) FTAR_ACQUIRE(mutex) : mutex_(mutex) { mutex_.AskAndLock(); }
+  ~JobLock() FTAR_RELEASE() { mutex_.Unlock(); }
+  JobLock(const JobLock&) = delete;
+  JobLock& operator=(const JobLock&) = delete;
+
+ private:
+  JobMutex& mutex_;
+};
+
+// A scope without it, which has it again at the end, however that comes.
+class FTAR_SCOPED_CAPABILITY JobUnlock {
+ public:
+  enum class Back { kQuietly, kAsking };
+  explicit JobUnlock(JobMutex& mutex, Back back = Back::kQuietly) FTAR_RELEASE(mutex)
+      : mutex_(mutex), back_(back) {
+    mutex_.Unlock();
+  }
+  ~JobUnlock() FTAR_ACQUIRE() {
+    back_ == Back::kAsking ? mutex_.AskAndLock() : mutex_.Lock();
+  }
+  JobUnlock(const JobUnlock&) = delete;
+  JobUnlock& operator=(const JobUnlock&) = delete;
+
+ private:
+  JobMutex& mutex_;
+  const Back back_;
+};
+
+class JobCondition {
+ public:
+  // Also for less long: whoever waits looks again.
+  void WaitUntil(JobMutex& mutex, TimeNs until) FTAR_REQUIRES(mutex) {
+    Held held(mutex.mutex_);
+    // steady_clock is CLOCK_MONOTONIC here.
+    changed_.wait_until(held.lock,
+                        std::chrono::steady_clock::time_point(std::chrono::nanoseconds(until)));
+  }
+  void NotifyOne() { changed_.notify_one(); }
+  void NotifyAll() { changed_.notify_all(); }
+
+ private:
+  // The caller's before and after, also when its thread is cancelled in here.
+  struct Held {
+    explicit Held(std::mutex& mutex) : lock(mutex, std::adopt_lock) {}
+    ~Held() { lock.release(); }
+    std::unique_lock<std::mutex> lock;
+  };
+
+  std::condition_variable changed_;
+};
+
+}  // namespace ftar::runtime
+
+#endif  // FTAR_RUNTIME_JOB_LOCK_H_
