@@ -62,7 +62,7 @@ void Job::Impl::LookUp(TimeNs now) {
   undo.Keep();
   fast_ = last_fast_ = op.get();
   fast_state_ = &state;
-  Undo pending([this, &op] { ListFast(op); });
+  Undo pending([this, &op]() FTAR_REQUIRES(mutex_) { ListFast(op); });
   const bool is_short = !driver_->shares_fast();
   if (!is_short) ListFast(op);
   driver_->StrikeBefore(op->seq);

@@ -60,33 +60,34 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ~Impl() override;
 
   // job_create.cc
-  Status Open(const JobOptions& options, std::function<void(const JobEvent&)> on_event);
+  Status Open(const JobOptions& options,
+              std::function<void(const JobEvent&)> on_event) FTAR_NO_THREAD_SAFETY_ANALYSIS;
 
   // The face, see job.h.
-  Status WaitReady(int64_t timeout_ns);
-  Status Leave(int64_t timeout_ns);
-  Status Abort(const std::string& reason, Code cause);
-  Status Report(Code cause, const std::string& text);
-  Status Evict(MemberId member, const std::string& reason);
-  Status Destroy();
-  void EndHere(Code cause, std::string_view why);
-  Status NextEvent(JobEvent* event, int64_t timeout_ns);
-  Status GetCounter(const std::string& name, uint64_t* value);
-  std::string DumpJson();
-  ViewPtr view();
-  ViewPtr group_view(GroupKey key);
-  Culprit last_culprit();
-  Culprit CulpritOf(const Op& op, Code code);
-  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority);
-  GroupInfo group_info(GroupKey key, Epoch epoch);
-  Status MayStart(const GroupPtr& group);
-  Status Start(const GroupPtr& group, std::span<const OpPtr> ops);
-  Status Wait(const OpPtr& op, int64_t timeout_ns);
-  bool StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers);
-  bool WaitAgain(const OpPtr& op);
-  Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq);
-  Status StepBegin(const StepRequest& request, StepResult* result);
-  Status StepEnd(int64_t step, StepResult* result);
+  Status WaitReady(int64_t timeout_ns) FTAR_EXCLUDES(mutex_);
+  Status Leave(int64_t timeout_ns) FTAR_EXCLUDES(mutex_);
+  Status Abort(const std::string& reason, Code cause) FTAR_EXCLUDES(mutex_);
+  Status Report(Code cause, const std::string& text) FTAR_EXCLUDES(mutex_);
+  Status Evict(MemberId member, const std::string& reason) FTAR_EXCLUDES(mutex_);
+  Status Destroy() FTAR_EXCLUDES(mutex_);
+  Status GetCounter(const std::string& name, uint64_t* value) FTAR_EXCLUDES(mutex_);
+  std::string DumpJson() FTAR_EXCLUDES(mutex_);
+  ViewPtr view() FTAR_EXCLUDES(mutex_);
+  ViewPtr group_view(GroupKey key) FTAR_EXCLUDES(mutex_);
+  Culprit last_culprit() FTAR_EXCLUDES(mutex_);
+  Culprit CulpritOf(const Op& op, Code code) FTAR_EXCLUDES(mutex_);
+  Expected<GroupPtr> OpenGroup(const std::string& name, int32_t window, int32_t priority)
+      FTAR_EXCLUDES(mutex_);
+  GroupInfo group_info(GroupKey key, Epoch epoch) FTAR_EXCLUDES(mutex_);
+  Status MayStart(const GroupPtr& group) FTAR_EXCLUDES(mutex_);
+  Status Start(const GroupPtr& group, std::span<const OpPtr> ops) FTAR_EXCLUDES(mutex_);
+  Status Wait(const OpPtr& op, int64_t timeout_ns) FTAR_EXCLUDES(mutex_);
+  bool StartAgain(const Group& group, const OpPtr& op, const OpBuffers& buffers)
+      FTAR_EXCLUDES(mutex_);
+  bool WaitAgain(const OpPtr& op) FTAR_EXCLUDES(mutex_);
+  Expected<collective::Outcome> OutcomeOf(GroupKey group, Seq seq) FTAR_EXCLUDES(mutex_);
+  Status StepBegin(const StepRequest& request, StepResult* result) FTAR_EXCLUDES(mutex_);
+  Status StepEnd(int64_t step, StepResult* result) FTAR_EXCLUDES(mutex_);
 
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
   MemberId self() const { return self_; }
@@ -94,35 +95,35 @@ class Job::Impl final : public DriverHost, public ForkAware {
   const Config& config() const { return config_; }
   EventQueue& events() { return events_; }
   // job_streams.cc
-  Expected<device::Gpu*> Gpu(int32_t device);
+  Expected<device::Gpu*> Gpu(int32_t device) FTAR_EXCLUDES(mutex_);
   device::Gpu* GpuIfOpen() const { return gpu_.load(std::memory_order_acquire); }
-  Expected<device::Gpu*> GpuAt(const void* address);
+  Expected<device::Gpu*> GpuAt(const void* address) FTAR_EXCLUDES(mutex_);
   Expected<device::Gpu*> GpuOfCall(device::StreamHandle stream,
-                                   std::span<const void* const> buffers);
+                                   std::span<const void* const> buffers) FTAR_EXCLUDES(mutex_);
   bool MayUseGpu() const {
     return gpu_.load(std::memory_order_relaxed) != nullptr ||
            process_uses_gpu_.load(std::memory_order_relaxed);
   }
-  Expected<void*> MemAllocDevice(size_t bytes, int32_t device);
+  Expected<void*> MemAllocDevice(size_t bytes, int32_t device) FTAR_EXCLUDES(mutex_);
   UserMemory& memory() { return memory_; }
 
   // DriverHost
-  Op* FindOp(GroupKey group, Seq seq) override;
-  void SendToCoordinator(const wire::Message& message) override;
-  void OnStarted(const engine::Started& started) override;
-  void OnDelivered(GroupKey group, collective::Outcome&& outcome) override;
-  void NoteFast(const collective::Outcome& outcome) override;
-  void OnDeliveredFast(TimeNs now) override;
-  void OnStep(const engine::StepBegun& step) override;
-  void OnNotice(const engine::Notice& notice) override;
-  void OnViewChanged() override;
-  void OnPathLost(MemberId peer, const Status& why) override;
-  void OnPeerExited(MemberId peer) override;
+  Op* FindOp(GroupKey group, Seq seq) override FTAR_REQUIRES(mutex_);
+  void SendToCoordinator(const wire::Message& message) override FTAR_REQUIRES(mutex_);
+  void OnStarted(const engine::Started& started) override FTAR_REQUIRES(mutex_);
+  void OnDelivered(GroupKey group, collective::Outcome&& outcome) override FTAR_REQUIRES(mutex_);
+  void NoteFast(const collective::Outcome& outcome) override FTAR_REQUIRES(mutex_);
+  void OnDeliveredFast(TimeNs now) override FTAR_REQUIRES(mutex_);
+  void OnStep(const engine::StepBegun& step) override FTAR_REQUIRES(mutex_);
+  void OnNotice(const engine::Notice& notice) override FTAR_REQUIRES(mutex_);
+  void OnViewChanged() override FTAR_REQUIRES(mutex_);
+  void OnPathLost(MemberId peer, const Status& why) override FTAR_REQUIRES(mutex_);
+  void OnPeerExited(MemberId peer) override FTAR_REQUIRES(mutex_);
 
   // ForkAware
-  void BeforeFork() override;
-  void AfterForkInParent() override;
-  void AfterForkInChild() override;
+  void BeforeFork() override FTAR_ACQUIRE(mutex_);
+  void AfterForkInParent() override FTAR_RELEASE(mutex_);
+  void AfterForkInChild() override FTAR_RELEASE(mutex_);
 
  private:
   enum class Wheel { kNobody, kUser, kProgress };
@@ -161,134 +162,141 @@ class Job::Impl final : public DriverHost, public ForkAware {
   using Predicate = std::function<bool()>;
 
   // job_create.cc
-  Status Configure(const JobOptions& options);
-  Expected<std::vector<std::string>> AwaitAnswer(const HostPort& name, TimeNs end);
-  Expected<std::vector<std::string>> AwaitAWay();
-  Expected<Devices> OpenDevices(std::vector<std::string> ways);
-  void OpenLane();
-  Status OpenControl(const Devices& devices);
-  engine::Config MakeEngineConfig(const Devices& devices);
-  void ArmTestHook();
+  Status Configure(const JobOptions& options) FTAR_NO_THREAD_SAFETY_ANALYSIS;
+  Expected<std::vector<std::string>> AwaitAnswer(const HostPort& name, TimeNs end)
+      FTAR_REQUIRES(mutex_);
+  Expected<std::vector<std::string>> AwaitAWay() FTAR_EXCLUDES(mutex_);
+  Expected<Devices> OpenDevices(std::vector<std::string> ways) FTAR_NO_THREAD_SAFETY_ANALYSIS;
+  void OpenLane() FTAR_NO_THREAD_SAFETY_ANALYSIS;
+  Status OpenControl(const Devices& devices) FTAR_NO_THREAD_SAFETY_ANALYSIS;
+  engine::Config MakeEngineConfig(const Devices& devices) FTAR_NO_THREAD_SAFETY_ANALYSIS;
+  void ArmTestHook() FTAR_NO_THREAD_SAFETY_ANALYSIS;
 
   // job_drive.cc
   // True: done, false: deadline.
-  bool DriveUntil(const Predicate& done, TimeNs deadline, Callbacks callbacks = Callbacks::kRun);
-  void Drive(const Predicate& done, TimeNs deadline, Callbacks callbacks);
-  bool Pump(TimeNs now);
-  bool PumpControl(TimeNs now);
-  void HearCoordinator(TimeNs now, ControlConnection::Result& result);
-  void PumpHosting(TimeNs now);
-  void NoteSuccessors(TimeNs now);
-  void Settle(TimeNs now);  // after events: run the engine, act on a changed phase
-  void Sleep(TimeNs deadline, int wake_fd);
-  bool SleepWith(std::span<pollfd> fds, TimeNs due);
-  bool Owes() const;
-  bool DriverSleeps() const;
-  void TakeWheel(Wheel who);
-  void LeaveWheel();
-  void Wake();  // the sleeping driver, whoever it is
-  void WakeIfNeeded();
-  void RunCallbacks();
-  void RunCallback(const std::function<void()>& call);
-  void LeaveCallbacks();
-  void ProgressMain();
-  void ProgressTurn();
+  bool DriveUntil(const Predicate& done, TimeNs deadline, Callbacks callbacks = Callbacks::kRun)
+      FTAR_REQUIRES(mutex_);
+  void Drive(const Predicate& done, TimeNs deadline, Callbacks callbacks) FTAR_REQUIRES(mutex_);
+  bool Pump(TimeNs now) FTAR_REQUIRES(mutex_);
+  bool PumpControl(TimeNs now) FTAR_REQUIRES(mutex_);
+  void HearCoordinator(TimeNs now, ControlConnection::Result& result) FTAR_REQUIRES(mutex_);
+  void PumpHosting(TimeNs now) FTAR_REQUIRES(mutex_);
+  void NoteSuccessors(TimeNs now) FTAR_REQUIRES(mutex_);
+  void Settle(TimeNs now)
+      FTAR_REQUIRES(mutex_);  // after events: run the engine, act on a changed phase
+  void Sleep(TimeNs deadline, int wake_fd) FTAR_REQUIRES(mutex_);
+  bool SleepWith(std::span<pollfd> fds, TimeNs due) FTAR_REQUIRES(mutex_);
+  bool Owes() const FTAR_REQUIRES(mutex_);
+  bool DriverSleeps() const FTAR_REQUIRES(mutex_);
+  void TakeWheel(Wheel who) FTAR_REQUIRES(mutex_);
+  void LeaveWheel() FTAR_REQUIRES(mutex_);
+  void Wake() FTAR_REQUIRES(mutex_);  // the sleeping driver, whoever it is
+  void WakeIfNeeded() FTAR_REQUIRES(mutex_);
+  void RunCallbacks() FTAR_REQUIRES(mutex_);
+  void RunCallback(const std::function<void()>& call) FTAR_EXCLUDES(mutex_);
+  void LeaveCallbacks() FTAR_REQUIRES(mutex_);
+  void ProgressMain() FTAR_EXCLUDES(mutex_);
+  void ProgressTurn() FTAR_REQUIRES(mutex_);
 
   // job_streams.cc
   void LookForGpu();
   std::string GpuLibrary() const;
-  Status Heed(Status said);
-  Status LookForGraphs(std::span<const OpPtr> ops);
-  Status PutGate(const Op& op, device::Gate* gate);
-  Status TakeGates(std::span<const OpPtr> ops);
-  Status EnterStream(const GroupPtr& group, const OpPtr& op);
-  Status EnterStreams(const GroupPtr& group, std::span<const OpPtr> ops);
-  void AwaitTurn(const GroupState& state);
-  void AwaitRoom(device::StreamHandle stream);
-  void NoteCaptured(const GroupPtr& group, const OpPtr& op);
-  Status StartOnStreams(const GroupPtr& group, std::span<const OpPtr> ops);
-  void LetGo(GroupState& state, std::span<const OpPtr> ops, Code why);
-  void Hold(TimeNs now, GroupState& state, const OpPtr& op);
-  bool StartHeld(TimeNs now, GroupState& state);
-  void TryStartHeld(TimeNs now, GroupState& state);
-  void CheckOrder(const GroupState& state, const OpPtr& op);
-  bool StreamsArrived() const;
-  void CloseGate(const OpPtr& op);
-  void LetKernelGo(const OpPtr& op);
-  void CheckQueues();
-  void Replay(TimeNs now, const Captured& captured);
-  bool PumpStreams(TimeNs now);
-  void OpenGate(const OpPtr& op);
+  Status Heed(Status said) FTAR_EXCLUDES(mutex_);
+  Status LookForGraphs(std::span<const OpPtr> ops) FTAR_REQUIRES(mutex_);
+  Status PutGate(const Op& op, device::Gate* gate) FTAR_REQUIRES(mutex_);
+  Status TakeGates(std::span<const OpPtr> ops) FTAR_REQUIRES(mutex_);
+  Status EnterStream(const GroupPtr& group, const OpPtr& op) FTAR_REQUIRES(mutex_);
+  Status EnterStreams(const GroupPtr& group, std::span<const OpPtr> ops) FTAR_REQUIRES(mutex_);
+  void AwaitTurn(const GroupState& state) FTAR_REQUIRES(mutex_);
+  void AwaitRoom(device::StreamHandle stream) FTAR_REQUIRES(mutex_);
+  void NoteCaptured(const GroupPtr& group, const OpPtr& op) FTAR_REQUIRES(mutex_);
+  Status StartOnStreams(const GroupPtr& group, std::span<const OpPtr> ops) FTAR_REQUIRES(mutex_);
+  void LetGo(GroupState& state, std::span<const OpPtr> ops, Code why) FTAR_REQUIRES(mutex_);
+  void Hold(TimeNs now, GroupState& state, const OpPtr& op) FTAR_REQUIRES(mutex_);
+  bool StartHeld(TimeNs now, GroupState& state) FTAR_REQUIRES(mutex_);
+  void TryStartHeld(TimeNs now, GroupState& state) FTAR_REQUIRES(mutex_);
+  void CheckOrder(const GroupState& state, const OpPtr& op) FTAR_REQUIRES(mutex_);
+  bool StreamsArrived() const FTAR_REQUIRES(mutex_);
+  void CloseGate(const OpPtr& op) FTAR_REQUIRES(mutex_);
+  void LetKernelGo(const OpPtr& op) FTAR_REQUIRES(mutex_);
+  void CheckQueues() FTAR_REQUIRES(mutex_);
+  void Replay(TimeNs now, const Captured& captured) FTAR_REQUIRES(mutex_);
+  bool PumpStreams(TimeNs now) FTAR_REQUIRES(mutex_);
+  void OpenGate(const OpPtr& op) FTAR_REQUIRES(mutex_);
 
   // job_fast.cc
-  void LookUp(TimeNs now);
-  bool UnderGuard(TimeNs now) const;
-  bool StartFast(TimeNs now, const OpPtr& op, bool like_last);
-  bool LeaveToGuard(const OpPtr& op);
-  void ListFast(const OpPtr& op);
-  bool LookFast(const OpPtr& op, TimeNs now);
-  void WaitFast(const OpPtr& op, bool patient);
+  void LookUp(TimeNs now) FTAR_REQUIRES(mutex_);
+  bool UnderGuard(TimeNs now) const FTAR_REQUIRES(mutex_);
+  bool StartFast(TimeNs now, const OpPtr& op, bool like_last) FTAR_REQUIRES(mutex_);
+  bool LeaveToGuard(const OpPtr& op) FTAR_REQUIRES(mutex_);
+  void ListFast(const OpPtr& op) FTAR_REQUIRES(mutex_);
+  bool LookFast(const OpPtr& op, TimeNs now) FTAR_REQUIRES(mutex_);
+  void WaitFast(const OpPtr& op, bool patient) FTAR_REQUIRES(mutex_);
 
   // job_ops.cc
-  void Enlist(std::span<const OpPtr> ops);
-  void Launch(TimeNs now, const OpPtr& op);
-  void LaunchAll(TimeNs now, std::span<const OpPtr> ops);
-  Status CheckStart(const GroupPtr& group) const;
-  Status Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op);
-  Status CheckUsable() const;  // forked, destroyed, out
+  void Enlist(std::span<const OpPtr> ops) FTAR_REQUIRES(mutex_);
+  void Launch(TimeNs now, const OpPtr& op) FTAR_REQUIRES(mutex_);
+  void LaunchAll(TimeNs now, std::span<const OpPtr> ops) FTAR_REQUIRES(mutex_);
+  Status CheckStart(const GroupPtr& group) const FTAR_REQUIRES(mutex_);
+  Status Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op) FTAR_REQUIRES(mutex_);
+  Status CheckUsable() const FTAR_REQUIRES(mutex_);  // forked, destroyed, out
   // No operation begins or ends any more: waits end.
-  bool IsOver() const { return destroyed_ || !ended_.ok(); }
-  void RememberColumn();
-  const Layout* FindLayout(GroupState& state, GroupKey group, Epoch epoch);
-  Status CheckOverlap(std::span<const OpPtr> fresh) const;
-  void SayIfNoRing();
-  bool NothingUnderWay() const;
-  void NumberOps(GroupState& state, Seq end);
-  std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq);
-  void FinishOp(const OpPtr& op, collective::Outcome&& outcome);
-  void EndOp(const OpPtr& op);
-  void EndWith(const OpPtr& op, const Status& why);
-  void FinishAll(const Status& status);
+  bool IsOver() const FTAR_REQUIRES(mutex_) { return destroyed_ || !ended_.ok(); }
+  void RememberColumn() FTAR_REQUIRES(mutex_);
+  const Layout* FindLayout(GroupState& state, GroupKey group, Epoch epoch) FTAR_REQUIRES(mutex_);
+  Status CheckOverlap(std::span<const OpPtr> fresh) const FTAR_REQUIRES(mutex_);
+  void SayIfNoRing() FTAR_REQUIRES(mutex_);
+  bool NothingUnderWay() const FTAR_REQUIRES(mutex_);
+  void NumberOps(GroupState& state, Seq end) FTAR_REQUIRES(mutex_);
+  std::deque<OpPtr>::iterator PlaceOf(GroupKey group, GroupState& state, Seq seq)
+      FTAR_REQUIRES(mutex_);
+  void FinishOp(const OpPtr& op, collective::Outcome&& outcome) FTAR_REQUIRES(mutex_);
+  void EndOp(const OpPtr& op) FTAR_REQUIRES(mutex_);
+  void EndWith(const OpPtr& op, const Status& why) FTAR_REQUIRES(mutex_);
+  void FinishAll(const Status& status) FTAR_REQUIRES(mutex_);
   template <typename Verdict>
-  Status UntilDecided(const Predicate& done, TimeNs deadline, const Verdict& undecided);
-  Status Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns);
-  std::string NoCoordinator() const;
-  Status WaitVerdict(const Op& op, TimeNs begun_ns);
+  Status UntilDecided(const Predicate& done, TimeNs deadline, const Verdict& undecided)
+      FTAR_REQUIRES(mutex_);
+  Status Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, TimeNs begun_ns)
+      FTAR_REQUIRES(mutex_);
+  std::string NoCoordinator() const FTAR_REQUIRES(mutex_);
+  Status WaitVerdict(const Op& op, TimeNs begun_ns) FTAR_REQUIRES(mutex_);
   struct Late {
     Seq seq = 0;
     std::vector<Culprit> who;  // of so many people are told
     bool more = false;
   };
-  const Late* LateIn(const Op& op) const;
+  const Late* LateIn(const Op& op) const FTAR_REQUIRES(mutex_);
   static std::string LateText(const Late& late);
 
   // step.cc
-  Status AwaitStep(const StepRequest& request);
-  void WithdrawStep();
-  void SumUpStep();
+  Status AwaitStep(const StepRequest& request) FTAR_REQUIRES(mutex_);
+  void WithdrawStep() FTAR_REQUIRES(mutex_);
+  void SumUpStep() FTAR_REQUIRES(mutex_);
 
   // job_membership.cc
-  void OnPhaseEnded();
-  void AwaitHandOver();
+  void EndHere(Code cause, std::string_view why) FTAR_REQUIRES(mutex_);
+  void OnPhaseEnded() FTAR_REQUIRES(mutex_);
+  void AwaitHandOver() FTAR_REQUIRES(mutex_);
   TimeNs JoinLimit() const;
-  void GiveUpJoining(TimeNs deadline, const Status& why);
-  Status JoinFailure(TimeNs now, TimeNs deadline);
-  Status RefusedByCoordinator() const;
+  void GiveUpJoining(TimeNs deadline, const Status& why) FTAR_REQUIRES(mutex_);
+  Status JoinFailure(TimeNs now, TimeNs deadline) FTAR_REQUIRES(mutex_);
+  Status RefusedByCoordinator() const FTAR_REQUIRES(mutex_);
   TimeNs SpeakAfter() const;
-  void SayWhatItWaitsFor(TimeNs now);
-  void SayWhatIsOdd();
-  std::string AwaitedToJoin() const;
+  void SayWhatItWaitsFor(TimeNs now) FTAR_REQUIRES(mutex_);
+  void SayWhatIsOdd() FTAR_REQUIRES(mutex_);
+  std::string AwaitedToJoin() const FTAR_REQUIRES(mutex_);
 
   // job_events.cc
-  void Emit(JobEvent event);
-  void LateEvent(const wire::LateNotice& late, JobEvent* event);
-  void SayLate(GroupKey group, const Culprit& who);
-  Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const;
-  const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const;
+  void Emit(JobEvent event) FTAR_REQUIRES(mutex_);
+  void LateEvent(const wire::LateNotice& late, JobEvent* event) FTAR_REQUIRES(mutex_);
+  void SayLate(GroupKey group, const Culprit& who) FTAR_REQUIRES(mutex_);
+  Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const FTAR_REQUIRES(mutex_);
+  const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const FTAR_REQUIRES(mutex_);
 
   // dump.cc
-  std::vector<std::pair<const char*, uint64_t>> Counters() const;
-  nlohmann::ordered_json GroupsJson(TimeNs now) const;
+  std::vector<std::pair<const char*, uint64_t>> Counters() const FTAR_REQUIRES(mutex_);
+  nlohmann::ordered_json GroupsJson(TimeNs now) const FTAR_REQUIRES(mutex_);
 
   // Constant after Open.
   Config config_;
@@ -310,86 +318,100 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::atomic<bool> forked_{false};
 
   // Under mutex_.
-  std::optional<HostLane> lane_;  // none: all goes by frames
-  std::unique_ptr<EngineDriver> driver_;
-  std::optional<ControlConnection> control_;
+  std::optional<HostLane> lane_ FTAR_GUARDED_BY(mutex_);  // none: all goes by frames
+  std::unique_ptr<EngineDriver> driver_ FTAR_GUARDED_BY(mutex_);
+  std::optional<ControlConnection> control_ FTAR_GUARDED_BY(mutex_);
   // Where any member may coordinate. Shared with who waits, without the lock, until it has handed
   // over.
-  std::shared_ptr<Hosting> hosting_;
-  engine::Engine::SuccessorsOf successors_of_;  // whom it knows
-  ControlConnection::Result control_result_;  // scratch
-  TimeNs look_at_control_ns_ = 0;
-  coordinator::Resolver resolver_;
+  std::shared_ptr<Hosting> hosting_ FTAR_GUARDED_BY(mutex_);
+  engine::Engine::SuccessorsOf successors_of_ FTAR_GUARDED_BY(mutex_);  // whom it knows
+  ControlConnection::Result control_result_ FTAR_GUARDED_BY(mutex_);    // scratch
+  TimeNs look_at_control_ns_ FTAR_GUARDED_BY(mutex_) = 0;
+  coordinator::Resolver resolver_ FTAR_GUARDED_BY(mutex_);
   // While it joins: when people are told next what it waits for.
-  TimeNs speak_ns_ = 0;
-  bool waiting_said_ = false, welcomed_ = false;
-  Wheel wheel_ = Wheel::kNobody;
-  bool stopping_ = false, destroyed_ = false, closed_down_ = false;
-  bool user_sleeping_ = false, progress_waits_ = false;
+  TimeNs speak_ns_ FTAR_GUARDED_BY(mutex_) = 0;
+  bool waiting_said_ FTAR_GUARDED_BY(mutex_) = false, welcomed_ FTAR_GUARDED_BY(mutex_) = false;
+  Wheel wheel_ FTAR_GUARDED_BY(mutex_) = Wheel::kNobody;
+  bool stopping_ FTAR_GUARDED_BY(mutex_) = false, destroyed_ FTAR_GUARDED_BY(mutex_) = false,
+                 closed_down_ FTAR_GUARDED_BY(mutex_) = false;
+  bool user_sleeping_ FTAR_GUARDED_BY(mutex_) = false, progress_waits_
+                                                       FTAR_GUARDED_BY(mutex_) = false;
   // How often users' threads have had the wheel: now, and when the progress thread looked last.
-  uint64_t drives_ = 0, seen_drive_ = 0;
+  uint64_t drives_ FTAR_GUARDED_BY(mutex_) = 0, seen_drive_ FTAR_GUARDED_BY(mutex_) = 0;
   // The progress thread sleeps, and whatever comes wakes it. It takes that back without the lock,
   // as soon as it is up: then it looks at everything, whoever has the lock meanwhile.
   std::atomic<bool> guards_{false};
-  bool delivered_ = false;  // since waiting threads were last told
-  TimeNs last_user_drive_ns_ = 0;
-  TimeNs sleep_until_ = kNever;
-  int waiters_ = 0;
-  Pace pace_ = PaceOf(1, 1);
-  int user_wake_fd_ = -1, progress_wake_fd_ = -1;
-  std::map<GroupKey, GroupState> groups_;
-  std::deque<OpPtr> starting_;  // between StartOp and Started
+  bool delivered_ FTAR_GUARDED_BY(mutex_) = false;  // since waiting threads were last told
+  TimeNs last_user_drive_ns_ FTAR_GUARDED_BY(mutex_) = 0;
+  TimeNs sleep_until_ FTAR_GUARDED_BY(mutex_) = kNever;
+  int waiters_ FTAR_GUARDED_BY(mutex_) = 0;
+  Pace pace_ FTAR_GUARDED_BY(mutex_) = PaceOf(1, 1);
+  int user_wake_fd_ FTAR_GUARDED_BY(mutex_) = -1, progress_wake_fd_ FTAR_GUARDED_BY(mutex_) = -1;
+  std::map<GroupKey, GroupState> groups_ FTAR_GUARDED_BY(mutex_);
+  std::deque<OpPtr> starting_ FTAR_GUARDED_BY(mutex_);  // between StartOp and Started
   // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an
   // operation that is held, never followed.
-  const Op* fast_ = nullptr;
-  const Op* last_fast_ = nullptr;     // the same, also when it has ended, until another is started
-  GroupState* fast_state_ = nullptr;  // its group's
-  const OpPtr* looked_at_ = nullptr;  // during LookFast
-  TimeNs fast_ns_ = 0;                // about now, when it was called or had moved much
-  TimeNs fast_moved_ns_ = 0;          // when something of it was done, if it is shared
-  bool waits_at_once_ = false;        // the caller has, for the last one that was left to a guard
-  uint64_t next_handle_ = 1;
-  std::deque<std::function<void()>> callbacks_;
-  bool running_callbacks_ = false;
-  ViewPtr view_, previous_view_;
-  std::map<Epoch, Layout> columns_;  // of the last views
-  Culprit last_culprit_;
-  std::map<GroupKey, Late> late_;  // in the group's last operation that people were told of
-  Status ended_;                   // why this member is out
-  Status join_failed_;             // or never came in, though it waited
-  Status no_memory_{Code::kMemory, "no memory left"};  // made while there is some
-  std::optional<TimeNs> leave_asked_ns_;  // since when this member is to leave
+  const Op* fast_ FTAR_GUARDED_BY(mutex_) = nullptr;
+  const Op* last_fast_ FTAR_GUARDED_BY(mutex_) =
+      nullptr;  // the same, also when it has ended, until another is started
+  GroupState* fast_state_ FTAR_GUARDED_BY(mutex_) = nullptr;  // its group's
+  const OpPtr* looked_at_ FTAR_GUARDED_BY(mutex_) = nullptr;  // during LookFast
+  TimeNs fast_ns_ FTAR_GUARDED_BY(mutex_) = 0;  // about now, when it was called or had moved much
+  TimeNs fast_moved_ns_ FTAR_GUARDED_BY(mutex_) =
+      0;  // when something of it was done, if it is shared
+  bool waits_at_once_ FTAR_GUARDED_BY(mutex_) =
+      false;  // the caller has, for the last one that was left to a guard
+  uint64_t next_handle_ FTAR_GUARDED_BY(mutex_) = 1;
+  std::deque<std::function<void()>> callbacks_ FTAR_GUARDED_BY(mutex_);
+  bool running_callbacks_ FTAR_GUARDED_BY(mutex_) = false;
+  ViewPtr view_ FTAR_GUARDED_BY(mutex_), previous_view_ FTAR_GUARDED_BY(mutex_);
+  std::map<Epoch, Layout> columns_ FTAR_GUARDED_BY(mutex_);  // of the last views
+  Culprit last_culprit_ FTAR_GUARDED_BY(mutex_);
+  std::map<GroupKey, Late> late_
+      FTAR_GUARDED_BY(mutex_);            // in the group's last operation that people were told of
+  Status ended_ FTAR_GUARDED_BY(mutex_);  // why this member is out
+  Status join_failed_ FTAR_GUARDED_BY(mutex_);  // or never came in, though it waited
+  Status no_memory_ FTAR_GUARDED_BY(mutex_){Code::kMemory,
+                                            "no memory left"};  // made while there is some
+  std::optional<TimeNs> leave_asked_ns_
+      FTAR_GUARDED_BY(mutex_);  // since when this member is to leave
 
   // Streams.
-  std::unique_ptr<GatePool> gates_;
-  std::vector<Captured> captured_;
-  size_t held_ = 0;      // in all groups
-  size_t entering_ = 0;  // calls that put something onto streams now
-  std::map<device::StreamHandle, size_t> closed_gates_;  // none: 0
-  bool kernel_comes_ = true;  // the resident one, as far as the last call has seen
-  bool disordered_ = false;   // said
-  bool crowded_ = false;      // said
-  bool no_ring_ = false;      // said
-  TimeNs streams_ns_ = 0;  // when a stream last arrived
-  TimeNs look_at_streams_ns_ = kNever;
+  std::unique_ptr<GatePool> gates_ FTAR_GUARDED_BY(mutex_);
+  std::vector<Captured> captured_ FTAR_GUARDED_BY(mutex_);
+  size_t held_ FTAR_GUARDED_BY(mutex_) = 0;      // in all groups
+  size_t entering_ FTAR_GUARDED_BY(mutex_) = 0;  // calls that put something onto streams now
+  std::map<device::StreamHandle, size_t> closed_gates_ FTAR_GUARDED_BY(mutex_);  // none: 0
+  bool kernel_comes_ FTAR_GUARDED_BY(mutex_) =
+      true;  // the resident one, as far as the last call has seen
+  bool disordered_ FTAR_GUARDED_BY(mutex_) = false;  // said
+  bool crowded_ FTAR_GUARDED_BY(mutex_) = false;     // said
+  bool no_ring_ FTAR_GUARDED_BY(mutex_) = false;     // said
+  TimeNs streams_ns_ FTAR_GUARDED_BY(mutex_) = 0;    // when a stream last arrived
+  TimeNs look_at_streams_ns_ FTAR_GUARDED_BY(mutex_) = kNever;
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_
   std::atomic<device::Gpu*> gpu_{nullptr};  // the driver's, once it is open
   std::atomic<bool> process_uses_gpu_{false};
 
   // Steps.
-  bool step_pending_ = false;
-  std::optional<TimeNs> step_asked_ns_;  // since when its user asks for the next one
-  std::optional<engine::StepBegun> step_answer_;
-  uint64_t step_number_ = 0;  // StepBegin calls so far; marks ops
-  double step_weight_ = 1;
-  StepResult current_step_;
-  StepResult step_sum_;         // of those of its operations that ended well and are not in
-  std::deque<OpPtr> step_ops_;  // these
+  bool step_pending_ FTAR_GUARDED_BY(mutex_) = false;
+  std::optional<TimeNs> step_asked_ns_
+      FTAR_GUARDED_BY(mutex_);  // since when its user asks for the next one
+  std::optional<engine::StepBegun> step_answer_ FTAR_GUARDED_BY(mutex_);
+  uint64_t step_number_ FTAR_GUARDED_BY(mutex_) = 0;  // StepBegin calls so far; marks ops
+  double step_weight_ FTAR_GUARDED_BY(mutex_) = 1;
+  StepResult current_step_ FTAR_GUARDED_BY(mutex_);
+  StepResult step_sum_
+      FTAR_GUARDED_BY(mutex_);  // of those of its operations that ended well and are not in
+  std::deque<OpPtr> step_ops_ FTAR_GUARDED_BY(mutex_);  // these
 
-  uint64_t ops_again_ = 0, ops_delivered_ = 0, view_changes_ = 0, pumps_ = 0, sleeps_ = 0;
+  uint64_t ops_again_ FTAR_GUARDED_BY(mutex_) = 0, ops_delivered_ FTAR_GUARDED_BY(mutex_) = 0,
+                      view_changes_ FTAR_GUARDED_BY(mutex_) = 0, pumps_ FTAR_GUARDED_BY(mutex_) = 0,
+                      sleeps_ FTAR_GUARDED_BY(mutex_) = 0;
 
   EventQueue events_;
-  BoundedQueue<JobEvent> recent_events_{256};  // the flight recorder; fetching does not empty it
+  BoundedQueue<JobEvent> recent_events_ FTAR_GUARDED_BY(mutex_){
+      256};  // the flight recorder; fetching does not empty it
   const std::shared_ptr<transport::ExportedMemory> exports_ =
       std::make_shared<transport::ExportedMemory>();
   const std::shared_ptr<transport::Priorities> priorities_ =

@@ -61,7 +61,7 @@ class FTAR_SCOPED_CAPABILITY JobUnlock {
       : mutex_(mutex), back_(back) {
     mutex_.Unlock();
   }
-  ~JobUnlock() FTAR_ACQUIRE() {
+  ~JobUnlock() FTAR_RELEASE() {  // which is clang's word for the end of any scope
     back_ == Back::kAsking ? mutex_.AskAndLock() : mutex_.Lock();
   }
   JobUnlock(const JobUnlock&) = delete;

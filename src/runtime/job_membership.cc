@@ -112,8 +112,12 @@ void Job::Impl::SayWhatIsOdd() {
 // Only the coordinator knows what this member has been waiting for. It says so, if it knows, and
 // closes the connection; if it does not, this member ends without.
 void Job::Impl::GiveUpJoining(TimeNs deadline, const Status& why) {
-  const auto over = [this] { return IsOver() || driver_->engine().view() != nullptr; };
-  const Predicate heard = [&] { return over() || !control_ || !control_->up(); };
+  const auto over = [this]() FTAR_REQUIRES(mutex_) {
+    return IsOver() || driver_->engine().view() != nullptr;
+  };
+  const Predicate heard = [&]() FTAR_REQUIRES(mutex_) {
+    return over() || !control_ || !control_->up();
+  };
   for (int times = 0; times < 2 && !over() && !forked(); ++times) {
     driver_->Feed(Now(), engine::AbortSelf{Code::kTimeout, why.text()});
     Settle(Now());
@@ -125,7 +129,7 @@ Status Job::Impl::WaitReady(int64_t timeout_ns) {
   if (forked()) return ForkedError();
   const TimeNs deadline = DeadlineOf(timeout_ns);
   const JobLock lock(mutex_);
-  const Predicate done = [this] {
+  const Predicate done = [this]() FTAR_REQUIRES(mutex_) {
     return IsOver() || driver_->engine().view() != nullptr || (control_ && control_->hopeless());
   };
   for (;;) {
@@ -154,7 +158,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   if (driver_->engine().phase() == engine::Phase::kJoining || place_.solo()) {
     // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered
     // first.
-    const Predicate idle = [this] {
+    const Predicate idle = [this]() FTAR_REQUIRES(mutex_) {
       return IsOver() || std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
                return entry.second.ops.empty() && entry.second.unnumbered.empty() &&
                       entry.second.held.empty();
@@ -167,7 +171,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
     return ended_.code() == Code::kLeft ? Status::Ok() : CheckUsable();
   }
   // What was called on streams comes before the leave, though it has no number yet.
-  const Predicate arrived = [this] { return StreamsArrived(); };
+  const Predicate arrived = [this]() FTAR_REQUIRES(mutex_) { return StreamsArrived(); };
   if (!leave_asked_ns_ && !DriveUntil(arrived, deadline) && !forked()) {
     return Status(Code::kTimeout, "a stream has not come to what was called on it; call again");
   }
@@ -175,8 +179,10 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   if (!leave_asked_ns_) leave_asked_ns_ = begun;
   if (ended_.ok()) driver_->Feed(begun, engine::RequestLeave{});  // heard once
   Settle(Now());
-  const Predicate done = [this] { return IsOver(); };
-  const auto undecided = [&] { return Undecided("leaving", *leave_asked_ns_, timeout_ns_, begun); };
+  const Predicate done = [this]() FTAR_REQUIRES(mutex_) { return IsOver(); };
+  const auto undecided = [&]() FTAR_REQUIRES(mutex_) {
+    return Undecided("leaving", *leave_asked_ns_, timeout_ns_, begun);
+  };
   FTAR_RETURN_IF_ERROR(UntilDecided(done, deadline, undecided));
   if (forked()) return ForkedError();
   if (!done()) return Status(Code::kTimeout, "leaving takes longer; it goes on");

@@ -259,7 +259,7 @@ Status Job::Impl::MayStart(const GroupPtr& group) {
 void Job::Impl::Enlist(std::span<const OpPtr> ops) {
   starting_.insert(starting_.end(), ops.begin(), ops.end());
   if (step_number_ == 0) return;
-  Undo undo([&] { starting_.resize(starting_.size() - ops.size()); });
+  Undo undo([&]() FTAR_REQUIRES(mutex_) { starting_.resize(starting_.size() - ops.size()); });
   step_ops_.insert(step_ops_.end(), ops.begin(), ops.end());
   undo.Keep();
 }
@@ -309,7 +309,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   if (std::ranges::any_of(ops, [](const OpPtr& op) { return op->request.on_stream; })) {
     FTAR_RETURN_IF_ERROR(StartOnStreams(group, ops));
   } else if (!state.held.empty()) {
-    Undo undo([&] { LetGo(state, ops, Code::kMemory); });
+    Undo undo([&]() FTAR_REQUIRES(mutex_) { LetGo(state, ops, Code::kMemory); });
     for (const OpPtr& op : ops) Hold(now, state, op);
     undo.Keep();
     TryStartHeld(now, state);
@@ -499,8 +499,10 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
     WaitFast(op, timeout_ns != 0);
     if (!callbacks_.empty()) RunCallbacks();
   }
-  const Predicate done = [&] { return op->done.load(std::memory_order_relaxed) || IsOver(); };
-  const auto undecided = [&] { return WaitVerdict(*op, begun); };
+  const Predicate done = [&]() FTAR_REQUIRES(mutex_) {
+    return op->done.load(std::memory_order_relaxed) || IsOver();
+  };
+  const auto undecided = [&]() FTAR_REQUIRES(mutex_) { return WaitVerdict(*op, begun); };
   const Status early = UntilDecided(done, deadline, undecided);
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   const bool open = !op->done.load(std::memory_order_acquire);

@@ -217,7 +217,9 @@ Status Job::Impl::EnterStream(const GroupPtr& group, const OpPtr& op) {
   if (gate == nullptr) return Status::Ok();
   if (op->gate != nullptr && !op->in_graph) {
     CloseGate(op);
-    const Predicate stays = [this] { return driver_->accelerator()->Stays() || !ended_.ok(); };
+    const Predicate stays = [this]() FTAR_REQUIRES(mutex_) {
+      return driver_->accelerator()->Stays() || !ended_.ok();
+    };
     kernel_comes_ = kernel_comes_ ? DriveUntil(stays, Now() + kStayNs, Callbacks::kLeave) : stays();
   }
   WakeIfNeeded();
@@ -229,13 +231,13 @@ Status Job::Impl::EnterStream(const GroupPtr& group, const OpPtr& op) {
 // Calls get onto their streams in the order in which they begin. Two threads' on one stream, the
 // wrong way round there, would wait for each other; so a group's are put there one at a time.
 void Job::Impl::AwaitTurn(const GroupState& state) {
-  const auto mine = [&] { return state.entering == 0 || IsOver(); };
+  const auto mine = [&]() FTAR_REQUIRES(mutex_) { return state.entering == 0 || IsOver(); };
   while (!mine()) turn_.WaitUntil(mutex_, Now() + 100 * kMillisecond);
 }
 
 // Until the stream waits for few enough operations.
 void Job::Impl::AwaitRoom(device::StreamHandle stream) {
-  const Predicate room = [this, stream] {
+  const Predicate room = [this, stream]() FTAR_REQUIRES(mutex_) {
     const auto closed = closed_gates_.find(stream);
     return closed == closed_gates_.end() || closed->second < kClosedGatesMax || !ended_.ok();
   };
@@ -271,12 +273,12 @@ Status Job::Impl::StartOnStreams(const GroupPtr& group, std::span<const OpPtr> o
   ++entering_;
   AwaitTurn(state);
   ++state.entering;
-  const Undo entered([this, &state] {
+  const Undo entered([this, &state]() FTAR_REQUIRES(mutex_) {
     if (--entering_ == 0) delivered_ = true;
     if (--state.entering == 0) turn_.NotifyAll();
   });
   Code code = Code::kMemory;
-  Undo undo([&] { LetGo(state, ops, code); });
+  Undo undo([&]() FTAR_REQUIRES(mutex_) { LetGo(state, ops, code); });
   Status said = TakeGates(ops);
   if (said.ok()) said = CheckStart(group);
   if (said.ok()) said = EnterStreams(group, ops);
@@ -403,7 +405,7 @@ bool Job::Impl::StreamsArrived() const { return (held_ == 0 && entering_ == 0) |
 void Job::Impl::Replay(TimeNs now, const Captured& captured) {
   OpPtr op;
   Code code = Code::kMemory;
-  Undo refused([&] {
+  Undo refused([&]() FTAR_REQUIRES(mutex_) {
     if (op != nullptr) LetKernelGo(op);
     gates_->Open(captured.gate, Refused(code), /*again=*/true);
   });

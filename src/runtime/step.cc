@@ -36,16 +36,19 @@ Status Job::Impl::AwaitStep(const StepRequest& request) {
   const TimeNs begun = Now();
   if (!step_asked_ns_) step_asked_ns_ = begun;
   step_answer_.reset();
-  const auto undecided = [&] { return Undecided("the step", *step_asked_ns_, timeout_ns_, begun); };
+  const auto undecided = [&]() FTAR_REQUIRES(mutex_) {
+    return Undecided("the step", *step_asked_ns_, timeout_ns_, begun);
+  };
   // Calls on streams are the last step's, and have no numbers before their streams get to them.
-  const Predicate arrived = [this] { return StreamsArrived(); };
+  const Predicate arrived = [this]() FTAR_REQUIRES(mutex_) { return StreamsArrived(); };
   FTAR_RETURN_IF_ERROR(UntilDecided(arrived, kNever, undecided));
   FTAR_RETURN_IF_ERROR(CheckUsable());
   driver_->Feed(Now(), engine::BeginStep{request.step, request.strict});
   Settle(Now());
   WakeIfNeeded();
-  const Predicate done = [this] { return step_answer_.has_value() || IsOver(); };
-  Undo asked([this] { WithdrawStep(); });  // also without memory to say why
+  const Predicate done = [this]()
+                             FTAR_REQUIRES(mutex_) { return step_answer_.has_value() || IsOver(); };
+  Undo asked([this]() FTAR_REQUIRES(mutex_) { WithdrawStep(); });  // also without memory to say why
   Status decided = UntilDecided(done, kNever, undecided);
   if (decided.ok()) asked.Keep();
   return decided;
@@ -69,7 +72,8 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   if (leave_asked_ns_) return Status(Code::kLeft, "this member is leaving");
   if (!driver_->engine().view()) return Status(Code::kState, "job", "the job is not ready yet");
   step_pending_ = true;
-  const Undo over([this] { step_pending_ = false; });  // the lock outlives it
+  const Undo over([this]()
+                      FTAR_REQUIRES(mutex_) { step_pending_ = false; });  // the lock outlives it
   const Status waited = AwaitStep(request);
   if (forked()) return ForkedError();
   if (waited.code() == Code::kQuorum || waited.code() == Code::kCoordinator) return waited;
@@ -116,12 +120,12 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   }
   const std::deque<OpPtr> ops = step_ops_;
   const uint64_t number = step_number_;
-  const Predicate done = [&] {
+  const Predicate done = [&]() FTAR_REQUIRES(mutex_) {
     return IsOver() || std::all_of(ops.begin(), ops.end(), [](const OpPtr& op) {
              return op->done.load(std::memory_order_relaxed);
            });
   };
-  const auto undecided = [&, begun = Now()] {
+  const auto undecided = [&, begun = Now()]() FTAR_REQUIRES(mutex_) {
     for (const OpPtr& op : ops) {
       if (!op->done.load(std::memory_order_relaxed)) FTAR_RETURN_IF_ERROR(WaitVerdict(*op, begun));
     }
@@ -133,7 +137,7 @@ Status Job::Impl::StepEnd(int64_t step, StepResult* result) {
   for (const OpPtr& op : ops) {
     if (!op->done.load(std::memory_order_acquire)) return CheckUsable();
   }
-  std::erase_if(step_ops_, [this](const OpPtr& op) {
+  std::erase_if(step_ops_, [this](const OpPtr& op) FTAR_REQUIRES(mutex_) {
     if (!op->done.load(std::memory_order_relaxed)) return false;  // of another thread, meanwhile
     if (op->status.ok()) AddTo(&step_sum_, *op);
     // Also for whoever asks again.
