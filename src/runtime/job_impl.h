@@ -39,13 +39,13 @@
 #include "runtime/events.h"
 #include "runtime/fork_guard.h"
 #include "runtime/gates.h"
+#include "runtime/group_state.h"
 #include "runtime/host.h"
 #include "runtime/hosting.h"
 #include "runtime/job.h"
 #include "runtime/job_lock.h"
 #include "runtime/memory.h"
 #include "runtime/op.h"
-#include "runtime/outcome_history.h"
 #include "runtime/rendezvous.h"
 #include "runtime/waiting.h"
 
@@ -129,34 +129,11 @@ class Job::Impl final : public DriverHost, public ForkAware {
   enum class Wheel { kNobody, kUser, kProgress };
   // Of a wait: whether it runs them, or its caller may hold a lock that they take.
   enum class Callbacks { kRun, kLeave };
-  // A call that its stream has not reached yet, or that stands behind one in its group.
-  struct Held {
-    OpPtr op;
-    bool ready = false;  // its stream is there, or it has none
-  };
   // What a graph calls again whenever it is launched.
   struct Captured {
     GroupPtr group;
     OpRequest request;
     device::Gate* gate = nullptr;
-  };
-  // A group's members by rank.
-  struct Layout {
-    Epoch epoch = 0;
-    std::vector<MemberId> members;
-  };
-  static Layout LayoutOf(const wire::View& view);
-  struct GroupState {
-    std::string name;
-    std::deque<Held> held;
-    std::deque<OpPtr> ops;         // called and not delivered, in order of seq
-    std::deque<OpPtr> unnumbered;  // called before this member knew its first seq
-    OutcomeHistory history;
-    size_t entering = 0;  // calls that put something onto streams now
-    // Of calls and steps, for segments and roots named by epoch. A whole view is thirty times as
-    // large.
-    std::map<Epoch, Layout> layouts;
-    void Remember(Epoch epoch, const ViewPtr& view);  // the oldest make room
   };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;
@@ -365,7 +342,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::deque<std::function<void()>> callbacks_ FTAR_GUARDED_BY(mutex_);
   bool running_callbacks_ FTAR_GUARDED_BY(mutex_) = false;
   ViewPtr view_ FTAR_GUARDED_BY(mutex_), previous_view_ FTAR_GUARDED_BY(mutex_);
-  std::map<Epoch, Layout> columns_ FTAR_GUARDED_BY(mutex_);  // of the last views
+  Layouts columns_ FTAR_GUARDED_BY(mutex_);  // of the last views
   Culprit last_culprit_ FTAR_GUARDED_BY(mutex_);
   std::map<GroupKey, Late> late_
       FTAR_GUARDED_BY(mutex_);            // in the group's last operation that people were told of

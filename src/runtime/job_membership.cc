@@ -158,12 +158,7 @@ Status Job::Impl::Leave(int64_t timeout_ns) {
   if (driver_->engine().phase() == engine::Phase::kJoining || place_.solo()) {
     // Alone, or not in yet: nobody's operations depend on this member. What runs here is delivered
     // first.
-    const Predicate idle = [this]() FTAR_REQUIRES(mutex_) {
-      return IsOver() || std::all_of(groups_.begin(), groups_.end(), [](const auto& entry) {
-               return entry.second.ops.empty() && entry.second.unnumbered.empty() &&
-                      entry.second.held.empty();
-             });
-    };
+    const Predicate idle = [this]() FTAR_REQUIRES(mutex_) { return IsOver() || NothingUnderWay(); };
     if (!leave_asked_ns_) leave_asked_ns_ = Now();
     if (!DriveUntil(idle, deadline)) return Status(Code::kTimeout, "leaving goes on");
     if (ended_.ok()) driver_->Feed(Now(), engine::AbortSelf{Code::kLeft, "left"});
@@ -359,7 +354,7 @@ ViewPtr Job::Impl::group_view(GroupKey key) {
   ViewPtr view = driver_->engine().group_view(key);
   const auto state = groups_.find(key);
   // Calls that name its epoch mean these members.
-  if (view && state != groups_.end()) state->second.Remember(view->epoch, view);
+  if (view && state != groups_.end()) state->second.layouts.Remember(view->epoch, *view);
   return view;
 }
 

@@ -13,7 +13,6 @@
 namespace ftar::runtime {
 namespace {
 
-constexpr size_t kLayoutsMax = 64;
 constexpr uint64_t kGatheredBytesMax = 16 * 1024;
 constexpr size_t kGatheredOpsMax = 8;
 
@@ -109,7 +108,7 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   } else if (const ViewPtr current = driver_->engine().group_view(key)) {
     layout = LayoutOf(*current);
     // Calls that name its epoch mean these members.
-    if (state != groups_.end()) state->second.Remember(current->epoch, current);
+    if (state != groups_.end()) state->second.layouts.Remember(current->epoch, *current);
   }
   if (layout) {
     out.members = static_cast<int32_t>(layout->members.size());
@@ -125,37 +124,22 @@ GroupInfo Job::Impl::group_info(GroupKey key, Epoch epoch) {
   return out;
 }
 
-Job::Impl::Layout Job::Impl::LayoutOf(const wire::View& view) {
-  Layout out{view.epoch, {}};
-  for (const wire::ViewEntry& entry : view.entries) out.members.push_back(entry.card.id);
-  return out;
-}
-
-void Job::Impl::GroupState::Remember(Epoch epoch, const ViewPtr& view) {
-  if (!view) return;
-  layouts[epoch] = LayoutOf(*view);
-  while (layouts.size() > kLayoutsMax) layouts.erase(layouts.begin());
-}
-
 // A view may be named that was given out and that no call has met. With a leaver in it the column
 // is not the same for each call: then those count that calls have met.
 void Job::Impl::RememberColumn() {
   const wire::View column = membership::ColumnOf(*view_, place_.shard);
   if (std::ranges::any_of(column.entries, &wire::ViewEntry::leaves)) return;
-  columns_[column.epoch] = LayoutOf(column);
-  while (columns_.size() > kLayoutsMax) columns_.erase(columns_.begin());
+  columns_.Remember(column.epoch, column);
 }
 
 // The group's members as of its next call, or as of the epoch that the caller names.
 // Null if there is none. Good until the next call.
-const Job::Impl::Layout* Job::Impl::FindLayout(GroupState& state, GroupKey group, Epoch epoch) {
+const Layout* Job::Impl::FindLayout(GroupState& state, GroupKey group, Epoch epoch) {
   const ViewPtr current = driver_->engine().group_view(group);
-  if (current) state.Remember(current->epoch, current);
+  if (current) state.layouts.Remember(current->epoch, *current);
   if (epoch == 0 && current) epoch = current->epoch;
-  const auto found = state.layouts.find(epoch);
-  if (found != state.layouts.end()) return &found->second;
-  const auto column = columns_.find(epoch);
-  return column == columns_.end() ? nullptr : &column->second;
+  const Layout* const found = state.layouts.Find(epoch);
+  return found != nullptr ? found : columns_.Find(epoch);
 }
 
 // What is asked for, as of this call; what it reaches.
@@ -232,10 +216,7 @@ void Job::Impl::SayIfNoRing() {
 }
 
 bool Job::Impl::NothingUnderWay() const {
-  return std::ranges::all_of(groups_, [](const auto& entry) {
-    const GroupState& state = entry.second;
-    return state.ops.empty() && state.unnumbered.empty() && state.held.empty();
-  });
+  return std::ranges::all_of(groups_, [](const auto& entry) { return entry.second.idle(); });
 }
 
 Status Job::Impl::CheckStart(const GroupPtr& group) const {
@@ -433,7 +414,7 @@ void Job::Impl::FinishAll(const Status& status) {
   }
   for (const OpPtr& op : starting_) open.push_back(op);
   for (auto& [key, state] : groups_) {
-    for (const Held& held : state.held) open.push_back(held.op);
+    for (const HeldCall& held : state.held) open.push_back(held.op);
   }
   std::sort(open.begin(), open.end(),
             [](const OpPtr& a, const OpPtr& b) { return a->handle < b->handle; });

@@ -333,7 +333,7 @@ void Job::Impl::LetKernelGo(const OpPtr& op) {
 // A call that fails: what has not begun never does, and streams that know gates pass them.
 void Job::Impl::LetGo(GroupState& state, std::span<const OpPtr> ops, Code why) {
   const uint64_t first = ops.front()->handle, last = ops.back()->handle;
-  held_ -= std::erase_if(state.held, [first, last](const Held& held) {
+  held_ -= std::erase_if(state.held, [first, last](const HeldCall& held) {
     return held.op->handle >= first && held.op->handle <= last;
   });
   for (const OpPtr& op : ops) {
@@ -373,7 +373,7 @@ void Job::Impl::CheckOrder(const GroupState& state, const OpPtr& op) {
 bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
   bool any = false;
   while (!state.held.empty()) {
-    Held& next = state.held.front();
+    HeldCall& next = state.held.front();
     if (!next.ready) next.ready = GatePool::TakeReady(next.op->gate);
     if (!next.ready || !CheckOverlap({&next.op, 1}).ok()) break;
     CheckOrder(state, next.op);
@@ -421,7 +421,7 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
       CloseGate(op);
       // Ahead of calls to which no stream has come: theirs may be waiting behind this one.
       const auto place = std::find_if(state.held.begin(), state.held.end(),
-                                      [](const Held& held) { return !held.ready; });
+                                      [](const HeldCall& held) { return !held.ready; });
       state.held.insert(place, {op, true});
       refused.Keep();
       ++held_;

@@ -27,7 +27,10 @@ void Job::Impl::OnStep(const engine::StepBegun& step) {
   delivered_ = true;
   if (step.status != Code::kOk) return;
   // Its calls name ranks by this view, also if it is a past one.
-  for (auto& [key, state] : groups_) state.Remember(step.epoch, driver_->engine().step_view(key));
+  for (auto& [key, state] : groups_) {
+    if (const ViewPtr view = driver_->engine().step_view(key))
+      state.layouts.Remember(step.epoch, *view);
+  }
 }
 
 // Others may be late for as long as they like (design 5): that ends no wait. Where nobody can
