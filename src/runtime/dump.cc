@@ -200,7 +200,7 @@ std::string Job::Impl::DumpJson() {
            {"ended", ended_.ok() ? "" : ended_.ToString()}};
   out["events"] = Json::array();
   for (const JobEvent& event : recent_events_) out["events"].push_back(EventJson(event));
-  if (last_culprit_.member.valid()) out["last_fault"] = CulpritJson(last_culprit_);
+  if (culprits_.last().member.valid()) out["last_fault"] = CulpritJson(culprits_.last());
   if (!driver_) return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   const engine::Engine& engine = driver_->engine();
   out["phase"] = PhaseName(engine.phase());

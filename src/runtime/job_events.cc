@@ -8,14 +8,6 @@ namespace {
 
 thread_local int t_callback_depth = 0;
 
-constexpr size_t kLateShownMax = 8;
-
-std::string Shown(const Culprit& who) {
-  if (who.replica < 0) return ToString(who.member) + ", which is not in the view,";
-  return "replica " + std::to_string(who.replica) + " shard " + std::to_string(who.shard) + " on " +
-         who.host;
-}
-
 }  // namespace
 
 CallbackScope::CallbackScope() { ++t_callback_depth; }
@@ -59,59 +51,10 @@ void Job::Impl::LeaveCallbacks() {
   progress_.NotifyOne();
 }
 
-const wire::ViewEntry* Job::Impl::EntryOf(MemberId id, int32_t* rank) const {
-  for (const ViewPtr& view : {view_, previous_view_}) {
-    if (!view) continue;
-    for (size_t i = 0; i < view->entries.size(); ++i) {
-      if (view->entries[i].card.id != id) continue;
-      *rank = static_cast<int32_t>(i);
-      return &view->entries[i];
-    }
-  }
-  return nullptr;
-}
-
-Culprit Job::Impl::CulpritOf(const wire::Loss& loss, Epoch epoch) const {
-  Culprit out;
-  out.code = loss.cause;
-  out.member = loss.member;
-  out.replica = loss.replica;
-  out.shard = loss.shard;
-  out.epoch = epoch;
-  out.seq = loss.seq;
-  out.last_progress_ns = loss.last_progress_ns;
-  out.host = loss.host;
-  out.stage = loss.stage;
-  out.text = loss.text;
-  if (const wire::ViewEntry* entry = EntryOf(loss.member, &out.rank)) {
-    out.replica = entry->card.replica;
-    out.shard = entry->card.shard;
-    if (out.host.empty()) out.host = entry->card.host;
-  }
-  return out;
-}
-
-// Who died earlier has nothing to do with a verdict, nor with what a wait was too short for.
 Culprit Job::Impl::CulpritOf(const Op& op, Code code) {
   if (forked()) return {};
   const JobLock lock(mutex_);
-  const bool ended = op.done.load(std::memory_order_acquire);
-  Culprit out;
-  if (ended && op.outcome.culprit.valid()) {
-    wire::Loss whom;
-    whom.member = op.outcome.culprit;
-    out = CulpritOf(whom, op.outcome.epoch);
-    // Of a view before the last two: whom people have been told of.
-    if (out.replica < 0 && last_culprit_.member == whom.member) out = last_culprit_;
-  } else if (const Late* const late = LateIn(op); code == Code::kTimeout && late != nullptr) {
-    if (late->who.size() == 1) out = late->who[0];
-  } else if ((IsEpochError(code) || IsGroupError(code)) && last_culprit_.code == code) {
-    out = last_culprit_;
-  }
-  if (ended && op.outcome.epoch != 0) out.epoch = op.outcome.epoch;
-  if (out.epoch == 0 && view_) out.epoch = view_->epoch;
-  out.seq = op.seq;
-  return out;
+  return culprits_.Of(op, code);
 }
 
 void Job::Impl::Emit(JobEvent event) {
@@ -124,33 +67,12 @@ void Job::Impl::Emit(JobEvent event) {
   }
 }
 
-// The coordinator tells of it again and again; people hear it once an operation, of some.
-void Job::Impl::SayLate(GroupKey group, const Culprit& who) {
-  Late& said = late_[group];
-  if (!said.who.empty() && who.seq < said.seq) return;
-  if (who.seq != said.seq) said = {who.seq, {}, false};
-  const auto same = [&who](const Culprit& one) { return one.member == who.member; };
-  if (said.more || std::ranges::any_of(said.who, same)) return;
-  const std::string what = " not entered operation " + std::to_string(who.seq);
-  said.more = said.who.size() == kLateShownMax;
-  if (said.more) return log_.Warn("runtime", "more members have" + what);
-  said.who.push_back(who);
-  log_.Warn("runtime", Shown(who) + " has" + what + ": " + who.text);
-}
-
-std::string Job::Impl::LateText(const Late& late) {
-  std::string out;
-  for (const Culprit& who : late.who) out += (out.empty() ? "" : ", ") + Shown(who);
-  if (late.more) out += ", and more";
-  return out + (late.who.size() == 1 ? " has" : " have") + " not entered it";
-}
-
 void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
   wire::Loss whom;
   whom.member = late.member;
   whom.stage = "late";
   event->type = EventType::kLate;
-  event->who = CulpritOf(whom, event->epoch);
+  event->who = culprits_.Of(whom, event->epoch);
   const std::string span = std::to_string(late.since_ns / kMillisecond) + " ms";
   if (late.seq == kNoSeq) {
     event->who.text = "the next step has waited for it for " + span;
@@ -163,14 +85,14 @@ void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
   const std::string where = group == groups_.end() ? "" : " in group '" + group->second.name + "'";
   event->seq = event->who.seq = late.seq;
   event->who.text = "others have waited for it for " + span + where;
-  SayLate(late.group, event->who);
+  if (const auto line = culprits_.NoteLate(late.group, event->who)) log_.Warn("runtime", *line);
 }
 
 void Job::Impl::OnNotice(const engine::Notice& notice) {
   using Kind = engine::Notice::Kind;
   JobEvent event;
   event.epoch = notice.epoch;
-  event.who = CulpritOf(notice.loss, notice.epoch);
+  event.who = culprits_.Of(notice.loss, notice.epoch);
   event.seq = event.who.seq;
   event.cause = notice.loss.member.valid() ? notice.loss.cause : Code::kOk;
   const std::string who = Shown(event.who);
@@ -193,7 +115,7 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       break;
     case Kind::kLost:
       event.type = EventType::kMemberLost;
-      last_culprit_ = event.who;
+      culprits_.Blame(event.who);
       log_.Warn("runtime", who + " is lost (" + event.who.stage + "): " + event.who.text);
       break;
     case Kind::kLate: LateEvent(notice.late, &event); break;
@@ -215,15 +137,13 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
       event.who.text = "the coordinator is back";
       break;
     case Kind::kQuorum:
-      last_culprit_ = event.who;
-      last_culprit_.code = Code::kQuorum;
+      culprits_.Blame(event.who, Code::kQuorum);
       log_.Error("runtime", "the quorum is lost: " + notice.loss.text);
       return;
     case Kind::kEvicted:
       event.type = EventType::kEvicted;
       event.cause = Code::kEvicted;
-      last_culprit_ = event.who;
-      last_culprit_.code = Code::kEvicted;
+      culprits_.Blame(event.who, Code::kEvicted);
       log_.Error("runtime", "this member was evicted: " + event.who.text);
       break;
   }
@@ -242,7 +162,7 @@ void Job::Impl::OnPathLost(MemberId peer, const Status& why) {
   event.type = EventType::kCorrupt;
   event.cause = Code::kCorrupt;
   event.epoch = view_ ? view_->epoch : 0;
-  event.who = CulpritOf(loss, event.epoch);
+  event.who = culprits_.Of(loss, event.epoch);
   log_.Warn("runtime", Shown(event.who) + " sent what arrived damaged: " + why.text());
   Emit(std::move(event));
 }
@@ -253,8 +173,8 @@ void Job::Impl::OnPeerExited(MemberId peer) {
 }
 
 void Job::Impl::OnViewChanged() {
-  previous_view_ = view_;
   view_ = driver_->engine().view();
+  culprits_.ViewChanged(view_);
   ++view_changes_;
   if (!view_) return;
   speak_ns_ = kNever;

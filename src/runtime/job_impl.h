@@ -35,6 +35,7 @@
 #include "coordinator/control_connection.h"
 #include "coordinator/resolver.h"
 #include "runtime/clock.h"
+#include "runtime/culprits.h"
 #include "runtime/engine_driver.h"
 #include "runtime/events.h"
 #include "runtime/fork_guard.h"
@@ -238,13 +239,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
       FTAR_REQUIRES(mutex_);
   std::string NoCoordinator() const FTAR_REQUIRES(mutex_);
   Status WaitVerdict(const Op& op, TimeNs begun_ns) FTAR_REQUIRES(mutex_);
-  struct Late {
-    Seq seq = 0;
-    std::vector<Culprit> who;  // of so many people are told
-    bool more = false;
-  };
-  const Late* LateIn(const Op& op) const FTAR_REQUIRES(mutex_);
-  static std::string LateText(const Late& late);
 
   // step.cc
   Status AwaitStep(const StepRequest& request) FTAR_REQUIRES(mutex_);
@@ -267,9 +261,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_events.cc
   void Emit(JobEvent event) FTAR_REQUIRES(mutex_);
   void LateEvent(const wire::LateNotice& late, JobEvent* event) FTAR_REQUIRES(mutex_);
-  void SayLate(GroupKey group, const Culprit& who) FTAR_REQUIRES(mutex_);
-  Culprit CulpritOf(const wire::Loss& loss, Epoch epoch) const FTAR_REQUIRES(mutex_);
-  const wire::ViewEntry* EntryOf(MemberId id, int32_t* rank) const FTAR_REQUIRES(mutex_);
 
   // dump.cc
   std::vector<std::pair<const char*, uint64_t>> Counters() const FTAR_REQUIRES(mutex_);
@@ -341,11 +332,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
   uint64_t next_handle_ FTAR_GUARDED_BY(mutex_) = 1;
   std::deque<std::function<void()>> callbacks_ FTAR_GUARDED_BY(mutex_);
   bool running_callbacks_ FTAR_GUARDED_BY(mutex_) = false;
-  ViewPtr view_ FTAR_GUARDED_BY(mutex_), previous_view_ FTAR_GUARDED_BY(mutex_);
+  ViewPtr view_ FTAR_GUARDED_BY(mutex_);
+  Culprits culprits_ FTAR_GUARDED_BY(mutex_);
   Layouts columns_ FTAR_GUARDED_BY(mutex_);  // of the last views
-  Culprit last_culprit_ FTAR_GUARDED_BY(mutex_);
-  std::map<GroupKey, Late> late_
-      FTAR_GUARDED_BY(mutex_);            // in the group's last operation that people were told of
   Status ended_ FTAR_GUARDED_BY(mutex_);  // why this member is out
   Status join_failed_ FTAR_GUARDED_BY(mutex_);  // or never came in, though it waited
   Status no_memory_ FTAR_GUARDED_BY(mutex_){Code::kMemory,

@@ -258,9 +258,7 @@ void Job::Impl::OnPhaseEnded() {
   }
   // Of the holder of its place it knows that place; the text has the rest.
   if (why.code() == Code::kPeer && why.argument() == "replica") {
-    last_culprit_.code = Code::kPeer;
-    last_culprit_.replica = place_.replica;
-    last_culprit_.shard = place_.shard;
+    culprits_.BlameHolder(place_.replica, place_.shard);
   }
   driver_->FinishSleep();
   driver_->ForgetAll(Now());
@@ -361,7 +359,7 @@ ViewPtr Job::Impl::group_view(GroupKey key) {
 Culprit Job::Impl::last_culprit() {
   if (forked()) return {};
   const JobLock lock(mutex_);
-  return last_culprit_;
+  return culprits_.last();
 }
 
 }  // namespace ftar::runtime

@@ -444,7 +444,7 @@ Status Job::Impl::Undecided(const char* what, TimeNs since_ns, TimeNs span_ns, T
   constexpr TimeNs kLeastNs = 100 * kMillisecond;
   if (engine.quorum_lost() && now - begun_ns >= kLeastNs) {
     return Status(Code::kQuorum,
-                  last_culprit_.text.empty() ? "the quorum is lost" : last_culprit_.text);
+                  culprits_.last().text.empty() ? "the quorum is lost" : culprits_.last().text);
   }
   if (engine.coordinator_up() || place_.solo()) return Status::Ok();
   if (now - since_ns < span_ns || now - begun_ns < std::min(span_ns, kLeastNs)) return Status::Ok();
@@ -461,12 +461,6 @@ std::string Job::Impl::NoCoordinator() const {
 Status Job::Impl::WaitVerdict(const Op& op, TimeNs begun_ns) {
   const TimeNs span = op.request.timeout_ns > 0 ? op.request.timeout_ns : timeout_ns_;
   return Undecided("the operation", op.start_ns, span, begun_ns);
-}
-
-// Of whom people were told that it is late there.
-const Job::Impl::Late* Job::Impl::LateIn(const Op& op) const {
-  const auto late = late_.find(op.group);
-  return late == late_.end() || late->second.seq != op.seq ? nullptr : &late->second;
 }
 
 Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
@@ -487,8 +481,8 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   const Status early = UntilDecided(done, deadline, undecided);
   if (!ended_.ok() && !op->done.load(std::memory_order_relaxed) && !destroyed_) return ended_;
   const bool open = !op->done.load(std::memory_order_acquire);
-  const Late* const whom = open && timeout_ns != 0 ? LateIn(*op) : nullptr;
-  const std::string late = whom != nullptr ? "; " + LateText(*whom) : "";
+  std::string late = open && timeout_ns != 0 ? culprits_.LateText(*op) : "";
+  if (!late.empty()) late.insert(0, "; ");
   if (!open) return op->status;
   if (forked()) return ForkedError();
   if (!early.ok()) return early;
