@@ -77,7 +77,7 @@ void Job::Impl::LateEvent(const wire::LateNotice& late, JobEvent* event) {
   if (late.seq == kNoSeq) {
     event->who.text = "the next step has waited for it for " + span;
     const std::string which =
-        step_number_ > 0 ? "step " + std::to_string(current_step_.step) : "a step to enter at";
+        steps_.begun() ? "step " + std::to_string(steps_.begin().step) : "a step to enter at";
     log_.Warn("runtime", Shown(event->who) + " has not begun " + which + ": " + event->who.text);
     return;
   }

@@ -54,9 +54,9 @@ void Job::Impl::LookUp(TimeNs now) {
   GroupState& state = like_last ? *fast_state_ : groups_[op->group];
   state.ops.emplace_back();
   Undo undo([&state] { state.ops.pop_back(); });
-  if (step_number_ > 0) step_ops_.emplace_back();
+  steps_.MakePlace();
   if (!driver_->StartFast(now, op.get(), like_last)) {
-    if (step_number_ > 0) step_ops_.pop_back();
+    steps_.DropPlace();
     return false;
   }
   undo.Keep();
@@ -99,7 +99,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 // From now on it is found.
 [[gnu::hot]] void Job::Impl::ListFast(const OpPtr& op) {
   fast_state_->ops.back() = op;
-  if (step_number_ > 0) step_ops_.back() = op;
+  steps_.TakePlace(op);
 }
 
 // The same for an operation that is called once more, as it was but for its buffers, where nothing
@@ -116,7 +116,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
       !callbacks_.empty() || op.use_count() != 1)
     return false;
   collective::OpSpec& spec = op->request.spec;
-  const double weight = std::isnan(op->request.weight) ? step_weight_ : op->request.weight;
+  const double weight = std::isnan(op->request.weight) ? steps_.weight() : op->request.weight;
   if (!TakesWeight(spec, weight)) return false;
   op->request.send = buffers.send;
   op->request.recv = buffers.recv;
@@ -125,7 +125,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   spec.weight = weight;
   op->start_ns = now;
   op->of_two = false;
-  op->step = step_number_;
+  op->step = steps_.number();
   op->handle = next_handle_++;
   op->done.store(false, std::memory_order_relaxed);
   if (StartFast(now, op, like_last)) {
@@ -169,7 +169,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
     (*looked_at_)->outcome.delivered_ns = now;
     fast_state_->history.NewestIsThere(now);
   }
-  if (step_number_ > 0) step_ops_.back() = *looked_at_;
+  steps_.TakePlace(*looked_at_);
   EndOp(*looked_at_);
   fast_state_->ops.pop_back();
 }

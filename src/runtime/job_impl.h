@@ -48,6 +48,7 @@
 #include "runtime/memory.h"
 #include "runtime/op.h"
 #include "runtime/rendezvous.h"
+#include "runtime/step_record.h"
 #include "runtime/waiting.h"
 
 namespace ftar::runtime {
@@ -135,6 +136,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
     GroupPtr group;
     OpRequest request;
     device::Gate* gate = nullptr;
+  };
+  // By a thread that is to begin a step.
+  struct StepAsked {
+    bool pending = false;            // it waits
+    std::optional<TimeNs> since_ns;  // since when its user asks for the next one
+    std::optional<engine::StepBegun> answer;
   };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;
@@ -243,7 +250,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // step.cc
   Status AwaitStep(const StepRequest& request) FTAR_REQUIRES(mutex_);
   void WithdrawStep() FTAR_REQUIRES(mutex_);
-  void SumUpStep() FTAR_REQUIRES(mutex_);
 
   // job_membership.cc
   void EndHere(Code cause, std::string_view why) FTAR_REQUIRES(mutex_);
@@ -359,17 +365,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   std::atomic<device::Gpu*> gpu_{nullptr};  // the driver's, once it is open
   std::atomic<bool> process_uses_gpu_{false};
 
-  // Steps.
-  bool step_pending_ FTAR_GUARDED_BY(mutex_) = false;
-  std::optional<TimeNs> step_asked_ns_
-      FTAR_GUARDED_BY(mutex_);  // since when its user asks for the next one
-  std::optional<engine::StepBegun> step_answer_ FTAR_GUARDED_BY(mutex_);
-  uint64_t step_number_ FTAR_GUARDED_BY(mutex_) = 0;  // StepBegin calls so far; marks ops
-  double step_weight_ FTAR_GUARDED_BY(mutex_) = 1;
-  StepResult current_step_ FTAR_GUARDED_BY(mutex_);
-  StepResult step_sum_
-      FTAR_GUARDED_BY(mutex_);  // of those of its operations that ended well and are not in
-  std::deque<OpPtr> step_ops_ FTAR_GUARDED_BY(mutex_);  // these
+  StepAsked step_asked_ FTAR_GUARDED_BY(mutex_);
+  StepRecord steps_ FTAR_GUARDED_BY(mutex_);
 
   uint64_t ops_again_ FTAR_GUARDED_BY(mutex_) = 0, ops_delivered_ FTAR_GUARDED_BY(mutex_) = 0,
                       view_changes_ FTAR_GUARDED_BY(mutex_) = 0, pumps_ FTAR_GUARDED_BY(mutex_) = 0,

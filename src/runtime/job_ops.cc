@@ -169,7 +169,7 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
     }
   }
   if (!segmented) spec.layout = 0;
-  spec.weight = std::isnan(request.weight) ? step_weight_ : request.weight;
+  spec.weight = std::isnan(request.weight) ? steps_.weight() : request.weight;
   if (!TakesWeight(spec, spec.weight)) {
     return Status(Code::kArg, "weight",
                   "the weight is out of the range of numbers in which FTAR_WAVG adds this type");
@@ -188,7 +188,7 @@ Status Job::Impl::Prepare(TimeNs now, GroupState& state, GroupKey group, Op* op)
               exports_->Find(op->request.recv, op->recv_bytes) != nullptr;
   op->group = group;
   op->start_ns = now;
-  op->step = step_number_;
+  op->step = steps_.number();
   op->handle = next_handle_++;
   return Status::Ok();
 }
@@ -239,9 +239,8 @@ Status Job::Impl::MayStart(const GroupPtr& group) {
 // member be out before it has heard of the last, those that are left end with the rest.
 void Job::Impl::Enlist(std::span<const OpPtr> ops) {
   starting_.insert(starting_.end(), ops.begin(), ops.end());
-  if (step_number_ == 0) return;
   Undo undo([&]() FTAR_REQUIRES(mutex_) { starting_.resize(starting_.size() - ops.size()); });
-  step_ops_.insert(step_ops_.end(), ops.begin(), ops.end());
+  steps_.Add(ops);
   undo.Keep();
 }
 
@@ -394,7 +393,7 @@ void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
   }
   op->done.store(true, std::memory_order_release);
   delivered_ = true;
-  if (!step_ops_.empty()) SumUpStep();
+  steps_.SumUp();
 }
 
 // This member is out.
