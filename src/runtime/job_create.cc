@@ -1,5 +1,4 @@
 // From options and environment to a running job.
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -313,9 +312,7 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
   created_ns_ = Now();
   on_event_ = std::move(on_event);
   FTAR_RETURN_IF_ERROR(Configure(options));
-  user_wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  progress_wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (user_wake_fd_ < 0 || progress_wake_fd_ < 0) return Status::System("eventfd", errno);
+  FTAR_RETURN_IF_ERROR(wheel_.Open());
   Devices devices;
   if (!place_.solo()) {
     std::vector<std::string> ways;
@@ -326,7 +323,7 @@ Status Job::Impl::Open(const JobOptions& options, std::function<void(const JobEv
     } else {
       for (const HostPort& name : place_.meeting) ways.push_back(ShownAddress(name));
     }
-    if (transport::Duplicates(user_wake_fd_, kDescriptorsToJoin).empty())
+    if (transport::Duplicates(wheel_.user_wake_fd(), kDescriptorsToJoin).empty())
       return Status::System("no descriptors for a join", errno);
     OpenLane();
     Expected<Devices> opened = OpenDevices(std::move(ways));

@@ -117,26 +117,15 @@ void Job::Impl::Settle(TimeNs now) {
 
 // ---- sleeping
 
-void Job::Impl::Wake() {
-  if (wheel_ == Wheel::kUser) Raise(user_wake_fd_);
-  if (wheel_ == Wheel::kProgress) Raise(progress_wake_fd_);
-}
-
-// Who has the wheel, if it sleeps. A progress thread that is up and waits for the lock does not.
-bool Job::Impl::DriverSleeps() const {
-  if (wheel_ == Wheel::kUser) return user_sleeping_;
-  return wheel_ == Wheel::kProgress && guards_.load(std::memory_order_acquire);
-}
-
 // After events fed by a thread that does not drive: the sleeper must look again if it has to be up
 // earlier, or if something waits for room in a link whose doorbell it armed before.
 void Job::Impl::WakeIfNeeded() {
-  if (!DriverSleeps()) return;
+  if (!wheel_.DriverSleeps()) return;
   const TimeNs wanted =
       std::min({driver_->next_deadline(), driver_->devices_deadline(), look_at_streams_ns_});
-  if (wanted < sleep_until_ || driver_->sending() || closed_down_ || !driver_->KeepArmed() ||
-      (control_ && control_->wants_write())) {
-    Wake();
+  if (wanted < wheel_.sleeps_until() || driver_->sending() || closed_down_ ||
+      !driver_->KeepArmed() || (control_ && control_->wants_write())) {
+    wheel_.Wake();
   }
 }
 
@@ -165,38 +154,36 @@ void Job::Impl::Sleep(TimeNs deadline, int wake_fd) {
       fds[count++] = {control_->fd(), wanted, 0};
     }
   }
-  const Wheel mine = wheel_;
+  const Wheel::Who mine = wheel_.who();
   const bool nothing_came = SleepWith({fds.data(), count}, due);
   if ((fds[0].revents & POLLIN) != 0) Lower(wake_fd);
   // Whoever has taken the wheel meanwhile has put the doorbells away.
-  if (wheel_ != mine || closed_down_) return;
+  if (wheel_.who() != mine || closed_down_) return;
   driver_->FinishSleep();
   const TimeNs end = Now();
-  if (mine != Wheel::kProgress || !nothing_came || end >= due) return;
+  if (mine != Wheel::Who::kProgress || !nothing_came || end >= due) return;
   if (!GuardStepsBack(pace_, end - fast_ns_, Owes())) return;
-  wheel_ = Wheel::kNobody;
-  last_user_drive_ns_ = end;
+  wheel_.StepBack(end);
 }
 
 // Without the lock. True: nothing has come.
 bool Job::Impl::SleepWith(std::span<pollfd> fds, TimeNs due) {
-  const Wheel mine = wheel_;
   const TimeNs now = Now();
-  const bool guards = mine == Wheel::kProgress;
-  const TimeNs last_call = std::max(fast_ns_, last_user_drive_ns_);
-  sleep_until_ = guards ? std::min(due, GuardUntil(now, last_call)) : due;
-  const TimeNs span = SleepFor(now, sleep_until_);
+  const bool guards = wheel_.who() == Wheel::Who::kProgress;
+  const TimeNs last_call = std::max(fast_ns_, wheel_.user_drove_ns());
+  const TimeNs until = guards ? std::min(due, GuardUntil(now, last_call)) : due;
+  const TimeNs span = SleepFor(now, until);
   ++sleeps_;
-  user_sleeping_ = mine == Wheel::kUser;
-  guards_.store(guards, std::memory_order_release);
+  wheel_.FallAsleep(until);
+  std::atomic<bool>& on_guard = wheel_.guards();
   const timespec timeout{static_cast<time_t>(span / kSecond), static_cast<long>(span % kSecond)};
   int came = 0;
   {
     const JobUnlock without(mutex_);
     came = ppoll(fds.data(), fds.size(), span == kNever ? nullptr : &timeout, nullptr);
-    if (guards) guards_.store(false, std::memory_order_release);
+    if (guards) on_guard.store(false, std::memory_order_release);
   }
-  if (mine == Wheel::kUser) user_sleeping_ = false;
+  if (!guards) wheel_.UserIsUp();
   return came == 0;
 }
 
@@ -207,21 +194,13 @@ bool Job::Impl::Owes() const {
 
 // ---- the wheel
 
-void Job::Impl::TakeWheel(Wheel who) {
-  if (wheel_ == Wheel::kProgress && who == Wheel::kUser) {
-    driver_->FinishSleep();
-    Raise(progress_wake_fd_);
-  }
-  if (who == Wheel::kUser) ++drives_;
-  wheel_ = who;
+void Job::Impl::TakeWheel() {
+  if (wheel_.who() == Wheel::Who::kProgress) driver_->FinishSleep();
+  wheel_.TakeForUser();
 }
 
 void Job::Impl::LeaveWheel() {
-  // A peer may wait for what is still to be sent, and this thread may not come back soon.
-  const bool owes = driver_->sending();
-  if (wheel_ == Wheel::kUser) last_user_drive_ns_ = owes ? 0 : Now();
-  wheel_ = Wheel::kNobody;
-  if (progress_waits_ || owes) progress_.NotifyOne();
+  if (wheel_.LeaveByUser(driver_->sending())) progress_.NotifyOne();
 }
 
 void Job::Impl::Drive(const Predicate& done, TimeNs deadline, Callbacks callbacks) {
@@ -264,7 +243,7 @@ void Job::Impl::Drive(const Predicate& done, TimeNs deadline, Callbacks callback
         }
         break;
       case WaitStep::kYield: mutex_.LetOthersRun(); break;
-      case WaitStep::kSleep: Sleep(deadline, user_wake_fd_); break;
+      case WaitStep::kSleep: Sleep(deadline, wheel_.user_wake_fd()); break;
     }
   }
 }
@@ -275,13 +254,13 @@ bool Job::Impl::DriveUntil(const Predicate& done, TimeNs deadline, Callbacks cal
   bool first = true;
   while (!done() && !forked()) {
     if (!std::exchange(first, false) && Now() >= deadline) break;
-    if (wheel_ == Wheel::kUser) {
+    if (wheel_.who() == Wheel::Who::kUser) {
       // Bounded, so that a driver that dies with its thread does not leave us here.
       const TimeNs until = std::min(deadline, Now() + 100 * kMillisecond);
       changed_.WaitUntil(mutex_, until);
       continue;
     }
-    TakeWheel(Wheel::kUser);
+    TakeWheel();
     try {
       Drive(done, deadline, callbacks);
     } catch (...) {  // whatever it is, it is not this wait's alone
@@ -300,26 +279,24 @@ void Job::Impl::ProgressTurn() {
   if (!callbacks_.empty()) RunCallbacks();
   if (forked()) return;  // by a callback, which has returned in the child
   const TimeNs now = Now();
-  if (wheel_ == Wheel::kUser) {
-    // Leaving the wheel wakes us where the user sleeps, or has had it since we looked last: at each
-    // look we take the core, and the lock, from who drives. To ring for us at the end of what is
-    // short would take longer than that.
-    progress_waits_ = user_sleeping_ || std::exchange(seen_drive_, drives_) == drives_;
-    const TimeNs until = now + (progress_waits_ ? 100 * kMillisecond : pace_.look_ns);
+  if (wheel_.who() == Wheel::Who::kUser) {
+    const TimeNs until = now + (wheel_.AwaitUser() ? 100 * kMillisecond : pace_.look_ns);
     progress_.WaitUntil(mutex_, until);
-    progress_waits_ = false;
+    wheel_.AwaitsUserNoMore();
     return;
   }
-  if (last_user_drive_ns_ != 0 && now - last_user_drive_ns_ < pace_.look_ns) {
-    progress_.WaitUntil(mutex_, last_user_drive_ns_ + pace_.look_ns);
+  const TimeNs user_drove_ns = wheel_.user_drove_ns();
+  if (user_drove_ns != 0 && now - user_drove_ns < pace_.look_ns) {
+    progress_.WaitUntil(mutex_, user_drove_ns + pace_.look_ns);
     return;
   }
-  wheel_ = Wheel::kProgress;
+  wheel_.TakeForProgress();
   const bool any = Pump(now);
   if (!callbacks_.empty()) RunCallbacks();
   if (forked()) return;
-  if (wheel_ == Wheel::kProgress && !any && !stopping_) Sleep(kNever, progress_wake_fd_);
-  if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
+  if (wheel_.who() == Wheel::Who::kProgress && !any && !stopping_)
+    Sleep(kNever, wheel_.progress_wake_fd());
+  wheel_.LeaveByProgress();
   if (mutex_.wanted()) mutex_.LetOthersRun();
 }
 
@@ -329,7 +306,7 @@ void Job::Impl::ProgressMain() {
     try {
       ProgressTurn();
     } catch (...) {
-      if (wheel_ == Wheel::kProgress) wheel_ = Wheel::kNobody;
+      wheel_.LeaveByProgress();
       driver_->Break();
       progress_.WaitUntil(mutex_, Now() + 10 * kMillisecond);
     }

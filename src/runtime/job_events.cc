@@ -47,7 +47,7 @@ void Job::Impl::RunCallbacks() {
 // To the progress thread, or whoever waits: the caller may hold a lock that a callback takes.
 void Job::Impl::LeaveCallbacks() {
   if (callbacks_.empty()) return;
-  Wake();
+  wheel_.Wake();
   progress_.NotifyOne();
 }
 

@@ -27,27 +27,28 @@ constexpr TimeNs kUnknownNs = -1;
 // What has come meanwhile is heard before the next call is taken. By system calls, in which a
 // thread must not be cancelled that holds the lock.
 void Job::Impl::LookUp(TimeNs now) {
-  const TimeNs unseen = now - last_user_drive_ns_;
-  if (wheel_ != Wheel::kNobody || unseen <= pace_.look_ns / 2) return;
+  const TimeNs unseen = now - wheel_.user_drove_ns();
+  if (!wheel_.free() || unseen <= pace_.look_ns / 2) return;
   const NoCancel whole;
   try {
     Pump(now);
   } catch (...) {  // what had come is lost, and not this call's alone
     driver_->Break();
   }
-  last_user_drive_ns_ = driver_->sending() ? 0 : now;
+  wheel_.UserDrove(driver_->sending() ? 0 : now);
 }
 
 // A guard that is rung for by the lane has other operations to see to.
 [[gnu::hot]] bool Job::Impl::UnderGuard(TimeNs now) const {
-  return DriverSleeps() && !driver_->heeds_lane() && !GuardIsLate(now, sleep_until_);
+  return wheel_.DriverSleeps() && !driver_->heeds_lane() &&
+         !GuardIsLate(now, wheel_.sleeps_until());
 }
 
 // The operation has a place where it can be found before it is published, since there may be no
 // memory for that; but it stands there only if it does not end at once.
 [[gnu::hot]] bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
   // Whoever else has the wheel would have to be told.
-  const bool looked = wheel_ == Wheel::kNobody && now - last_user_drive_ns_ <= pace_.look_ns / 2;
+  const bool looked = wheel_.free() && now - wheel_.user_drove_ns() <= pace_.look_ns / 2;
   if (waiters_ > 0 || (!looked && !UnderGuard(now))) return false;
   // There may be no memory for the call back when its input in place is written over.
   if (op->request.on_done && op->request.spec.in_place) return false;
@@ -74,7 +75,7 @@ void Job::Impl::LookUp(TimeNs now) {
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
   bool over = LookFast(op, is_short ? fast_ns_ : kUnknownNs);
   driver_->AnnounceFast();
-  if (!over && DriverSleeps()) over = LeaveToGuard(op);
+  if (!over && wheel_.DriverSleeps()) over = LeaveToGuard(op);
   if (over) pending.Keep();
   return true;
 }
@@ -83,7 +84,7 @@ void Job::Impl::LookUp(TimeNs now) {
 // before long. Who has waited at once the last time will do so again, and needs no ringing, which
 // wakes a thread that takes the core from it. True: it is over.
 bool Job::Impl::LeaveToGuard(const OpPtr& op) {
-  const bool too_long = sleep_until_ > GuardUntil(fast_ns_, fast_ns_);
+  const bool too_long = wheel_.sleeps_until() > GuardUntil(fast_ns_, fast_ns_);
   if (std::exchange(waits_at_once_, false) && !too_long) return false;
   driver_->HeedLane(true);
   const bool over = LookFast(op, kUnknownNs);
@@ -91,7 +92,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
     driver_->HeedLane(false);
   } else if (driver_->fast_has_more() || too_long) {
     const NoCancel whole;
-    Wake();
+    wheel_.Wake();
   }
   return over;
 }
@@ -108,7 +109,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
                                         const OpBuffers& buffers) {
   const JobLock lock(mutex_);
   const bool like_last = last_fast_ == op.get();
-  const TimeNs now = like_last && wheel_ == Wheel::kNobody ? fast_ns_ : Now();
+  const TimeNs now = like_last && wheel_.free() ? fast_ns_ : Now();
   // The last one was alone, and nothing has been started since.
   const bool others = !like_last && !NothingUnderWay();
   // Whoever else knows the operation lets go of it under this lock.
@@ -177,7 +178,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 // Without patience it looks once.
 [[gnu::hot]] void Job::Impl::WaitFast(const OpPtr& op, bool patient) {
   // For this operation this thread looks; where there are others it is on the fast path no more.
-  if (DriverSleeps() && driver_->in_fast()) {
+  if (wheel_.DriverSleeps() && driver_->in_fast()) {
     driver_->HeedLane(false);
     waits_at_once_ = patient && WaitsAtOnce(std::max(op->start_ns, fast_moved_ns_), Now());
   }

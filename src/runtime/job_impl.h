@@ -1,14 +1,11 @@
 // The inside of Job. One lock covers the engine, its devices, the control connection and the op
 // table; callbacks run without. Methods let go of it and have it again where they wait.
 //
-// Who drives: at most one thread pumps at a time. A user thread inside a wait takes the wheel from
-// the progress thread, which then only looks every millisecond whether somebody still drives, so
-// that a small blocking operation pays no hand-over and no failure notice waits longer than that.
-// Other waiting threads sleep on `changed_` and take over when the driver leaves. Files:
-// job_create.cc (configuration to a running job), job.cc (the face), job_drive.cc (pump, wait,
-// progress thread), job_ops.cc (start, wait, deliver), job_fast.cc (small operations in one pass),
-// job_events.cc (notices, callbacks), job_membership.cc (ready, leave, abort, destroy), step.cc,
-// dump.cc.
+// Who drives the engine has the wheel (wheel.h). Other waiting threads sleep on `changed_` and take
+// over when the driver leaves. Files: job_create.cc (configuration to a running job), job.cc (the
+// face), job_drive.cc (pump, wait, progress thread), job_ops.cc (start, wait, deliver), job_fast.cc
+// (small operations in one pass), job_streams.cc (operations on users' streams), job_events.cc
+// (notices, callbacks), job_membership.cc (ready, leave, abort, destroy), step.cc, dump.cc.
 #ifndef FTAR_RUNTIME_JOB_IMPL_H_
 #define FTAR_RUNTIME_JOB_IMPL_H_
 
@@ -50,6 +47,7 @@
 #include "runtime/rendezvous.h"
 #include "runtime/step_record.h"
 #include "runtime/waiting.h"
+#include "runtime/wheel.h"
 
 namespace ftar::runtime {
 
@@ -128,7 +126,6 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void AfterForkInChild() override FTAR_RELEASE(mutex_);
 
  private:
-  enum class Wheel { kNobody, kUser, kProgress };
   // Of a wait: whether it runs them, or its caller may hold a lock that they take.
   enum class Callbacks { kRun, kLeave };
   // What a graph calls again whenever it is launched.
@@ -172,10 +169,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void Sleep(TimeNs deadline, int wake_fd) FTAR_REQUIRES(mutex_);
   bool SleepWith(std::span<pollfd> fds, TimeNs due) FTAR_REQUIRES(mutex_);
   bool Owes() const FTAR_REQUIRES(mutex_);
-  bool DriverSleeps() const FTAR_REQUIRES(mutex_);
-  void TakeWheel(Wheel who) FTAR_REQUIRES(mutex_);
+  void TakeWheel() FTAR_REQUIRES(mutex_);
   void LeaveWheel() FTAR_REQUIRES(mutex_);
-  void Wake() FTAR_REQUIRES(mutex_);  // the sleeping driver, whoever it is
   void WakeIfNeeded() FTAR_REQUIRES(mutex_);
   void RunCallbacks() FTAR_REQUIRES(mutex_);
   void RunCallback(const std::function<void()>& call) FTAR_EXCLUDES(mutex_);
@@ -305,22 +300,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // While it joins: when people are told next what it waits for.
   TimeNs speak_ns_ FTAR_GUARDED_BY(mutex_) = 0;
   bool waiting_said_ FTAR_GUARDED_BY(mutex_) = false, welcomed_ FTAR_GUARDED_BY(mutex_) = false;
-  Wheel wheel_ FTAR_GUARDED_BY(mutex_) = Wheel::kNobody;
+  Wheel wheel_ FTAR_GUARDED_BY(mutex_);
   bool stopping_ FTAR_GUARDED_BY(mutex_) = false, destroyed_ FTAR_GUARDED_BY(mutex_) = false,
                  closed_down_ FTAR_GUARDED_BY(mutex_) = false;
-  bool user_sleeping_ FTAR_GUARDED_BY(mutex_) = false, progress_waits_
-                                                       FTAR_GUARDED_BY(mutex_) = false;
-  // How often users' threads have had the wheel: now, and when the progress thread looked last.
-  uint64_t drives_ FTAR_GUARDED_BY(mutex_) = 0, seen_drive_ FTAR_GUARDED_BY(mutex_) = 0;
-  // The progress thread sleeps, and whatever comes wakes it. It takes that back without the lock,
-  // as soon as it is up: then it looks at everything, whoever has the lock meanwhile.
-  std::atomic<bool> guards_{false};
   bool delivered_ FTAR_GUARDED_BY(mutex_) = false;  // since waiting threads were last told
-  TimeNs last_user_drive_ns_ FTAR_GUARDED_BY(mutex_) = 0;
-  TimeNs sleep_until_ FTAR_GUARDED_BY(mutex_) = kNever;
   int waiters_ FTAR_GUARDED_BY(mutex_) = 0;
   Pace pace_ FTAR_GUARDED_BY(mutex_) = PaceOf(1, 1);
-  int user_wake_fd_ FTAR_GUARDED_BY(mutex_) = -1, progress_wake_fd_ FTAR_GUARDED_BY(mutex_) = -1;
   std::map<GroupKey, GroupState> groups_ FTAR_GUARDED_BY(mutex_);
   std::deque<OpPtr> starting_ FTAR_GUARDED_BY(mutex_);  // between StartOp and Started
   // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an

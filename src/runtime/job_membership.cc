@@ -1,6 +1,4 @@
 // Getting in and getting out.
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/knob_value.h"
@@ -20,9 +18,6 @@ Job::Impl::~Impl() {
   UnregisterForkAware(this);
   if (thread_.joinable()) {  // Open failed half way, or nobody called Destroy
     static_cast<void>(Destroy());
-  }
-  for (const int fd : {user_wake_fd_, progress_wake_fd_}) {
-    if (fd >= 0) close(fd);
   }
 }
 
@@ -211,7 +206,7 @@ Status Job::Impl::Abort(const std::string& reason, Code cause) {
   driver_->Feed(now, engine::AbortSelf{cause, reason.empty() ? "aborted" : reason});
   Settle(now);
   changed_.NotifyAll();
-  Wake();
+  wheel_.Wake();
   return Status::Ok();
 }
 
@@ -268,7 +263,7 @@ void Job::Impl::OnPhaseEnded() {
   ended_ = std::move(why);
   closed_down_ = true;
   if (phase == engine::Phase::kAborted) log_.Info("runtime", "out: " + ended_.text());
-  Wake();
+  wheel_.Wake();
 }
 
 // Whoever has no memory to say that it goes is lost to the others, and goes all the same.
@@ -282,7 +277,7 @@ void Job::Impl::EndHere(Code cause, std::string_view why) {
     driver_->Break();
   }
   changed_.NotifyAll();
-  Wake();
+  wheel_.Wake();
 }
 
 Status Job::Impl::Destroy() {
@@ -295,9 +290,7 @@ Status Job::Impl::Destroy() {
     stopping_ = true;
     changed_.NotifyAll();
     progress_.NotifyAll();
-    for (const int fd : {user_wake_fd_, progress_wake_fd_}) {
-      if (fd >= 0) Raise(fd);
-    }
+    wheel_.WakeAll();
     // Threads inside a wait see `destroyed_` and go; nobody waits longer than one look. A callback
     // ends when it ends: what it uses is free to go when this call returns.
     for (int i = 0; running_callbacks_ || (i < 100 && waiters_ > 0); ++i) {
@@ -332,10 +325,7 @@ void Job::Impl::AfterForkInChild() {
   if (control_) control_->CloseInForkedChild();
   if (hosting_) hosting_->CloseInForkedChild();
   events_.CloseInForkedChild();
-  for (int* fd : {&user_wake_fd_, &progress_wake_fd_}) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-  }
+  wheel_.CloseInForkedChild();
   mutex_.Unlock();
 }
 
