@@ -122,7 +122,7 @@ void Job::Impl::Settle(TimeNs now) {
 void Job::Impl::WakeIfNeeded() {
   if (!wheel_.DriverSleeps()) return;
   const TimeNs wanted =
-      std::min({driver_->next_deadline(), driver_->devices_deadline(), look_at_streams_ns_});
+      std::min({driver_->next_deadline(), driver_->devices_deadline(), stream_calls_.look_ns()});
   if (wanted < wheel_.sleeps_until() || driver_->sending() || closed_down_ ||
       !driver_->KeepArmed() || (control_ && control_->wants_write())) {
     wheel_.Wake();
@@ -143,7 +143,7 @@ void Job::Impl::Sleep(TimeNs deadline, int wake_fd) {
   if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
   const TimeNs due =
       std::min({deadline, closed_down_ ? kNever : driver_->next_deadline(),
-                deaf ? kNever : driver_->devices_deadline(), control, look_at_streams_ns_});
+                deaf ? kNever : driver_->devices_deadline(), control, stream_calls_.look_ns()});
   std::array<pollfd, 8> fds;
   size_t count = 0;
   fds[count++] = {wake_fd, POLLIN, 0};

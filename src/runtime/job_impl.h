@@ -46,6 +46,7 @@
 #include "runtime/op.h"
 #include "runtime/rendezvous.h"
 #include "runtime/step_record.h"
+#include "runtime/stream_calls.h"
 #include "runtime/waiting.h"
 #include "runtime/wheel.h"
 
@@ -336,16 +337,13 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // Streams.
   std::unique_ptr<GatePool> gates_ FTAR_GUARDED_BY(mutex_);
   std::vector<Captured> captured_ FTAR_GUARDED_BY(mutex_);
-  size_t held_ FTAR_GUARDED_BY(mutex_) = 0;      // in all groups
-  size_t entering_ FTAR_GUARDED_BY(mutex_) = 0;  // calls that put something onto streams now
-  std::map<device::StreamHandle, size_t> closed_gates_ FTAR_GUARDED_BY(mutex_);  // none: 0
+  StreamCalls stream_calls_ FTAR_GUARDED_BY(mutex_);
+  ClosedGates closed_gates_ FTAR_GUARDED_BY(mutex_);
   bool kernel_comes_ FTAR_GUARDED_BY(mutex_) =
       true;  // the resident one, as far as the last call has seen
   bool disordered_ FTAR_GUARDED_BY(mutex_) = false;  // said
   bool crowded_ FTAR_GUARDED_BY(mutex_) = false;     // said
   bool no_ring_ FTAR_GUARDED_BY(mutex_) = false;     // said
-  TimeNs streams_ns_ FTAR_GUARDED_BY(mutex_) = 0;    // when a stream last arrived
-  TimeNs look_at_streams_ns_ FTAR_GUARDED_BY(mutex_) = kNever;
   std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_
   std::atomic<device::Gpu*> gpu_{nullptr};  // the driver's, once it is open
   std::atomic<bool> process_uses_gpu_{false};

@@ -429,10 +429,10 @@ void Job::Impl::FinishAll(const Status& status) {
   for (auto& [key, state] : groups_) {
     state.ops.clear();
     state.unnumbered.clear();
+    stream_calls_.LetGo(state.held.size());
     state.held.clear();
   }
   starting_.clear();
-  held_ = 0;
 }
 
 // Why a wait may end before its operation: nobody can decide (design 5). The operation lives on.

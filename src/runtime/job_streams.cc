@@ -13,9 +13,6 @@
 namespace ftar::runtime {
 namespace {
 
-// How often somebody looks whether a stream has arrived: more rarely the longer none has.
-constexpr TimeNs kStreamLookMinNs = 10 * kMicrosecond;
-constexpr TimeNs kStreamLookMaxNs = 500 * kMicrosecond;
 // So long a call waits for the resident kernel to stay; it goes on without, and so do those that
 // follow until it has come.
 constexpr TimeNs kStayNs = 20 * kMillisecond;
@@ -238,8 +235,7 @@ void Job::Impl::AwaitTurn(const GroupState& state) {
 // Until the stream waits for few enough operations.
 void Job::Impl::AwaitRoom(device::StreamHandle stream) {
   const Predicate room = [this, stream]() FTAR_REQUIRES(mutex_) {
-    const auto closed = closed_gates_.find(stream);
-    return closed == closed_gates_.end() || closed->second < kClosedGatesMax || !ended_.ok();
+    return closed_gates_.On(stream) < kClosedGatesMax || !ended_.ok();
   };
   while (!room() && !forked()) DriveUntil(room, Now() + kSecond, Callbacks::kLeave);
 }
@@ -248,7 +244,7 @@ void Job::Impl::AwaitRoom(device::StreamHandle stream) {
 // goes.
 void Job::Impl::NoteCaptured(const GroupPtr& group, const OpPtr& op) {
   captured_.push_back({group, op->request, op->gate});
-  look_at_streams_ns_ = 0;
+  stream_calls_.LookAt(0);
   op->gate = nullptr;
   op->status = Status(Code::kState, "op",
                       "the call was captured: a graph makes it, at every launch, and "
@@ -270,11 +266,11 @@ Status Job::Impl::EnterStreams(const GroupPtr& group, std::span<const OpPtr> ops
 // member would be calls apart from the others, so it is out, and all calls are made and end so.
 Status Job::Impl::StartOnStreams(const GroupPtr& group, std::span<const OpPtr> ops) {
   GroupState& state = groups_[group->key];
-  ++entering_;
+  stream_calls_.Enter();
   AwaitTurn(state);
   ++state.entering;
   const Undo entered([this, &state]() FTAR_REQUIRES(mutex_) {
-    if (--entering_ == 0) delivered_ = true;
+    if (stream_calls_.LeaveAsLast()) delivered_ = true;
     if (--state.entering == 0) turn_.NotifyAll();
   });
   Code code = Code::kMemory;
@@ -300,8 +296,8 @@ Status Job::Impl::StartOnStreams(const GroupPtr& group, std::span<const OpPtr> o
 // As long as a stream waits, somebody's cudaFree may keep the driver: kernels that need no launch
 // are to be there.
 void Job::Impl::CloseGate(const OpPtr& op) {
-  const bool first = closed_gates_.empty();
-  ++closed_gates_[op->request.stream];
+  const bool first = closed_gates_.none();
+  closed_gates_.Close(op->request.stream);
   op->holds = true;
   CheckQueues();
   if (first) driver_->accelerator()->Hold(true);
@@ -311,10 +307,10 @@ void Job::Impl::CloseGate(const OpPtr& op) {
 void Job::Impl::CheckQueues() {
   const size_t queues = GpuIfOpen()->facts().queues;
   const size_t ours = config_.text(KnobId::kGpuExecutor) == "resident" ? 2 : 1;
-  if (crowded_ || queues == 1 || closed_gates_.size() + ours <= queues) return;
+  if (crowded_ || queues == 1 || closed_gates_.streams() + ours <= queues) return;
   crowded_ = true;
   log_.Warn("runtime",
-            std::to_string(closed_gates_.size()) + " streams wait at once, and the GPU has " +
+            std::to_string(closed_gates_.streams()) + " streams wait at once, and the GPU has " +
                 std::to_string(queues) +
                 " queues: one that waits may hold up another one, or the kernels that it "
                 "waits for; set CUDA_DEVICE_MAX_CONNECTIONS=32 before CUDA starts");
@@ -322,10 +318,9 @@ void Job::Impl::CheckQueues() {
 
 void Job::Impl::LetKernelGo(const OpPtr& op) {
   if (!std::exchange(op->holds, false)) return;
-  const auto closed = closed_gates_.find(op->request.stream);
-  if (--closed->second == 0) closed_gates_.erase(closed);
+  closed_gates_.Open(op->request.stream);
   Accelerator* const accelerator = driver_->accelerator();
-  if (!closed_gates_.empty() || accelerator == nullptr) return;
+  if (!closed_gates_.none() || accelerator == nullptr) return;
   kernel_comes_ = kernel_comes_ || accelerator->Stays();
   accelerator->Hold(false);
 }
@@ -333,9 +328,9 @@ void Job::Impl::LetKernelGo(const OpPtr& op) {
 // A call that fails: what has not begun never does, and streams that know gates pass them.
 void Job::Impl::LetGo(GroupState& state, std::span<const OpPtr> ops, Code why) {
   const uint64_t first = ops.front()->handle, last = ops.back()->handle;
-  held_ -= std::erase_if(state.held, [first, last](const HeldCall& held) {
+  stream_calls_.LetGo(std::erase_if(state.held, [first, last](const HeldCall& held) {
     return held.op->handle >= first && held.op->handle <= last;
-  });
+  }));
   for (const OpPtr& op : ops) {
     if (op->gate == nullptr || op->begun) continue;
     device::Gate* const gate = std::exchange(op->gate, nullptr);
@@ -350,8 +345,7 @@ void Job::Impl::LetGo(GroupState& state, std::span<const OpPtr> ops, Code why) {
 
 void Job::Impl::Hold(TimeNs now, GroupState& state, const OpPtr& op) {
   state.held.push_back({op, !op->request.on_stream});
-  ++held_;
-  streams_ns_ = look_at_streams_ns_ = now;
+  stream_calls_.Hold(now);
 }
 
 // A stream waits until its call is through: streams that are at two calls at once wait for each
@@ -380,11 +374,11 @@ bool Job::Impl::StartHeld(TimeNs now, GroupState& state) {
     Enlist({&next.op, 1});  // without memory it stays held
     const OpPtr op = std::move(next.op);
     state.held.pop_front();
-    --held_;
+    stream_calls_.LetGo(1);
     Launch(now, op);
     any = true;
   }
-  if (held_ == 0) delivered_ = true;  // whoever waits for streams looks again
+  if (!stream_calls_.holds()) delivered_ = true;  // whoever waits for streams looks again
   return any;
 }
 
@@ -393,12 +387,12 @@ void Job::Impl::TryStartHeld(TimeNs now, GroupState& state) {
   try {
     StartHeld(now, state);
   } catch (...) {
-    look_at_streams_ns_ = now;
+    stream_calls_.LookAt(now);
   }
 }
 
 // Whether streams have come to all calls that were made on them.
-bool Job::Impl::StreamsArrived() const { return (held_ == 0 && entering_ == 0) || IsOver(); }
+bool Job::Impl::StreamsArrived() const { return stream_calls_.arrived() || IsOver(); }
 
 // A graph has come to a call of its own: one more operation, as if it had been called now. It goes
 // on where the call is refused, also for want of memory.
@@ -424,7 +418,7 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
                                       [](const HeldCall& held) { return !held.ready; });
       state.held.insert(place, {op, true});
       refused.Keep();
-      ++held_;
+      stream_calls_.HoldReady();
       last_fast_ = nullptr;
     }
   }
@@ -432,8 +426,8 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
 }
 
 bool Job::Impl::PumpStreams(TimeNs now) {
-  if (held_ == 0 && captured_.empty()) {
-    look_at_streams_ns_ = kNever;
+  if (!stream_calls_.holds() && captured_.empty()) {
+    stream_calls_.LookAt(kNever);
     return false;
   }
   bool any = false;
@@ -443,9 +437,7 @@ bool Job::Impl::PumpStreams(TimeNs now) {
     any = true;
   }
   for (auto& [key, state] : groups_) any |= StartHeld(now, state);
-  if (any) streams_ns_ = now;
-  look_at_streams_ns_ =
-      now + std::clamp((now - streams_ns_) / 16, kStreamLookMinNs, kStreamLookMaxNs);
+  stream_calls_.Looked(now, any);
   return any;
 }
 
