@@ -29,7 +29,7 @@ void Pause() {
 bool Job::Impl::PumpControl(TimeNs now) {
   if (!control_ || now < look_at_control_ns_) return false;
   look_at_control_ns_ = now + kControlNs;
-  if (now >= speak_ns_) SayWhatItWaitsFor(now);
+  if (now >= said_.next_ns) SayWhatItWaitsFor(now);
   ControlConnection::Result& result = control_result_;
   result.any = result.renewed = result.went_up = result.went_down = result.dial_failed = false;
   result.messages.clear();
@@ -52,13 +52,13 @@ void Job::Impl::HearCoordinator(TimeNs now, ControlConnection::Result& result) {
   if (result.renewed) driver_->Feed(now, engine::CoordinatorDown{});
   if (result.went_up || result.renewed) {
     driver_->Feed(now, engine::CoordinatorUp{});
-    welcomed_ = false;
-    if (!view_ && !waiting_said_) speak_ns_ = now + SpeakAfter();
+    said_.welcomed = false;
+    if (!view_ && !said_.waiting) said_.next_ns = now + SpeakAfter();
   }
   for (wire::Message& message : result.messages) {
     const auto* last_word = std::get_if<wire::Redirect>(&message);
     if (hosting_ && last_word != nullptr && last_word->leaves) hosting_->Leaves(now, *last_word);
-    welcomed_ = welcomed_ || std::holds_alternative<wire::Welcome>(message);
+    said_.welcomed = said_.welcomed || std::holds_alternative<wire::Welcome>(message);
     driver_->Feed(now, engine::FromCoordinator{std::move(message)});
     // One at a time: what a Prepare revokes is gone before the next message is looked at.
     driver_->Run(now);
@@ -86,7 +86,7 @@ bool Job::Impl::Pump(TimeNs now) {
   // Graphs may be launched after this member's end: somebody has to answer.
   const bool streams = PumpStreams(now);
   if (closed_down_) return streams;
-  ++pumps_;
+  ++counts_.pumps;
   bool any = driver_->Poll(now) || streams;
   any |= PumpControl(now);
   // Nobody waits for what is on the fast path: it goes on like any other.
@@ -138,7 +138,7 @@ void Job::Impl::Sleep(TimeNs deadline, int wake_fd) {
     const TimeNs now = Now();
     const bool waits = resolver_.busy() && control_->wants_addresses(now);
     control = std::min(waits ? now + coordinator::Resolver::kLookNs : control_->next_deadline(),
-                       speak_ns_);
+                       said_.next_ns);
   }
   if (hosting_ && !closed_down_) control = std::min(control, hosting_->next_deadline());
   const TimeNs due =
@@ -162,7 +162,7 @@ void Job::Impl::Sleep(TimeNs deadline, int wake_fd) {
   driver_->FinishSleep();
   const TimeNs end = Now();
   if (mine != Wheel::Who::kProgress || !nothing_came || end >= due) return;
-  if (!GuardStepsBack(pace_, end - fast_ns_, Owes())) return;
+  if (!GuardStepsBack(pace_, end - fast_.called_ns, Owes())) return;
   wheel_.StepBack(end);
 }
 
@@ -170,10 +170,10 @@ void Job::Impl::Sleep(TimeNs deadline, int wake_fd) {
 bool Job::Impl::SleepWith(std::span<pollfd> fds, TimeNs due) {
   const TimeNs now = Now();
   const bool guards = wheel_.who() == Wheel::Who::kProgress;
-  const TimeNs last_call = std::max(fast_ns_, wheel_.user_drove_ns());
+  const TimeNs last_call = std::max(fast_.called_ns, wheel_.user_drove_ns());
   const TimeNs until = guards ? std::min(due, GuardUntil(now, last_call)) : due;
   const TimeNs span = SleepFor(now, until);
-  ++sleeps_;
+  ++counts_.sleeps;
   wheel_.FallAsleep(until);
   std::atomic<bool>& on_guard = wheel_.guards();
   const timespec timeout{static_cast<time_t>(span / kSecond), static_cast<long>(span % kSecond)};

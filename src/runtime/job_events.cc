@@ -175,9 +175,9 @@ void Job::Impl::OnPeerExited(MemberId peer) {
 void Job::Impl::OnViewChanged() {
   view_ = driver_->engine().view();
   culprits_.ViewChanged(view_);
-  ++view_changes_;
+  ++counts_.view_changes;
   if (!view_) return;
-  speak_ns_ = kNever;
+  said_.next_ns = kNever;
   if (hosting_) NoteSuccessors(Now());
   RememberColumn();
   const wire::ViewEntry* self = view_->Find(self_);

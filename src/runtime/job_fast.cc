@@ -52,7 +52,7 @@ void Job::Impl::LookUp(TimeNs now) {
   if (waiters_ > 0 || (!looked && !UnderGuard(now))) return false;
   // There may be no memory for the call back when its input in place is written over.
   if (op->request.on_done && op->request.spec.in_place) return false;
-  GroupState& state = like_last ? *fast_state_ : groups_[op->group];
+  GroupState& state = like_last ? *fast_.group : groups_[op->group];
   state.ops.emplace_back();
   Undo undo([&state] { state.ops.pop_back(); });
   steps_.MakePlace();
@@ -61,8 +61,8 @@ void Job::Impl::LookUp(TimeNs now) {
     return false;
   }
   undo.Keep();
-  fast_ = last_fast_ = op.get();
-  fast_state_ = &state;
+  fast_.op = fast_.last = op.get();
+  fast_.group = &state;
   Undo pending([this, &op]() FTAR_REQUIRES(mutex_) { ListFast(op); });
   const bool is_short = !driver_->shares_fast();
   if (!is_short) ListFast(op);
@@ -70,10 +70,10 @@ void Job::Impl::LookUp(TimeNs now) {
   driver_->PublishFast(*op);
   // Until the own line is on its way there is time for a clock, but any locked instruction would
   // wait for that.
-  fast_ns_ = op->start_ns = Now();
+  fast_.called_ns = op->start_ns = Now();
   if (is_short && !pace_.crowded) driver_->AwaitFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
-  bool over = LookFast(op, is_short ? fast_ns_ : kUnknownNs);
+  bool over = LookFast(op, is_short ? fast_.called_ns : kUnknownNs);
   driver_->AnnounceFast();
   if (!over && wheel_.DriverSleeps()) over = LeaveToGuard(op);
   if (over) pending.Keep();
@@ -84,8 +84,8 @@ void Job::Impl::LookUp(TimeNs now) {
 // before long. Who has waited at once the last time will do so again, and needs no ringing, which
 // wakes a thread that takes the core from it. True: it is over.
 bool Job::Impl::LeaveToGuard(const OpPtr& op) {
-  const bool too_long = wheel_.sleeps_until() > GuardUntil(fast_ns_, fast_ns_);
-  if (std::exchange(waits_at_once_, false) && !too_long) return false;
+  const bool too_long = wheel_.sleeps_until() > GuardUntil(fast_.called_ns, fast_.called_ns);
+  if (std::exchange(fast_.waits_at_once, false) && !too_long) return false;
   driver_->HeedLane(true);
   const bool over = LookFast(op, kUnknownNs);
   if (op->done.load(std::memory_order_relaxed)) {
@@ -99,7 +99,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 
 // From now on it is found.
 [[gnu::hot]] void Job::Impl::ListFast(const OpPtr& op) {
-  fast_state_->ops.back() = op;
+  fast_.group->ops.back() = op;
   steps_.TakePlace(op);
 }
 
@@ -108,8 +108,8 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 [[gnu::hot]] bool Job::Impl::StartAgain(const Group& group, const OpPtr& op,
                                         const OpBuffers& buffers) {
   const JobLock lock(mutex_);
-  const bool like_last = last_fast_ == op.get();
-  const TimeNs now = like_last && wheel_.free() ? fast_ns_ : Now();
+  const bool like_last = fast_.last == op.get();
+  const TimeNs now = like_last && wheel_.free() ? fast_.called_ns : Now();
   // The last one was alone, and nothing has been started since.
   const bool others = !like_last && !NothingUnderWay();
   // Whoever else knows the operation lets go of it under this lock.
@@ -130,7 +130,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   op->handle = next_handle_++;
   op->done.store(false, std::memory_order_relaxed);
   if (StartFast(now, op, like_last)) {
-    ++ops_again_;
+    ++counts_.ops_again;
     return true;
   }
   op->done.store(true, std::memory_order_relaxed);
@@ -140,13 +140,13 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 // True: it is on the fast path no more.
 [[gnu::hot]] bool Job::Impl::LookFast(const OpPtr& op, TimeNs now) {
   const EngineDriver::FastState state = driver_->LookFast(*op);
-  if (state == EngineDriver::FastState::kMoved) fast_moved_ns_ = Now();
+  if (state == EngineDriver::FastState::kMoved) fast_.moved_ns = Now();
   if (state != EngineDriver::FastState::kOver) return false;
   if (now == kUnknownNs) now = Now();
-  looked_at_ = &op;
+  fast_.looked_at = &op;
   driver_->EndFast(now, *op);
-  looked_at_ = nullptr;
-  fast_ = nullptr;
+  fast_.looked_at = nullptr;
+  fast_.op = nullptr;
   if (driver_->has_more()) {
     const NoCancel whole;
     if (!op->done.load(std::memory_order_relaxed)) ListFast(op);
@@ -160,19 +160,19 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
 
 // Nothing else of its group is under way.
 [[gnu::hot]] void Job::Impl::NoteFast(const collective::Outcome& outcome) {
-  (*looked_at_)->outcome.Become(outcome);
-  fast_state_->history.Add(outcome);
+  (*fast_.looked_at)->outcome.Become(outcome);
+  fast_.group->history.Add(outcome);
 }
 
 [[gnu::hot]] void Job::Impl::OnDeliveredFast(TimeNs now) {
-  ++ops_delivered_;
-  if ((*looked_at_)->aside != nullptr) {  // it took its time to land
-    (*looked_at_)->outcome.delivered_ns = now;
-    fast_state_->history.NewestIsThere(now);
+  ++counts_.ops_delivered;
+  if ((*fast_.looked_at)->aside != nullptr) {  // it took its time to land
+    (*fast_.looked_at)->outcome.delivered_ns = now;
+    fast_.group->history.NewestIsThere(now);
   }
-  steps_.TakePlace(*looked_at_);
-  EndOp(*looked_at_);
-  fast_state_->ops.pop_back();
+  steps_.TakePlace(*fast_.looked_at);
+  EndOp(*fast_.looked_at);
+  fast_.group->ops.pop_back();
 }
 
 // Without patience it looks once.
@@ -180,9 +180,9 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   // For this operation this thread looks; where there are others it is on the fast path no more.
   if (wheel_.DriverSleeps() && driver_->in_fast()) {
     driver_->HeedLane(false);
-    waits_at_once_ = patient && WaitsAtOnce(std::max(op->start_ns, fast_moved_ns_), Now());
+    fast_.waits_at_once = patient && WaitsAtOnce(std::max(op->start_ns, fast_.moved_ns), Now());
   }
-  for (int looks = 1; fast_ == op.get() && driver_->in_fast(); ++looks) {
+  for (int looks = 1; fast_.op == op.get() && driver_->in_fast(); ++looks) {
     if (LookFast(op, kUnknownNs)) break;
     if (!patient || mutex_.wanted()) break;
     if (pace_.crowded) {
@@ -192,21 +192,21 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
       Pause();
     }
     if (!pace_.crowded && looks % kLooksAClock != 0) continue;
-    const bool all_here = fast_moved_ns_ > op->start_ns;
-    const TimeNs since = all_here ? fast_moved_ns_ : op->start_ns;
+    const bool all_here = fast_.moved_ns > op->start_ns;
+    const TimeNs since = all_here ? fast_.moved_ns : op->start_ns;
     if (Now() - since > FastPatience(pace_, op->send_bytes, all_here)) break;
   }
-  if (fast_ == op.get()) fast_ = nullptr;
-  if (fast_moved_ns_ <= op->start_ns) return;
+  if (fast_.op == op.get()) fast_.op = nullptr;
+  if (fast_.moved_ns <= op->start_ns) return;
   // After what took long: else the progress thread has the wheel when the next call comes, and
   // that goes by frames, maybe here alone. What is heard now is older than that call.
-  fast_ns_ = Now();
-  LookUp(fast_ns_);
+  fast_.called_ns = Now();
+  LookUp(fast_.called_ns);
 }
 
 [[gnu::hot]] bool Job::Impl::WaitAgain(const OpPtr& op) {
   const JobLock lock(mutex_);
-  if (fast_ == op.get()) WaitFast(op, /*patient=*/true);
+  if (fast_.op == op.get()) WaitFast(op, /*patient=*/true);
   return op->done.load(std::memory_order_relaxed);
 }
 

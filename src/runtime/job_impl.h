@@ -141,6 +141,29 @@ class Job::Impl final : public DriverHost, public ForkAware {
     std::optional<TimeNs> since_ns;  // since when its user asks for the next one
     std::optional<engine::StepBegun> answer;
   };
+  // The last operation on the fast path (job_fast.cc).
+  struct FastCall {
+    // Is it still there? driver_->in_fast(). To be compared with an operation that is held, never
+    // followed.
+    const Op* op = nullptr;
+    const Op* last = nullptr;          // the same, also when it has ended, until another is started
+    GroupState* group = nullptr;       // its group's
+    const OpPtr* looked_at = nullptr;  // during LookFast
+    TimeNs called_ns = 0;              // about now, when it was called or had moved much
+    TimeNs moved_ns = 0;               // when something of it was done, if it is shared
+    bool waits_at_once = false;        // the caller has, for the last one that was left to a guard
+  };
+  // What was said, and is not to be said again.
+  struct Said {
+    TimeNs next_ns = 0;     // while it joins: when people are told what it waits for
+    bool welcomed = false;  // by its coordinator
+    bool waiting = false;   // that it has a coordinator and no view yet
+    bool disordered = false, crowded = false;  // of streams
+    bool no_ring = false;
+  };
+  struct Counts {
+    uint64_t ops_again = 0, ops_delivered = 0, view_changes = 0, pumps = 0, sleeps = 0;
+  };
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;
 
@@ -286,8 +309,11 @@ class Job::Impl final : public DriverHost, public ForkAware {
   JobCondition turn_;      // for those that wait to put something onto streams
   JobCondition progress_;  // for the progress thread while a user thread drives
   std::atomic<bool> forked_{false};
+  std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_
+  std::atomic<device::Gpu*> gpu_{nullptr};  // the driver's, once it is open
+  std::atomic<bool> process_uses_gpu_{false};
 
-  // Under mutex_.
+  // The engine and the ways to others.
   std::optional<HostLane> lane_ FTAR_GUARDED_BY(mutex_);  // none: all goes by frames
   std::unique_ptr<EngineDriver> driver_ FTAR_GUARDED_BY(mutex_);
   std::optional<ControlConnection> control_ FTAR_GUARDED_BY(mutex_);
@@ -298,66 +324,52 @@ class Job::Impl final : public DriverHost, public ForkAware {
   ControlConnection::Result control_result_ FTAR_GUARDED_BY(mutex_);    // scratch
   TimeNs look_at_control_ns_ FTAR_GUARDED_BY(mutex_) = 0;
   coordinator::Resolver resolver_ FTAR_GUARDED_BY(mutex_);
-  // While it joins: when people are told next what it waits for.
-  TimeNs speak_ns_ FTAR_GUARDED_BY(mutex_) = 0;
-  bool waiting_said_ FTAR_GUARDED_BY(mutex_) = false, welcomed_ FTAR_GUARDED_BY(mutex_) = false;
+
+  // Who drives, and who waits.
   Wheel wheel_ FTAR_GUARDED_BY(mutex_);
-  bool stopping_ FTAR_GUARDED_BY(mutex_) = false, destroyed_ FTAR_GUARDED_BY(mutex_) = false,
-                 closed_down_ FTAR_GUARDED_BY(mutex_) = false;
-  bool delivered_ FTAR_GUARDED_BY(mutex_) = false;  // since waiting threads were last told
-  int waiters_ FTAR_GUARDED_BY(mutex_) = 0;
   Pace pace_ FTAR_GUARDED_BY(mutex_) = PaceOf(1, 1);
-  std::map<GroupKey, GroupState> groups_ FTAR_GUARDED_BY(mutex_);
-  std::deque<OpPtr> starting_ FTAR_GUARDED_BY(mutex_);  // between StartOp and Started
-  // The last one on the fast path; is it still? driver_->in_fast(). To be compared with an
-  // operation that is held, never followed.
-  const Op* fast_ FTAR_GUARDED_BY(mutex_) = nullptr;
-  const Op* last_fast_ FTAR_GUARDED_BY(mutex_) =
-      nullptr;  // the same, also when it has ended, until another is started
-  GroupState* fast_state_ FTAR_GUARDED_BY(mutex_) = nullptr;  // its group's
-  const OpPtr* looked_at_ FTAR_GUARDED_BY(mutex_) = nullptr;  // during LookFast
-  TimeNs fast_ns_ FTAR_GUARDED_BY(mutex_) = 0;  // about now, when it was called or had moved much
-  TimeNs fast_moved_ns_ FTAR_GUARDED_BY(mutex_) =
-      0;  // when something of it was done, if it is shared
-  bool waits_at_once_ FTAR_GUARDED_BY(mutex_) =
-      false;  // the caller has, for the last one that was left to a guard
-  uint64_t next_handle_ FTAR_GUARDED_BY(mutex_) = 1;
+  int waiters_ FTAR_GUARDED_BY(mutex_) = 0;
+  bool delivered_ FTAR_GUARDED_BY(mutex_) = false;  // since they were last told
   std::deque<std::function<void()>> callbacks_ FTAR_GUARDED_BY(mutex_);
   bool running_callbacks_ FTAR_GUARDED_BY(mutex_) = false;
-  ViewPtr view_ FTAR_GUARDED_BY(mutex_);
-  Culprits culprits_ FTAR_GUARDED_BY(mutex_);
-  Layouts columns_ FTAR_GUARDED_BY(mutex_);  // of the last views
-  Status ended_ FTAR_GUARDED_BY(mutex_);  // why this member is out
-  Status join_failed_ FTAR_GUARDED_BY(mutex_);  // or never came in, though it waited
-  Status no_memory_ FTAR_GUARDED_BY(mutex_){Code::kMemory,
-                                            "no memory left"};  // made while there is some
-  std::optional<TimeNs> leave_asked_ns_
-      FTAR_GUARDED_BY(mutex_);  // since when this member is to leave
+
+  // Operations.
+  std::map<GroupKey, GroupState> groups_ FTAR_GUARDED_BY(mutex_);
+  Layouts columns_ FTAR_GUARDED_BY(mutex_);             // of the last views
+  std::deque<OpPtr> starting_ FTAR_GUARDED_BY(mutex_);  // between StartOp and Started
+  uint64_t next_handle_ FTAR_GUARDED_BY(mutex_) = 1;
+  FastCall fast_ FTAR_GUARDED_BY(mutex_);
+  StepAsked step_asked_ FTAR_GUARDED_BY(mutex_);
+  StepRecord steps_ FTAR_GUARDED_BY(mutex_);
 
   // Streams.
   std::unique_ptr<GatePool> gates_ FTAR_GUARDED_BY(mutex_);
   std::vector<Captured> captured_ FTAR_GUARDED_BY(mutex_);
   StreamCalls stream_calls_ FTAR_GUARDED_BY(mutex_);
   ClosedGates closed_gates_ FTAR_GUARDED_BY(mutex_);
-  bool kernel_comes_ FTAR_GUARDED_BY(mutex_) =
-      true;  // the resident one, as far as the last call has seen
-  bool disordered_ FTAR_GUARDED_BY(mutex_) = false;  // said
-  bool crowded_ FTAR_GUARDED_BY(mutex_) = false;     // said
-  bool no_ring_ FTAR_GUARDED_BY(mutex_) = false;     // said
-  std::mutex gpu_mutex_;                    // one opens the GPU; taken before mutex_
-  std::atomic<device::Gpu*> gpu_{nullptr};  // the driver's, once it is open
-  std::atomic<bool> process_uses_gpu_{false};
+  // The resident one, as far as the last call has seen.
+  bool kernel_comes_ FTAR_GUARDED_BY(mutex_) = true;
 
-  StepAsked step_asked_ FTAR_GUARDED_BY(mutex_);
-  StepRecord steps_ FTAR_GUARDED_BY(mutex_);
+  // What people are told.
+  ViewPtr view_ FTAR_GUARDED_BY(mutex_);
+  Culprits culprits_ FTAR_GUARDED_BY(mutex_);
+  Said said_ FTAR_GUARDED_BY(mutex_);
+  // The flight recorder; fetching does not empty it.
+  BoundedQueue<JobEvent> recent_events_ FTAR_GUARDED_BY(mutex_){256};
+  Counts counts_ FTAR_GUARDED_BY(mutex_);
 
-  uint64_t ops_again_ FTAR_GUARDED_BY(mutex_) = 0, ops_delivered_ FTAR_GUARDED_BY(mutex_) = 0,
-                      view_changes_ FTAR_GUARDED_BY(mutex_) = 0, pumps_ FTAR_GUARDED_BY(mutex_) = 0,
-                      sleeps_ FTAR_GUARDED_BY(mutex_) = 0;
+  // The end.
+  std::optional<TimeNs> leave_asked_ns_ FTAR_GUARDED_BY(mutex_);  // since when it is to leave
+  Status ended_ FTAR_GUARDED_BY(mutex_);                          // why this member is out
+  Status join_failed_ FTAR_GUARDED_BY(mutex_);  // or never came in, though it waited
+  // Made while there is some.
+  Status no_memory_ FTAR_GUARDED_BY(mutex_){Code::kMemory, "no memory left"};
+  bool closed_down_ FTAR_GUARDED_BY(mutex_) = false;  // links and operations have ended with it
+  bool destroyed_ FTAR_GUARDED_BY(mutex_) = false;    // by its user
+  bool stopping_ FTAR_GUARDED_BY(mutex_) = false;     // the progress thread is to end
 
+  // These have rules of their own for threads.
   EventQueue events_;
-  BoundedQueue<JobEvent> recent_events_ FTAR_GUARDED_BY(mutex_){
-      256};  // the flight recorder; fetching does not empty it
   const std::shared_ptr<transport::ExportedMemory> exports_ =
       std::make_shared<transport::ExportedMemory>();
   const std::shared_ptr<transport::Priorities> priorities_ =

@@ -50,7 +50,8 @@ Status Job::Impl::RefusedByCoordinator() const {
 // What this member waits for while it joins, as far as it is known here.
 std::string Job::Impl::AwaitedToJoin() const {
   const std::string self = std::to_string(place_.replica);
-  if (welcomed_) return "waiting for links to the others and to be taken in, as replica " + self;
+  if (said_.welcomed)
+    return "waiting for links to the others and to be taken in, as replica " + self;
   if (place_.replica >= place_.replicas) {
     const bool unset = config_.integer(KnobId::kReplicas) < 0 && place_.launcher == "configuration";
     return "replicas count from 0; with replicas=" + std::to_string(place_.replicas) +
@@ -68,8 +69,8 @@ TimeNs Job::Impl::SpeakAfter() const {
 
 // To whoever looks at a job that does not begin: the errors of a join come much later.
 void Job::Impl::SayWhatItWaitsFor(TimeNs now) {
-  if (std::exchange(speak_ns_, kNever) == 0) {
-    speak_ns_ = now + SpeakAfter();
+  if (std::exchange(said_.next_ns, kNever) == 0) {
+    said_.next_ns = now + SpeakAfter();
     return SayWhatIsOdd();
   }
   if (driver_->engine().phase() != engine::Phase::kJoining) return;
@@ -80,11 +81,11 @@ void Job::Impl::SayWhatItWaitsFor(TimeNs now) {
     return log_.Warn("runtime",
                      "waiting for a coordinator at " + where + ": " + control_->trouble() + end);
   }
-  waiting_said_ = true;
+  said_.waiting = true;
   const std::string held =
-      welcomed_ ? ""
-                : "; where another process is replica " + std::to_string(place_.replica) +
-                      ", this one waits for its end";
+      said_.welcomed ? ""
+                     : "; where another process is replica " + std::to_string(place_.replica) +
+                           ", this one waits for its end";
   log_.Warn("runtime", "connected to the coordinator at " + where +
                            ", but in no view yet: " + AwaitedToJoin() + held + end);
 }

@@ -210,7 +210,7 @@ Status Job::Impl::CheckOverlap(std::span<const OpPtr> fresh) const {
 
 // Known when a ring is asked for, by the knob or by a call.
 void Job::Impl::SayIfNoRing() {
-  if (!config_.on(KnobId::kDeterministic) || std::exchange(no_ring_, true)) return;
+  if (!config_.on(KnobId::kDeterministic) || std::exchange(said_.no_ring, true)) return;
   log_.Warn("runtime",
             "deterministic is on, and a ring does not add in member order: the plan is direct");
 }
@@ -279,7 +279,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
   LookUp(now);
   FTAR_RETURN_IF_ERROR(CheckStart(group));
   GroupState& state = groups_[group->key];
-  last_fast_ = nullptr;
+  fast_.last = nullptr;
   for (size_t i = 0; i < ops.size(); ++i) {
     const Status fits = Prepare(now, state, group->key, ops[i].get());
     if (fits.ok()) continue;
@@ -298,7 +298,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
     const bool alone = NothingUnderWay();
     if (!alone || ops.size() > 1) FTAR_RETURN_IF_ERROR(CheckOverlap(ops));
     const bool fast = ops.size() == 1 && StartFast(now, ops[0], /*like_last=*/false);
-    if (!alone) last_fast_ = nullptr;
+    if (!alone) fast_.last = nullptr;
     if (fast) {
       LeaveCallbacks();
       return Status::Ok();
@@ -364,7 +364,7 @@ Op* Job::Impl::FindOp(GroupKey group, Seq seq) {
 void Job::Impl::OnDelivered(GroupKey group, collective::Outcome&& outcome) {
   const Seq seq = outcome.seq;
   GroupState& state = groups_[group];
-  ++ops_delivered_;
+  ++counts_.ops_delivered;
   state.history.Add(outcome);
   const auto place = PlaceOf(group, state, seq);
   if (place == state.ops.end()) return;  // a leaver's stand-in: nobody called it here
@@ -469,7 +469,7 @@ Status Job::Impl::Wait(const OpPtr& op, int64_t timeout_ns) {
   const TimeNs begun = Now();
   const TimeNs deadline = timeout_ns < 0 ? kNever : After(begun, timeout_ns);
   const JobLock lock(mutex_);
-  if (fast_ == op.get()) {
+  if (fast_.op == op.get()) {
     WaitFast(op, timeout_ns != 0);
     if (!callbacks_.empty()) RunCallbacks();
   }

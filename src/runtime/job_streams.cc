@@ -307,8 +307,8 @@ void Job::Impl::CloseGate(const OpPtr& op) {
 void Job::Impl::CheckQueues() {
   const size_t queues = GpuIfOpen()->facts().queues;
   const size_t ours = config_.text(KnobId::kGpuExecutor) == "resident" ? 2 : 1;
-  if (crowded_ || queues == 1 || closed_gates_.streams() + ours <= queues) return;
-  crowded_ = true;
+  if (said_.crowded || queues == 1 || closed_gates_.streams() + ours <= queues) return;
+  said_.crowded = true;
   log_.Warn("runtime",
             std::to_string(closed_gates_.streams()) + " streams wait at once, and the GPU has " +
                 std::to_string(queues) +
@@ -352,11 +352,11 @@ void Job::Impl::Hold(TimeNs now, GroupState& state, const OpPtr& op) {
 // other in neither order, and who is first may differ between members. Of calls that graphs do not
 // make the order is that of the calls.
 void Job::Impl::CheckOrder(const GroupState& state, const OpPtr& op) {
-  if (disordered_ || op->gate == nullptr) return;
-  disordered_ = std::ranges::any_of(state.ops, [&op](const OpPtr& other) {
+  if (said_.disordered || op->gate == nullptr) return;
+  said_.disordered = std::ranges::any_of(state.ops, [&op](const OpPtr& other) {
     return other->gate != nullptr && (other->in_graph || op->in_graph);
   });
-  if (!disordered_) return;
+  if (!said_.disordered) return;
   log_.Warn("runtime", "a graph's call in group '" + state.name +
                            "' begins beside another one: no stream says which is first, and other "
                            "members may add up different ones; use a group for each");
@@ -419,7 +419,7 @@ void Job::Impl::Replay(TimeNs now, const Captured& captured) {
       state.held.insert(place, {op, true});
       refused.Keep();
       stream_calls_.HoldReady();
-      last_fast_ = nullptr;
+      fast_.last = nullptr;
     }
   }
   if (!usable.ok()) code = usable.code();
