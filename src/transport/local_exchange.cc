@@ -1,6 +1,5 @@
 #include "transport/local_exchange.h"
 
-#include <fcntl.h>
 #include <openssl/rand.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -20,7 +19,6 @@ constexpr uint64_t kListenerKey = 0;
 constexpr int kEventsMax = 32;
 constexpr int kAcceptsMax = 64;
 constexpr int kBacklog = 512;
-constexpr TimeNs kAcceptAgainNs = 100 * kMillisecond;
 
 // "@name" is an abstract address: a zero byte and the name.
 bool MakeAddress(const std::string& name, sockaddr_un* address, socklen_t* bytes) {
@@ -70,7 +68,7 @@ Status LocalExchange::Start() {
       ::listen(listener_.get(), kBacklog) != 0) {
     return Status::System("local socket " + name_, errno);
   }
-  spare_ = UniqueFd(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
+  door_.Open(epoll_.get(), listener_.get(), kListenerKey);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kListenerKey;
@@ -130,11 +128,7 @@ bool LocalExchange::Add(uint64_t key, std::unique_ptr<Connection> connection, Ti
 }
 
 void LocalExchange::Poll(TimeNs now, const Answerer& answer, std::vector<Result>* results) {
-  if (now >= accept_again_) {
-    accept_again_ = kNever;
-    if (!spare_.valid()) spare_.Reset(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
-    ListenFor(EPOLLIN);
-  }
+  door_.Poll(now);
   epoll_event events[kEventsMax];
   const int count = ::epoll_wait(epoll_.get(), events, kEventsMax, 0);
   for (int i = 0; i < count; ++i) {
@@ -158,7 +152,7 @@ void LocalExchange::Poll(TimeNs now, const Answerer& answer, std::vector<Result>
 }
 
 TimeNs LocalExchange::next_deadline() const {
-  TimeNs deadline = ready_.empty() ? accept_again_ : 0;
+  TimeNs deadline = ready_.empty() ? door_.next_deadline() : 0;
   for (const auto& [key, connection] : connections_) {
     deadline = std::min(deadline, connection->over() ? 0 : connection->deadline);
   }
@@ -170,12 +164,12 @@ void LocalExchange::AcceptAll(TimeNs now) {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      const bool scarce = errno == EMFILE || errno == ENFILE;
-      if (!scarce && errno != ENOMEM && errno != ENOBUFS) return;
-      if (scarce && RefuseWithSpare()) return;
-      // What cannot even be refused would keep us up for as long as that lasts.
-      ListenFor(0);
-      accept_again_ = now + kAcceptAgainNs;
+      if (errno == EMFILE || errno == ENFILE) {
+        ++refused_count_;
+        door_.Refuse(now);
+      } else if (errno == ENOMEM || errno == ENOBUFS) {
+        door_.Pause(now);
+      }
       return;
     }
     // Without a token only the same user's processes can be meant.
@@ -186,28 +180,6 @@ void LocalExchange::AcceptAll(TimeNs now) {
     Add(next_key_++, std::make_unique<Connection>(config_, purpose_, false, std::move(fd)), now);
     MakeRoom();
   }
-}
-
-// Through the spare descriptor: what stays in the queue would keep the listener ready for ever.
-// False: another thread has taken it, or the limit is below what is open.
-bool LocalExchange::RefuseWithSpare() {
-  ++refused_count_;
-  spare_.Reset();
-  bool refused = false;
-  {
-    const UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    refused = fd.valid() || errno == EAGAIN;
-  }
-  spare_.Reset(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
-  return refused;
-}
-
-// EPOLLIN, or 0: who knocks is left alone.
-void LocalExchange::ListenFor(uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = kListenerKey;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &event);
 }
 
 // The oldest unproven connection gives way: an honest member needs a millisecond, so idle strangers
@@ -262,7 +234,7 @@ void LocalExchange::Finish(uint64_t key, std::vector<Result>* results) {
 void LocalExchange::CloseInForkedChild() {
   for (auto& [key, connection] : connections_) connection->fd.Reset();
   listener_.Reset();
-  spare_.Reset();
+  door_.Close();
   epoll_.Reset();
 }
 

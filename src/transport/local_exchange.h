@@ -18,6 +18,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "transport/auth.h"
+#include "transport/doorkeeper.h"
 #include "transport/fd.h"
 #include "transport/transport.h"
 
@@ -67,8 +68,6 @@ class LocalExchange {
   LocalExchange(const DeviceConfig& config, AuthPurpose purpose);
   Status Start();
   void AcceptAll(TimeNs now);
-  bool RefuseWithSpare();
-  void ListenFor(uint32_t events);
   void MakeRoom();
   void Drive(uint64_t key, const Answerer& answer, std::vector<Result>* results);
   void Finish(uint64_t key, std::vector<Result>* results);
@@ -77,11 +76,11 @@ class LocalExchange {
   DeviceConfig config_;
   AuthPurpose purpose_;
   std::string name_;
-  UniqueFd epoll_, listener_, spare_;
+  UniqueFd epoll_, listener_;
+  Doorkeeper door_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;  // in order of age
   std::vector<Result> ready_;                                    // failed at once
   uint64_t next_key_ = 1;
-  TimeNs accept_again_ = kNever;
   uint64_t refused_count_ = 0;
 };
 

@@ -1,6 +1,5 @@
 #include "transport/tcp/device.h"
 
-#include <fcntl.h>
 #include <openssl/rand.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -69,7 +68,7 @@ Status TcpDevice::Start() {
   if (config_.tcp_streams == 0) config_.tcp_streams = StreamsFor(config_.wire.byte_ps);
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return Status::System("epoll_create1", errno);
-  spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  door_.Open(epoll_.get(), listener_.fd.get(), kListenerKey);
   if (!EpollAdd(listener_.fd.get(), EPOLLIN, kListenerKey))
     return Status::System("epoll_ctl", errno);
   // Without it a host-mate's death is seen by its connections only, as any other's.
@@ -207,7 +206,7 @@ Device::Counters TcpDevice::counters() const {
 }
 
 TimeNs TcpDevice::ComputeDeadline() const {
-  TimeNs deadline = std::min(pool_.next_trim(), accept_again_);
+  TimeNs deadline = std::min(pool_.next_trim(), door_.next_deadline());
   for (const auto& [peer, link] : links_) deadline = std::min(deadline, link->next_deadline());
   for (const auto& [id, handshake] : handshakes_)
     deadline = std::min(deadline, handshake->deadline);
@@ -229,7 +228,7 @@ void TcpDevice::CloseInForkedChild() {
   for (auto& [id, handshake] : handshakes_) handshake->fd_owner().Reset();
   if (host_watch_ != nullptr) host_watch_->CloseInForkedChild();
   listener_.fd.Reset();
-  spare_.Reset();
+  door_.Close();
   epoll_.Reset();
   closed_ = true;
 }
@@ -264,7 +263,7 @@ void TcpDevice::Close() {
   handshakes_.clear();
   host_watch_.reset();
   listener_.fd.Reset();
-  spare_.Reset();  // which may stand for the listener
+  door_.Close();
   events_.clear();
   dirty_.clear();
   closed_ = true;
@@ -407,7 +406,7 @@ void TcpDevice::WatchProcess(MemberId peer, const std::string& name, TimeNs now)
 }
 
 void TcpDevice::RunTimers(TimeNs now) {
-  if (now >= accept_again_) AcceptAgain();
+  door_.Poll(now);
   std::vector<uint64_t> late;
   for (const auto& [id, handshake] : handshakes_) {
     if (now >= handshake->deadline) late.push_back(id);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/recent_set.h"
+#include "transport/doorkeeper.h"
 #include "transport/host_watch.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/link.h"
@@ -82,9 +83,7 @@ class TcpDevice : public Device {
   explicit TcpDevice(const DeviceConfig& config);
   Status Start();
   void AcceptAll(TimeNs now);
-  void RefuseWithSpare(TimeNs now);
-  void PauseAccepting(TimeNs now);
-  void AcceptAgain();
+  void RefuseOne(TimeNs now);
   void AddHandshake(std::unique_ptr<Handshake> handshake, TimeNs now);  // with its deadline
   void LimitUnauthenticated();
   void DriveHandshake(uint64_t id, TimeNs now);
@@ -112,8 +111,7 @@ class TcpDevice : public Device {
   UniqueFd epoll_;
   Listener listener_;
   std::string advertised_;  // "host:port"
-  UniqueFd spare_;  // closed for a moment to refuse connections when descriptors have run out
-  TimeNs accept_again_ = kNever;
+  Doorkeeper door_;
   std::unordered_map<MemberId, std::unique_ptr<TcpLink>> links_;
   RecentSet<MemberId> revoked_{kRevokedKept};
   std::unordered_map<uint64_t, Source> sources_;

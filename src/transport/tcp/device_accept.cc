@@ -1,6 +1,5 @@
 // The part of the device that lets connections in: accepting, limits, and which link a proven
 // peer's stream belongs to.
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -13,7 +12,6 @@ namespace ftar::transport::tcp {
 namespace {
 
 constexpr int kAcceptsMax = 64;
-constexpr TimeNs kAcceptAgainNs = 100 * kMillisecond;
 constexpr int kConnectsMax = 8;  // a handshake takes as long as so many connects, at most
 
 }  // namespace
@@ -26,8 +24,8 @@ void TcpDevice::AcceptAll(TimeNs now) {
                           &peer.bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EMFILE || errno == ENFILE) return RefuseWithSpare(now);
-      if (errno == ENOMEM || errno == ENOBUFS) PauseAccepting(now);
+      if (errno == EMFILE || errno == ENFILE) return RefuseOne(now);
+      if (errno == ENOMEM || errno == ENOBUFS) door_.Pause(now);
       return;
     }
     // Without a token nothing can be proved; only this host is trusted then.
@@ -43,35 +41,14 @@ void TcpDevice::AcceptAll(TimeNs now) {
 }
 
 // Descriptors have run out: whoever waits longest unproven makes room; if nobody does, the newcomer
-// is closed through the spare descriptor, since a connection that stays in the queue would keep the
-// listener ready for ever.
-void TcpDevice::RefuseWithSpare(TimeNs now) {
+// goes.
+void TcpDevice::RefuseOne(TimeNs now) {
   ++counters_.peers_refused;
   for (const auto& [id, handshake] : handshakes_) {
     if (handshake->dialler() || handshake->authenticated()) continue;
     return RemoveHandshake(id);
   }
-  spare_.Reset();
-  bool refused = false;
-  {
-    const UniqueFd fd(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    refused = fd.valid() || errno == EAGAIN;
-  }
-  spare_.Reset(::fcntl(listener_.fd.get(), F_DUPFD_CLOEXEC, 0));
-  // Another thread has taken the spare one, or the limit is below what is open.
-  if (!refused) PauseAccepting(now);
-}
-
-// What cannot even be refused stays in the queue, and would keep us up for as long as that lasts.
-void TcpDevice::PauseAccepting(TimeNs now) {
-  ChangeInterest(kListenerKey, listener_.fd.get(), 0);
-  accept_again_ = now + kAcceptAgainNs;
-}
-
-void TcpDevice::AcceptAgain() {
-  accept_again_ = kNever;
-  if (!spare_.valid()) spare_.Reset(::fcntl(listener_.fd.get(), F_DUPFD_CLOEXEC, 0));
-  ChangeInterest(kListenerKey, listener_.fd.get(), EPOLLIN);
+  door_.Refuse(now);
 }
 
 // The oldest gives way, not the newest: an honest member needs a millisecond, so idle strangers
