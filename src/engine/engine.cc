@@ -115,21 +115,20 @@ Engine::Impl::Impl(Config config) : config_(std::move(config)) {
 }
 
 std::vector<wire::MemberCard> Engine::Impl::Successors() const {
-  wire::View view;
-  if (view_) {
-    view = *view_;
-  } else if (prepare_) {
+  wire::View promised;
+  if (!view_ && prepare_) {
     const wire::Prepare& prepare = *prepare_;
-    view.entries = prepare.members;
+    promised.entries = prepare.members;
     // Whoever is new has nothing to go on with. Who came by a planned view has, and is no survivor.
     // This one may be all that is left of the list, though others alone hold the base.
-    std::erase_if(view.entries, [&](const wire::ViewEntry& entry) {
+    std::erase_if(promised.entries, [&](const wire::ViewEntry& entry) {
       const bool self = entry.card.id == config_.self.id;
       const bool is_new =
           entry.joined_epoch == prepare.epoch || (self && FTAR_MUTANT(kViewlessNeverLeads));
       return prepare.base != 0 && is_new;
     });
   }
+  const wire::View& view = view_ ? *view_ : promised;
   // Whoever leaves would sit down only to get up again, and may do so while others look for it.
   std::vector<MemberId> order = view.Successors();
   std::stable_partition(order.begin(), order.end(),
