@@ -41,7 +41,7 @@ Connections::Connections(Settings settings, std::string name, User* user, const 
 
 Connections::~Connections() = default;
 
-Status Connections::ListenAt(const std::string& address, bool* taken) {
+Status Connections::ListenAt(const std::string& address) {
   Expected<transport::tcp::SocketAddress> parsed = transport::tcp::ParseAddress(address, true);
   if (!parsed.ok()) return parsed.status();
   if (parsed->wildcard() && !settings_.allow_wildcard) {
@@ -59,7 +59,7 @@ Status Connections::ListenAt(const std::string& address, bool* taken) {
   // A restart at the same address works at once, whatever connections of the last one still linger.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (bind(fd.get(), parsed->raw(), parsed->bytes) != 0 || listen(fd.get(), 1024) != 0) {
-    *taken = errno == EADDRINUSE;
+    taken_ = errno == EADDRINUSE;
     return Status::System("cannot listen on " + address, errno);
   }
   socklen_t size = sizeof parsed->storage;
@@ -92,10 +92,9 @@ Status Connections::Open() {
   for (const std::string& address : *addresses) {
     // A name may stand for IPv4 and IPv6; one port for both, so "any" takes the first only.
     if (settings_.port == 0 && !listeners_.empty()) break;
-    bool taken = false;
-    Status status = ListenAt(address, &taken);
+    Status status = ListenAt(address);
     // Two that each served some addresses of a name would both be found by it: two coordinators.
-    if (taken) return status;
+    if (taken_) return status;
     if (!status.ok()) failures.push_back(std::move(status));
   }
   if (listeners_.empty()) return failures.empty() ? Status::Ok() : failures.back();

@@ -60,6 +60,7 @@ class Connections {
   // Binds all addresses of the host's name that can be had. One that somebody else listens at is an
   // error, as is a name of which none can. Errors are kConfig or kSystem and name the address.
   Status Open();
+  bool taken() const { return taken_; }  // why Open failed: somebody else listens there
   std::string address() const { return address_; }  // "host:port" of the first listening socket
 
   int fd() const { return epoll_.get(); }  // readable: there is something to do
@@ -87,7 +88,7 @@ class Connections {
     bool in_waiting = false;
   };
 
-  Status ListenAt(const std::string& address, bool* taken);
+  Status ListenAt(const std::string& address);
   TimeNs SpeaksBy(const Connection& connection) const;
   transport::UniqueFd TakeNext(int listener, transport::tcp::SocketAddress* from);
   void Accept(int listener, TimeNs now);
@@ -112,6 +113,7 @@ class Connections {
   User* const user_;
   const Logger* const log_;
   std::string address_;
+  bool taken_ = false;
   transport::UniqueFd epoll_, wake_;
   std::vector<transport::UniqueFd> listeners_;
   std::unordered_map<ConnId, Connection> connections_;

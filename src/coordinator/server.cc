@@ -24,9 +24,12 @@ Server::Server(const ServerSettings& settings, Logger log)
 
 Server::~Server() = default;
 
-Expected<std::unique_ptr<Server>> Server::Open(const ServerSettings& settings, Logger log) {
+Expected<std::unique_ptr<Server>> Server::Open(const ServerSettings& settings, Logger log,
+                                               bool* taken) {
   std::unique_ptr<Server> server(new Server(settings, std::move(log)));
-  FTAR_RETURN_IF_ERROR(server->connections_.Open());
+  const Status listens = server->connections_.Open();
+  if (taken != nullptr) *taken = server->connections_.taken();
+  FTAR_RETURN_IF_ERROR(listens);
   FTAR_RETURN_IF_ERROR(server->Restore());
   return server;
 }

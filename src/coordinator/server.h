@@ -34,8 +34,10 @@ struct ServerSettings : Connections::Settings {
 
 class Server : private Connections::User {
  public:
-  // Binds, and reads the state. Errors are kConfig or kSystem and name the address or the file.
-  static Expected<std::unique_ptr<Server>> Open(const ServerSettings& settings, Logger log);
+  // Binds, and reads the state. Errors are kConfig or kSystem and name the address or the file;
+  // `taken`, which may be null: it is that somebody else listens at the address.
+  static Expected<std::unique_ptr<Server>> Open(const ServerSettings& settings, Logger log,
+                                                bool* taken = nullptr);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -60,7 +62,6 @@ class Server : private Connections::User {
 
  private:
   Server(const ServerSettings& settings, Logger log);
-  Status Open();
   Status Restore();
   void OnOpen(membership::ConnId id, TimeNs now) override;
   void OnHello(membership::ConnId id, wire::Hello hello, TimeNs now) override;

@@ -1,7 +1,6 @@
 #include "runtime/hosting.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <system_error>
 #include <utility>
 
@@ -54,11 +53,9 @@ Expected<std::unique_ptr<Server>> Listen(const Hosting::Settings& settings, cons
   if (*at_meeting) {
     server.host = settings.meeting[settings.number].host;
     server.port = settings.meeting[settings.number].port;
-    Expected<std::unique_ptr<Server>> opened = Server::Open(server, log);
+    bool taken = false;
+    Expected<std::unique_ptr<Server>> opened = Server::Open(server, log, &taken);
     // Somebody who was here before may live still, stopped. Then this one is found by its card.
-    const bool taken =
-        !opened.ok() && opened.status().text().find(std::system_category().message(EADDRINUSE)) !=
-                            std::string::npos;
     if (opened.ok() || !taken) return opened;
     log.Warn("runtime", opened.status().text() + "; listening elsewhere");
     *at_meeting = false;
