@@ -82,6 +82,25 @@ bool ClosedByPeer(const UniqueFd& fd) {
   return recv(fd.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 }
 
+// What a server warns of, on its own thread.
+class Warnings {
+ public:
+  Logger logger() {
+    return Logger(LogLevel::kWarn, "test", {}, [this](LogLevel, const std::string& line) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      said_.push_back(line);
+    });
+  }
+  std::vector<std::string> said() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return said_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> said_;
+};
+
 class RunningServer {
  public:
   explicit RunningServer(ServerSettings settings, Logger log = Logger()) {
@@ -328,13 +347,8 @@ TEST(Server, NewcomersWaitWhereNoDescriptorsAreLeft) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "UBSan needs descriptors to tell a good object from a bad one";
 #endif
-  std::mutex mutex;
-  std::vector<std::string> said;
-  const RunningServer server(
-      ServerSettings{}, Logger(LogLevel::kWarn, "test", {}, [&](LogLevel, const std::string& line) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        said.push_back(line);
-      }));
+  Warnings warnings;
+  const RunningServer server(ServerSettings{}, warnings.logger());
   Member early(server, MemberId{1, 1});
   early.SayHello();
   ASSERT_TRUE(Eventually([&] { return early.Heard(); })) << early.status().ToString();
@@ -349,25 +363,19 @@ TEST(Server, NewcomersWaitWhereNoDescriptorsAreLeft) {
   }
   shortage.reset();
   EXPECT_TRUE(Eventually([&] { return late.Open(); })) << late.status().ToString();
-  const std::lock_guard<std::mutex> lock(mutex);
-  EXPECT_THAT(said, Contains(HasSubstr("Too many open files (its limit is ")).Times(1))
+  EXPECT_THAT(warnings.said(), Contains(HasSubstr("Too many open files (its limit is ")).Times(1))
       << "not at each try";
 }
 
 TEST(Server, NewcomersComeInWhenTheyCanBeWatchedAgain) {
-  std::mutex mutex;
-  std::vector<std::string> said;
-  const RunningServer server(
-      ServerSettings{}, Logger(LogLevel::kWarn, "test", {}, [&](LogLevel, const std::string& line) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        said.push_back(line);
-      }));
+  Warnings warnings;
+  const RunningServer server(ServerSettings{}, warnings.logger());
   watches_refused = 1;
   Member early(server, MemberId{2, 2}), late(server, MemberId{3, 3});
   EXPECT_TRUE(Eventually([&] { return early.Closed(); }));
   EXPECT_TRUE(Eventually([&] { return late.Open(); })) << late.status().ToString();
-  const std::lock_guard<std::mutex> lock(mutex);
-  EXPECT_THAT(said, Contains(HasSubstr("newcomers, who wait: No space left on device")).Times(1));
+  EXPECT_THAT(warnings.said(),
+              Contains(HasSubstr("newcomers, who wait: No space left on device")).Times(1));
 }
 
 // They make room for who does not idle, and a record is written all the while.
@@ -396,28 +404,19 @@ TEST(Server, StrangersThatIdleTakeNoDescriptorFromMembers) {
 
 // A stranger must not fill the log.
 TEST(Server, WhoCannotProveTheTokenIsNamedOnce) {
-  std::mutex mutex;
-  std::vector<std::string> said;
-  const auto warnings = [&] {
-    const std::lock_guard<std::mutex> lock(mutex);
-    return said;
-  };
+  Warnings warnings;
   ServerSettings settings;
   settings.token = "secret";
-  const RunningServer server(
-      settings, Logger(LogLevel::kWarn, "test", {}, [&](LogLevel, const std::string& line) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        said.push_back(line);
-      }));
+  const RunningServer server(settings, warnings.logger());
   for (int times = 0; times < 3; ++times) {
     Member wrong(server, MemberId{1, 1}, "guess");
     ASSERT_TRUE(Eventually([&] { return wrong.Closed(); }));
   }
   Member right(server, MemberId{2, 2}, "secret");
   ASSERT_TRUE(Eventually([&] { return right.Open(); })) << right.status().ToString();
-  ASSERT_EQ(warnings().size(), 1u);
-  EXPECT_THAT(warnings()[0], HasSubstr("from 127.0.0.1:"));
-  EXPECT_THAT(warnings()[0], HasSubstr("does not know the job's token"));
+  ASSERT_EQ(warnings.said().size(), 1u);
+  EXPECT_THAT(warnings.said()[0], HasSubstr("from 127.0.0.1:"));
+  EXPECT_THAT(warnings.said()[0], HasSubstr("does not know the job's token"));
 }
 
 TEST(Server, EndsWhenItHasBeenEmptyForLong) {
