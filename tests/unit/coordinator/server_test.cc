@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/host_port.h"
 #include "coordinator/state_file.h"
 #include "tests/unit/descriptors_left.h"
 #include "wire/frame.h"
@@ -424,6 +425,20 @@ TEST(Server, EndsWhenItHasBeenEmptyForLong) {
   settings.exit_when_empty_ns = 20 * kMillisecond;
   const RunningServer server(settings);
   EXPECT_TRUE(Eventually([&] { return server.done(); }));
+}
+
+TEST(Server, SaysThatItsAddressIsTaken) {
+  ServerSettings settings;
+  bool taken = true;
+  const Expected<std::unique_ptr<Server>> first = Server::Open(settings, Logger(), &taken);
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(taken);
+  settings.port = ParseHostPort((*first)->address(), "test")->port;
+  EXPECT_FALSE(Server::Open(settings, Logger(), &taken).ok());
+  EXPECT_TRUE(taken);
+  settings.host = "0.0.0.0";
+  EXPECT_FALSE(Server::Open(settings, Logger(), &taken).ok());
+  EXPECT_FALSE(taken);
 }
 
 TEST(Server, SaysWhatItMayNotListenOn) {
