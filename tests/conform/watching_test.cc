@@ -1,6 +1,7 @@
 // Goal: a link whose descriptors cannot be watched, since the kernel gives no more of that, is no
 // link: it comes up watched, or ends with a word that says why. And who cannot take in those that
 // knock sleeps meanwhile.
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -112,6 +113,20 @@ TEST_P(WatchingTest, WhoCannotAcceptSleepsMeanwhile) {
     accept_fails = 0;
     EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Up() && b.Up(); }));
   }
+}
+
+// As by a program that closes descriptors that are not its own.
+TEST_P(WatchingTest, WhoCannotAskAnyMoreHasNoLinks) {
+  Node a(GetParam(), 1), b(GetParam(), 2);
+  a.Connect(b);
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return a.Up() && b.Up(); }));
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(dup3(nothing, a.device->wait_fd(), O_CLOEXEC), 0);
+  close(nothing);
+  EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return a.Down(); })) << "it is deaf, without a word";
+  const Completion* down = a.Last(Kind::kDown);
+  ASSERT_NE(down, nullptr);
+  EXPECT_NE(down->status.text().find("epoll_wait"), std::string::npos) << down->status.text();
 }
 
 }  // namespace

@@ -356,9 +356,14 @@ void ShmDevice::CheckWatch() {
   }
 }
 
+void ShmDevice::LoseAll(const Status& why) {
+  for (const auto& [peer, link] : links_) link->Fail(why);
+}
+
 void ShmDevice::CheckDescriptors(TimeNs now) {
   epoll_event events[kEventsMax];
   const int count = ::epoll_wait(epoll_.get(), events, kEventsMax, 0);
+  if (count < 0 && errno != EINTR) LoseAll(Status::System("epoll_wait", errno));
   bool exchange = exchange_->next_deadline() <= now;
   for (int i = 0; i < count; ++i) {
     const uint64_t key = events[i].data.u64;

@@ -80,6 +80,7 @@ class ShmDevice : public Device {
               LocalExchange::Message* message, UniqueFd socket);
   void ListenTo(ShmLink* link);
   void CheckWatch();
+  void LoseAll(const Status& why);
   void CheckDescriptors(TimeNs now);
   void RunTimers(TimeNs now);
   bool EpollAdd(int fd, uint64_t key);
