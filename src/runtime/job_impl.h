@@ -60,7 +60,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   Impl() = default;
   ~Impl() override;
 
-  // job_create.cc
+  // job_create.cc. Nobody else knows of the job yet.
   Status Open(const JobOptions& options,
               std::function<void(const JobEvent&)> on_event) FTAR_NO_THREAD_SAFETY_ANALYSIS;
 
@@ -153,11 +153,12 @@ class Job::Impl final : public DriverHost, public ForkAware {
     TimeNs moved_ns = 0;               // when something of it was done, if it is shared
     bool waits_at_once = false;        // the caller has, for the last one that was left to a guard
   };
-  // What was said, and is not to be said again.
+  // What is said once.
   struct Said {
-    TimeNs next_ns = 0;     // while it joins: when people are told what it waits for
-    bool welcomed = false;  // by its coordinator
-    bool waiting = false;   // that it has a coordinator and no view yet
+    // While it joins: when people are told next what it waits for.
+    TimeNs next_ns = 0;
+    bool welcomed = false;                     // the coordinator to this member
+    bool waiting = false;                      // that it has one, and no view yet
     bool disordered = false, crowded = false;  // of streams
     bool no_ring = false;
   };
@@ -167,7 +168,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // A wait ends early for reasons of its own; `done` looks at the state under the lock.
   using Predicate = std::function<bool()>;
 
-  // job_create.cc
+  // job_create.cc: without the lock, before anybody else knows of the job.
   Status Configure(const JobOptions& options) FTAR_NO_THREAD_SAFETY_ANALYSIS;
   Expected<std::vector<std::string>> AwaitAnswer(const HostPort& name, TimeNs end)
       FTAR_REQUIRES(mutex_);
@@ -188,8 +189,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   void HearCoordinator(TimeNs now, ControlConnection::Result& result) FTAR_REQUIRES(mutex_);
   void PumpHosting(TimeNs now) FTAR_REQUIRES(mutex_);
   void NoteSuccessors(TimeNs now) FTAR_REQUIRES(mutex_);
-  void Settle(TimeNs now)
-      FTAR_REQUIRES(mutex_);  // after events: run the engine, act on a changed phase
+  // After events: run the engine, act on a changed phase.
+  void Settle(TimeNs now) FTAR_REQUIRES(mutex_);
   void Sleep(TimeNs deadline, int wake_fd) FTAR_REQUIRES(mutex_);
   bool SleepWith(std::span<pollfd> fds, TimeNs due) FTAR_REQUIRES(mutex_);
   bool Owes() const FTAR_REQUIRES(mutex_);
