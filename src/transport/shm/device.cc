@@ -8,6 +8,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "transport/hand_out.h"
 #include "transport/lane_memory.h"
 #include "transport/steady_clock.h"
 #include "wire/addresses.h"
@@ -144,15 +145,7 @@ bool ShmDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
     CheckDescriptors(now);
     RunTimers(now);
   }
-  if (events_.empty()) return any;
-  if (out->empty()) {
-    out->swap(events_);
-  } else {
-    out->insert(out->end(), std::make_move_iterator(events_.begin()),
-                std::make_move_iterator(events_.end()));
-  }
-  events_.clear();
-  return true;
+  return HandOut(&events_, out) || any;
 }
 
 bool ShmDevice::PrepareSleep() {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "transport/hand_out.h"
 #include "transport/steady_clock.h"
 #include "transport/tcp/costs.h"
 #include "wire/addresses.h"
@@ -174,15 +175,7 @@ bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
   }
   FlushDirty(now);
   if (any) deadline_ = ComputeDeadline();
-  if (events_.empty()) return any;
-  if (out->empty()) {
-    out->swap(events_);
-  } else {
-    out->insert(out->end(), std::make_move_iterator(events_.begin()),
-                std::make_move_iterator(events_.end()));
-  }
-  events_.clear();
-  return true;
+  return HandOut(&events_, out) || any;
 }
 
 void TcpDevice::Flush(TimeNs now) {
