@@ -49,8 +49,11 @@ class SignalWithheld {
   ~SignalWithheld() {
     const int error = errno;
     const timespec now{};
+    int cancel = 0;  // a thread that is cancelled would end in sigtimedwait()
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     while (!was_pending_ && sigtimedwait(&one_, nullptr, &now) < 0 && errno == EINTR) {
     }
+    pthread_setcancelstate(cancel, nullptr);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = error;
   }

@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "base/signals_os.h"
 #include "transport/lane_memory.h"
@@ -86,6 +88,20 @@ TEST(Uninterrupted, ByATimersSignals) {
   sigaction(SIGALRM, &before, nullptr);
   EXPECT_EQ(result, 0);
   EXPECT_EQ(tries, 1);
+}
+
+// A call that holds the job's lock does so, and a destructor must not end.
+TEST(SignalWithheld, IsNoPlaceWhereACancelledThreadEnds) {
+  bool went_on = false;
+  std::thread([&went_on] {
+    pthread_cancel(pthread_self());
+    { const SignalWithheld limit(SIGXFSZ); }
+    int state = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    EXPECT_EQ(state, PTHREAD_CANCEL_ENABLE) << "as it was";
+    went_on = true;
+  }).join();
+  EXPECT_TRUE(went_on);
 }
 
 }  // namespace
