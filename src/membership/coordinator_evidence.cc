@@ -207,7 +207,7 @@ void CoordinatorMachine::JudgeSuspects() {
 void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   const MemberId id = from.card.id;
   if (recovery_.under_way && !from.roster.empty()) {  // of a view that is not known yet
-    recovery_.proven_dead[id] = With("it gave up", message.text);
+    recovery_.proven_dead[id] = message.text;
     return;
   }
   if (from.state != State::kMember) {
@@ -240,7 +240,10 @@ void CoordinatorMachine::OnGoodbye(Peer& from, const wire::Goodbye& message) {
   // Q8: a member that ends otherwise than by verdict has left.
   if (MayConsent(id, from.report, std::max(from.installed, from.report.installed)))
     seat_.electorates.Consent(id);
-  Lose(id, message.code, kSelfReportStage, With("it gave up", message.text));
+  // A relay says who of those behind it is lost, and why.
+  const bool relay = !from.roster.empty();
+  Lose(id, message.code, kSelfReportStage,
+       relay ? message.text : With("it gave up", message.text));
 }
 
 void CoordinatorMachine::Depart(Peer& peer) {

@@ -289,7 +289,8 @@ void RelayMachine::Hear(Child& child, const wire::Goodbye& message) {
     }
     return;
   }
-  LoseChild(IndexOf(child), message.code, "it gave up: " + message.text);
+  const bool relay = !child.roster.empty();
+  LoseChild(IndexOf(child), message.code, relay ? message.text : "it gave up: " + message.text);
 }
 
 // ---- beats and evidence ----

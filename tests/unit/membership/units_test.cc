@@ -138,7 +138,7 @@ TEST_F(UnitsTest, AViewThatALostRelayReportedGoesOn) {
   view.epoch = view.era = hello.report.installed;
   for (int replica : {0, 1}) {
     view.entries.emplace_back().card = Hello(replica).card;
-    view.entries.back().first = {Bound::Kind::kAlways, 0, 0, {}};
+    view.entries.back().first = {wire::Bound::Kind::kAlways, 0, 0, {}};
   }
   Feed(Connected{Conn(0), hello});
   Feed(Disconnected{Conn(0), "reset"});
