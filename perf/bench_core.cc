@@ -2,11 +2,13 @@
 //
 // Engine/op/<members>/<chunks>: one all-reduce from the call to the last member's delivery, all
 // members' machines on one thread, with links that are a queue; the time is that of all members
-// together. Engine/view_change/<members>: one member is gone, from Prepare to the last survivor's
-// new view; the member comes back off the clock. Wire/...: control messages to bytes and back, and
-// the check of a frame's header.
+// together. Engine/fast/<members>: one of 8 bytes by the fast path, over a lane in plain memory; no
+// input is read and none summed. Engine/view_change/<members>: one member is gone, from Prepare to
+// the last survivor's new view; the member comes back off the clock. Wire/...: control messages to
+// bytes and back, and the check of a frame's header.
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -27,10 +29,33 @@ using engine::Event;
 constexpr GroupKey kGroup = 7;
 constexpr uint64_t kChunkBytes = 4096;
 
+// Of all members, by segment.
+using Lines = std::vector<std::array<collective::LaneLine, collective::kLaneSlots>>;
+
+class LaneOfLines final : public collective::Lane {
+ public:
+  explicit LaneOfLines(const Lines* lines) : lines_(lines) {}
+  int SegmentOf(MemberId member) const override { return static_cast<int>(member.lo) - 1; }
+  collective::LaneRoom RoomFor(GroupKey, uint64_t) override { return collective::LaneRoom::kShort; }
+  bool Look(int segment, GroupKey, Seq seq, collective::LaneLine* line) const override {
+    *line = (*lines_)[static_cast<size_t>(segment)][seq % collective::kLaneSlots];
+    return line->seq == seq && line->attempt != 0;
+  }
+  uint64_t Made(int, GroupKey, Seq) const override { return 0; }
+  bool Done(int, GroupKey, Seq) const override { return false; }
+  void RaiseFrozen(Epoch) override {}
+  bool FlagUp(std::span<const int>, Epoch) const override { return false; }
+  void Drop(MemberId) override {}
+
+ private:
+  const Lines* const lines_;
+};
+
 // A column of engines whose coordinator is the benchmark.
 class Column {
  public:
-  explicit Column(int members) {
+  explicit Column(int members, bool lane = false) {
+    if (lane) lines_.resize(static_cast<size_t>(members));
     for (int i = 0; i < members; ++i) AddMember(i);
     for (Member& member : members_) {
       Feed(member, engine::OpenGroup{kGroup, 0});
@@ -54,6 +79,27 @@ class Column {
     Settle();
   }
 
+  // All call, then each looks, as they would if all came at the same time. False: it went another
+  // way.
+  bool CallAllFast() {
+    collective::OpSpec spec;
+    spec.element_bytes = spec.accumulator_bytes = 4;
+    spec.count = 2;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      collective::LaneLine line;
+      const bool like_last = std::exchange(members_[i].has_called, true);
+      if (!members_[i].machine->StartFast(kGroup, {++now_, &spec, like_last, false, false}, &line))
+        return false;
+      lines_[i][line.seq % collective::kLaneSlots] = line;
+    }
+    for (Member& member : members_) {
+      if (member.machine->LookFast(++now_) != collective::FastLook::kRead) return false;
+      const collective::Outcome* const outcome = member.machine->EndFast(now_, now_);
+      if (outcome == nullptr || outcome->members.size() != members_.size()) return false;
+    }
+    return true;
+  }
+
   // Everybody but the last goes on alone.
   bool LoseLast() {
     std::vector<wire::ViewEntry> survivors(view_.entries.begin(), view_.entries.end() - 1);
@@ -63,8 +109,10 @@ class Column {
  private:
   struct Member {
     wire::MemberCard card;
+    std::unique_ptr<LaneOfLines> lane;
     std::unique_ptr<engine::Engine> machine;
     engine::Ready used;
+    bool has_called = false;
   };
 
   void AddMember(int index) {
@@ -72,11 +120,17 @@ class Column {
     member.card.id = {static_cast<uint64_t>(index + 1) << 60, static_cast<uint64_t>(index + 1)};
     member.card.replica = index;
     engine::Config config;
+    if (!lines_.empty()) {
+      member.card.lane = true;
+      member.card.host_key = "host";
+      member.lane = std::make_unique<LaneOfLines>(&lines_);
+      config.group.lane = member.lane.get();
+    }
     config.job = "bench";
     config.self = member.card;
     config.replicas = 1;
     config.timeout_ns = 1'000'000 * kSecond;
-    config.group.plan = plan::PlanKind::kDirect;
+    if (lines_.empty()) config.group.plan = plan::PlanKind::kDirect;
     config.group.chunk_bytes = kChunkBytes;
     member.machine = std::make_unique<engine::Engine>(config);
     members_.push_back(std::move(member));
@@ -161,6 +215,7 @@ class Column {
     return true;
   }
 
+  Lines lines_;  // none: no lane
   std::vector<Member> members_;
   std::deque<std::pair<MemberId, Event>> post_;
   wire::View view_;
@@ -180,6 +235,15 @@ void BenchOp(benchmark::State& state, int members, uint64_t chunks) {
     expected += static_cast<size_t>(members);
   }
   if (column.delivered() != expected) state.SkipWithError("an operation was not delivered");
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()));
+}
+
+void BenchFast(benchmark::State& state, int members) {
+  Column column(members, /*lane=*/true);
+  if (!column.ok()) return state.SkipWithError("the column never formed");
+  for (auto _ : state) {
+    if (!column.CallAllFast()) return state.SkipWithError("an operation went another way");
+  }
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()));
 }
 
@@ -252,6 +316,10 @@ void RegisterAll() {
           "Engine/op/" + std::to_string(members) + "/" + std::to_string(chunks);
       benchmark::RegisterBenchmark(name.c_str(), BenchOp, members, chunks);
     }
+  }
+  for (int members : {2, 4, 8}) {
+    benchmark::RegisterBenchmark(("Engine/fast/" + std::to_string(members)).c_str(), BenchFast,
+                                 members);
   }
   for (int members : {3, 8, 32}) {
     benchmark::RegisterBenchmark(("Engine/view_change/" + std::to_string(members)).c_str(),
