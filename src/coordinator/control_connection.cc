@@ -241,7 +241,8 @@ void ControlConnection::DialSpare(TimeNs now, const std::string& address) {
 void ControlConnection::DialNextSpare(TimeNs now) {
   spare_.reset();
   spare_tried_ns_ = now;
-  const size_t name = (next_name_ + spare_tries_++) % settings_.names.size();
+  const size_t further = several() ? spare_tries_++ : 0;
+  const size_t name = (next_name_ + further) % settings_.names.size();
   spare_asks_ = name != next_name_;
   spare_name_.reset();
   if (!spare_asks_) return DialSpare(now, dialled_);

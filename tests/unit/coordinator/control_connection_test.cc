@@ -419,6 +419,29 @@ TEST_F(HostedSpareTest, WaitsForTheGreetingOfTheSameHost) {
   EXPECT_EQ(renewed_, 1);
 }
 
+// Meeting points: who coordinates need not be at any of them.
+TEST_F(HostedSpareTest, IsDialledWhereTheHostIsHoweverOften) {
+  const Listener elsewhere(false);
+  Open({there_.name(), elsewhere.name()});
+  first_ = ComeUp(there_);
+  ASSERT_TRUE(first_);
+  first_->Send(*greeting_);
+  while (!connection_->up()) {
+    ASSERT_FALSE(Closed(first_.get(), now_));
+    Turn();
+  }
+  heard_ = now_;
+  size_t dialled = 0;
+  while (now_ - heard_ < kTimeout - kMillisecond) {
+    std::unique_ptr<MessageStream> spare = AwaitSpare();
+    if (!spare) break;
+    spare->Close(Status(Code::kLink, "reset"));
+    ++dialled;
+  }
+  EXPECT_GE(dialled, 3u);
+  EXPECT_FALSE(elsewhere.Accept().valid());
+}
+
 TEST_F(HostedSpareTest, AnotherHostIsNotTakenForIt) {
   std::unique_ptr<MessageStream> spare = AwaitSpare();
   ASSERT_TRUE(spare);
