@@ -281,10 +281,11 @@ void RelayMachine::GatherAgain(size_t index) {
 
 // Whoever hears nothing for two fifths of `timeout` looks for another relay. So who was not heard
 // for long when its connection closed, or not at all while this process stood still, need not be
-// dead.
+// dead. Without fault tolerance nobody beats, and silence says nothing.
 bool RelayMachine::LeftAlone(const Child& child) const {
   if (FTAR_MUTANT(kRelayStillCounts)) return false;
-  return detector_.JustWoke() || detector_.SilentFor(child.card.id) >= timeout_ns_ / 4;
+  const bool beats = AgreedNumber(*reference_, KnobId::kFt, 1) != 0;
+  return detector_.JustWoke() || (beats && detector_.SilentFor(child.card.id) >= timeout_ns_ / 4);
 }
 
 // Another relay speaks for them, or all are to come together again: here or there, their own relay

@@ -38,7 +38,7 @@ class RelayTakeoverTest : public ::testing::Test {
     hello.card = card;
     hello.replicas = hello.min_replicas = 1;
     hello.shards = 2;
-    hello.agreed_config = {"timeout=1s"};
+    hello.agreed_config = agreed_;
     if (upper_) hello.roster = RosterOf(card, card);
     return hello;
   }
@@ -84,6 +84,7 @@ class RelayTakeoverTest : public ::testing::Test {
   }
 
   bool upper_ = false;
+  std::vector<std::string> agreed_ = {"timeout=1s"};
   RelayMachine machine_;
   TimeNs now_ = kSecond;
   RelayReady ready_;
@@ -272,6 +273,35 @@ TEST_F(LeftAloneTest, WhoHearsNobodySpeaksForNobody) {
   Feed(AboveDown{});
   EXPECT_TRUE(machine_.over());
   EXPECT_EQ(ready_.close.size(), 2u);
+}
+
+// There are no beats, so who says nothing is there all the same. All relays that let their members
+// go when the coordinator is lost would lose what these hold.
+class BeatlessTest : public LeftAloneTest {
+ protected:
+  void SetUp() override {
+    agreed_.emplace_back("ft=off");
+    LeftAloneTest::SetUp();
+    for (int i = 0; i < 30; ++i) {
+      now_ += 50 * kMillisecond;
+      Feed(Timer{});
+    }
+  }
+};
+
+TEST_F(BeatlessTest, WhoIsGoneIsLost) {
+  Feed(Disconnected{kFirst, "reset"});
+  now_ += 3 * kMillisecond;
+  Feed(Timer{});
+  EXPECT_NE(Up<wire::Goodbye>(), nullptr);
+}
+
+TEST_F(BeatlessTest, WhoSaysNothingIsSpokenForWhenTheCoordinatorIsBack) {
+  Feed(AboveDown{});
+  EXPECT_FALSE(machine_.over());
+  Feed(AboveUp{});
+  ASSERT_NE(Up<wire::Hello>(), nullptr);
+  EXPECT_TRUE(Up<wire::Hello>()->report.installed_view);
 }
 
 TEST_F(LeftAloneTest, WhoHearsOneSpeaksForAll) {
