@@ -132,6 +132,9 @@ void CoordinatorMachine::GivePlaces() {
 
 // A known member on a new connection: the old one broke, or has not been seen to break yet.
 void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
+  // Another process may speak for those behind a relay by now. The one before would come again.
+  if (peer.conn != 0 && !peer.roster.empty() && !FTAR_MUTANT(kRelayStillCounts))
+    Send(peer, wire::Redirect{0, {}, {}, false, true});
   Close(peer);
   const MemberId id = peer.card.id;
   if (peer.departed && peer.released) return TellLeft(event);

@@ -94,6 +94,8 @@ void RelayMachine::On(const Connected& event) {
 
 void RelayMachine::TakeIn(Child& child, const Connected& event) {
   if (child.conn != 0) {
+    // As the coordinator does: another lower relay may speak for them by now.
+    if (!child.roster.empty()) Send(child, wire::Redirect{0, {}, {}, false, true});
     ready_.close.push_back(child.conn);
     conns_.erase(child.conn);
   }

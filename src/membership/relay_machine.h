@@ -185,6 +185,7 @@ class RelayMachine {
   void Tell(const wire::CoordinatorBeat& message);
   void Tell(const wire::LateNotice& message);
   void Tell(const wire::NoQuorum& message);
+  void Tell(const wire::Redirect& message);
   void Tell(const wire::Release& message);
   std::vector<wire::MemberCard> CardsFor(size_t index,
                                          const std::vector<wire::MemberCard>& units) const;

@@ -304,6 +304,23 @@ TEST_F(BeatlessTest, WhoSaysNothingIsSpokenForWhenTheCoordinatorIsBack) {
   EXPECT_TRUE(Up<wire::Hello>()->report.installed_view);
 }
 
+TEST_F(LeftAloneTest, NorDoesWhoHearsThatAnotherOneSpeaks) {
+  Feed(FromAbove{wire::Redirect{0, {}, {}, false, true}});
+  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+  EXPECT_EQ(ready_.close.size(), 2u);
+}
+
+TEST_F(RelayTakeoverTest, ALowerRelayHearsThatAnotherOneSpeaks) {
+  upper_ = true;
+  Come(0, {});
+  Come(1, {});
+  Feed(Connected{7, HelloOf(0)});
+  ASSERT_TRUE(Hears<wire::Redirect>());
+  EXPECT_EQ(ready_.down[0].to, std::vector<ConnId>{1});
+  EXPECT_EQ(ready_.close, std::vector<ConnId>{1});
+}
+
 TEST_F(LeftAloneTest, WhoHearsOneSpeaksForAll) {
   Pass(300 * kMillisecond, false);
   Feed(AboveDown{});

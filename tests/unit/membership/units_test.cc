@@ -128,6 +128,16 @@ TEST_F(UnitsTest, ARelaysLossIsNotItsMembersLoss) {
   EXPECT_EQ(Said<wire::Prepare>(), nullptr);
 }
 
+// A relay that does not hear them, and does not know it, would come again.
+TEST_F(UnitsTest, ARelayHearsThatAnotherOneSpeaksForItsNewcomers) {
+  Feed(Connected{Conn(0), Hello(0)});
+  said_.clear();
+  Feed(Connected{9, Hello(0)});
+  ASSERT_NE(Said<wire::Redirect>(), nullptr);
+  EXPECT_EQ(said_[0].to, std::vector<ConnId>{Conn(0)});
+  EXPECT_EQ(closed_, std::vector<ConnId>{Conn(0)});
+}
+
 // Restarted without a record: of a view's members one has left, and the relay that reported the
 // other one's view is lost. Who takes over knows that they hold it, and cannot show it.
 TEST_F(UnitsTest, AViewThatALostRelayReportedGoesOn) {
