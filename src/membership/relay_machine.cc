@@ -122,7 +122,10 @@ void RelayMachine::TakeIn(Child& child, const Connected& event) {
 // that. Members of a lost relay have as long to come as they would have to be heard; newcomers, who
 // may be started at any time, have no end.
 void RelayMachine::AwaitMates(const Child& child) {
-  if (child.installed != 0 && gather_until_ == kNever) gather_until_ = now_ + timeout_ns_;
+  // Who is sent to look again is back long before that: this is another loss, with time of its own.
+  const TimeNs sent_at = std::exchange(scattered_at_, kNever);
+  const bool anew = sent_at != kNever && now_ - sent_at >= timeout_ns_ / 2;
+  if (child.installed != 0 && (gather_until_ == kNever || anew)) gather_until_ = now_ + timeout_ns_;
   const bool gathers = gather_until_ != kNever;
   if (!gathers && FTAR_MUTANT(kRelayNewcomersStay)) return;
   scatter_at_ = now_ + (gathers ? timeout_ns_ / 10 : timeout_ns_);
@@ -130,6 +133,7 @@ void RelayMachine::AwaitMates(const Child& child) {
 
 void RelayMachine::Scatter() {
   scatter_at_ = kNever;
+  scattered_at_ = now_;
   for (Child& child : children_) {
     if (child.conn == 0) continue;
     ready_.close.push_back(child.conn);

@@ -218,6 +218,7 @@ class RelayMachine {
   std::unordered_map<ConnId, size_t> conns_;
   FailureDetector detector_;
   TimeNs next_beat_ = kNever, gather_until_ = kNever, scatter_at_ = kNever;
+  TimeNs scattered_at_ = kNever;  // and nobody has come since
   TimeNs next_loss_ = kNever;  // no child's lost_at is earlier
 
   bool complete_ = false, over_ = false, above_ = false;

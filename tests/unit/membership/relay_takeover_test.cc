@@ -210,6 +210,38 @@ TEST_F(RelayTakeoverTest, WhoIsStoppedByAChangeIsNotStuck) {
   EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
 }
 
+// Their own relay stood still for a moment, and they went back to it; half a `timeout` later it
+// does so again, and they do not come all at once.
+TEST_F(RelayTakeoverTest, WhoComesAfterAnotherLossHasItsTimeAgain) {
+  wire::Report report;
+  report.promised = report.installed = 10;
+  Come(0, report);
+  now_ += 100 * kMillisecond;
+  Feed(Timer{});
+  ASSERT_EQ(ready_.close, std::vector<ConnId>{1});
+  now_ += 895 * kMillisecond;
+  Come(0, report);
+  now_ += 10 * kMillisecond;
+  Feed(Timer{});
+  EXPECT_FALSE(Hears<wire::Evicted>());
+  Come(1, report);
+  EXPECT_TRUE(machine_.complete());
+}
+
+// Whoever finds no mates for a whole `timeout` is out, though it was sent to look again meanwhile.
+TEST_F(RelayTakeoverTest, WhoseMatesDoNotComeIsOut) {
+  wire::Report report;
+  report.promised = report.installed = 10;
+  int rounds = 0;
+  for (; rounds < 20 && !Hears<wire::Evicted>(); ++rounds) {
+    Come(0, report);
+    now_ += 100 * kMillisecond;
+    Feed(Timer{});
+    now_ += 200 * kMillisecond;
+  }
+  EXPECT_EQ(rounds, 4);
+}
+
 // Members look for another relay when theirs is silent. Whoever of them was heard, or was not, of
 // those who are in when this one's connections end.
 class LeftAloneTest : public RelayTakeoverTest {
