@@ -107,6 +107,7 @@ void RelayMachine::TakeIn(Child& child, const Connected& event) {
   child.installed = std::max(child.installed, child.report.installed);
   child.held_by_all = std::max(child.held_by_all, child.report.installed_by_all());
   child.lost_at = kNever;
+  child.elsewhere = false;
   conns_[event.conn] = IndexOf(child);
   detector_.Heard(child.card.id);
   if (child.installed != 0 || child.report.promised != 0) detector_.Watch(now_, child.card.id);
@@ -233,7 +234,7 @@ void RelayMachine::On(const Disconnected& event) {
     return;
   }
   if (!complete_) return;  // it may have gone to look for its mates elsewhere
-  if (LeftAlone(child)) return Dissolve();
+  if (LeftAlone(child)) return AwaitBack(child);
   // Behind a relay that is lost others may live (Q7).
   const TimeNs patience = child.roster.empty() ? config_.cluster_ns : timeout_ns_ / 4;
   child.lost_at = now_ + patience;
@@ -292,6 +293,15 @@ bool RelayMachine::LeftAlone(const Child& child) const {
   if (FTAR_MUTANT(kRelayStillCounts)) return false;
   const bool beats = AgreedNumber(*reference_, KnobId::kFt, 1) != 0;
   return detector_.JustWoke() || (beats && detector_.SilentFor(child.card.id) >= timeout_ns_ / 4);
+}
+
+// It may be back soon, as it finds none of its mates where it looks. Or all of them go.
+void RelayMachine::AwaitBack(Child& child) {
+  child.elsewhere = true;
+  child.lost_at = now_ + timeout_ns_ / 4;
+  next_loss_ = std::min(next_loss_, child.lost_at);
+  const auto here = [](const Child& one) { return !one.gone && one.conn != 0; };
+  if (std::ranges::none_of(children_, here)) Dissolve();
 }
 
 // Another relay speaks for them, or all are to come together again: here or there, their own relay
@@ -446,6 +456,7 @@ void RelayMachine::LoseDisconnected() {
       continue;
     }
     children_[i].lost_at = kNever;
+    if (children_[i].elsewhere) return Dissolve();
     LoseChild(i, Code::kPeer, "its connection to its relay closed");
   }
 }

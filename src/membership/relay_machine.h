@@ -94,6 +94,7 @@ class RelayMachine {
     bool gone = false;      // has left as planned
     bool leave_requested = false, leave_ready = false;
     TimeNs lost_at = kNever;  // when its closed connection counts
+    bool elsewhere = false;   // and until then it may have found another relay
     wire::Heartbeat beat;
   };
   struct Unit {  // of this column of units, this one included
@@ -130,6 +131,7 @@ class RelayMachine {
   void LoseChild(size_t index, Code code, const std::string& text);
   void GatherAgain(size_t index);
   bool LeftAlone(const Child& child) const;
+  void AwaitBack(Child& child);
   void Dissolve();
   void End(wire::Message message);
   void Refuse(ConnId conn, wire::Message message);

@@ -1,6 +1,7 @@
 // What all behind a relay say, as one word: it goes up when the last of them has said it, and what
 // belongs to an older change goes nowhere.
 #include <algorithm>
+#include <utility>
 
 #include "base/mutant.h"
 #include "membership/bounds.h"
@@ -378,7 +379,10 @@ void RelayMachine::PassUp(size_t index, const wire::Evidence& message) {
 // have said to nobody. The coordinator does the same with who comes back to it.
 // It does not hear this relay, and has found another one.
 void RelayMachine::Hear(Child& child, const wire::Redirect&) {
-  if (complete_ && !child.gone) Dissolve();
+  if (!complete_ || child.gone) return;
+  ready_.close.push_back(child.conn);
+  conns_.erase(std::exchange(child.conn, 0));
+  AwaitBack(child);
 }
 
 void RelayMachine::ForgetReportsOf(size_t index) {
