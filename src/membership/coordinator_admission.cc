@@ -146,9 +146,14 @@ void CoordinatorMachine::Reconnect(Peer& peer, const Connected& event) {
                        {current_ ? current_->epoch : record_.epoch,
                         wire::LossOf(peer.card, Code::kEvicted, "control connection", text)});
   }
-  if (peer.state == State::kReporting && !event.hello.report.installed_view)
+  const bool viewless = peer.state == State::kReporting && !event.hello.report.installed_view;
+  if (viewless && !peer.roster.empty()) {  // whoever has taken over cannot show it
+    Remember(peer);
+    peer.state = State::kWaiting;
+  } else if (viewless) {
     return TurnAway(event.conn, wire::Rejected{Code::kPeer, "", "it had reported a view before"},
                     Describe(peer.card) + " came back without the view that it had reported");
+  }
   peer.conn = event.conn;
   peer.report = event.hello.report;
   peer.installed = std::max(peer.installed, peer.report.installed_by_all());

@@ -140,7 +140,10 @@ TEST_F(UnitsTest, ARelayHearsThatAnotherOneSpeaksForItsNewcomers) {
 
 // Restarted without a record: of a view's members one has left, and the relay that reported the
 // other one's view is lost. Who takes over knows that they hold it, and cannot show it.
-TEST_F(UnitsTest, AViewThatALostRelayReportedGoesOn) {
+class TakenOverTest : public UnitsTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(LossIsSeen, TakenOverTest, ::testing::Bool());
+
+TEST_P(TakenOverTest, AViewThatALostRelayReportedGoesOn) {
   wire::Hello hello = Hello(0);
   hello.report.promised = hello.report.installed = MakeEpoch(3, 9);
   wire::Hello taken_over = hello;
@@ -151,12 +154,13 @@ TEST_F(UnitsTest, AViewThatALostRelayReportedGoesOn) {
     view.entries.back().first = {wire::Bound::Kind::kAlways, 0, 0, {}};
   }
   Feed(Connected{Conn(0), hello});
-  Feed(Disconnected{Conn(0), "reset"});
+  if (GetParam()) Feed(Disconnected{Conn(0), "reset"});
   Feed(Connected{9, taken_over});
   Feed(Connected{Conn(2), Hello(2)});
   for (const TimeNs end = now_ + 5 * kSecond; now_ < end && !machine_.view(); now_ += kMillisecond)
     Feed(Timer{});
   EXPECT_EQ(Said<wire::Evicted>(), nullptr);
+  EXPECT_EQ(Said<wire::Rejected>(), nullptr);
   ASSERT_NE(machine_.view(), nullptr);
   EXPECT_NE(machine_.view()->Find(Unit(0)), nullptr);
 }
