@@ -292,7 +292,7 @@ void RelayMachine::GatherAgain(size_t index) {
 bool RelayMachine::LeftAlone(const Child& child) const {
   if (FTAR_MUTANT(kRelayStillCounts)) return false;
   const bool beats = AgreedNumber(*reference_, KnobId::kFt, 1) != 0;
-  return detector_.JustWoke() || (beats && detector_.SilentFor(child.card.id) >= timeout_ns_ / 4);
+  return detector_.JustWoke() || (beats && detector_.SilentFor(child.card.id) >= timeout_ns_ / 3);
 }
 
 // It may be back soon, as it finds none of its mates where it looks. Or all of them go.

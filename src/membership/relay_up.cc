@@ -375,8 +375,6 @@ void RelayMachine::PassUp(size_t index, const wire::Evidence& message) {
   if (above_) ready_.up.push_back(std::move(up));
 }
 
-// What stands it says again; that a link is back, or that it waits for somebody no longer, it may
-// have said to nobody. The coordinator does the same with who comes back to it.
 // It does not hear this relay, and has found another one.
 void RelayMachine::Hear(Child& child, const wire::Redirect&) {
   if (!complete_ || child.gone) return;
@@ -385,6 +383,8 @@ void RelayMachine::Hear(Child& child, const wire::Redirect&) {
   AwaitBack(child);
 }
 
+// What stands it says again; that a link is back, or that it waits for somebody no longer, it may
+// have said to nobody. The coordinator does the same with who comes back to it.
 void RelayMachine::ForgetReportsOf(size_t index) {
   std::erase_if(early_evidence_, [index](const auto& early) { return early.first == index; });
   std::erase_if(early_links_, [index](const auto& early) { return early.first == index; });

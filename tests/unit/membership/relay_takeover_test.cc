@@ -270,35 +270,52 @@ TEST_F(LeftAloneTest, WhoWasHeardAndIsGoneIsLost) {
   EXPECT_NE(Up<wire::Goodbye>(), nullptr);
 }
 
-TEST_F(LeftAloneTest, WhoWasNotHeardHasFoundAnotherRelay) {
-  Pass(300 * kMillisecond, false);
+TEST_F(LeftAloneTest, WhoWasNotHeardHasFoundAnotherRelayAndMayBeBack) {
+  Pass(400 * kMillisecond, false);
   Feed(Disconnected{kFirst, "reset"});
-  EXPECT_TRUE(machine_.over());
-  EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
-  EXPECT_EQ(ready_.close, std::vector<ConnId>{kSecond}) << "its mate is to come with it";
+  EXPECT_FALSE(machine_.over());
+  Pass(200 * kMillisecond, false);
+  Come(0, {});
+  Pass(400 * kMillisecond, true);
+  EXPECT_FALSE(machine_.over());
 }
 
-TEST_F(LeftAloneTest, NorWasWhoFindsThatThisRelayStoodStill) {
-  Pass(400 * kMillisecond, true);
-  now_ += 500 * kMillisecond;
+TEST_F(LeftAloneTest, WhoDoesNotComeBackIsFollowedByItsMates) {
+  Pass(400 * kMillisecond, false);
   Feed(Disconnected{kFirst, "reset"});
+  for (int i = 0; i < 5 && !machine_.over(); ++i) {
+    now_ += 50 * kMillisecond;
+    Say(1, wire::Heartbeat{10, {}});
+    EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
+  }
+  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(ready_.close, std::vector<ConnId>{kSecond});
+}
+
+TEST_F(LeftAloneTest, WhenAllAreGoneNobodyIsAwaited) {
+  Pass(400 * kMillisecond, true);
+  now_ += 500 * kMillisecond;  // it stands still
+  Feed(Disconnected{kFirst, "reset"});
+  EXPECT_FALSE(machine_.over());
+  Feed(Disconnected{kSecond, "reset"});
   EXPECT_TRUE(machine_.over());
   EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
 }
 
 // The way to it is cut, the way from it is not.
-TEST_F(LeftAloneTest, NorIsWhoSaysThatItHasFoundAnotherRelay) {
-  Pass(300 * kMillisecond, true);
+TEST_F(LeftAloneTest, WhoSaysThatItHasFoundAnotherRelayIsNotLost) {
+  Pass(400 * kMillisecond, true);
   Say(0, wire::Redirect{0, {}, "10.0.0.2:7100", false, true});
-  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(ready_.close, std::vector<ConnId>{kFirst});
+  Pass(100 * kMillisecond, false);
+  EXPECT_FALSE(machine_.over());
   EXPECT_EQ(Up<wire::Goodbye>(), nullptr);
-  EXPECT_EQ(ready_.close.size(), 2u);
 }
 
 // The one above has closed its line, as another relay speaks for them by now. To speak up again
 // would take it their place.
 TEST_F(LeftAloneTest, WhoHearsNobodySpeaksForNobody) {
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 8; ++i) {
     now_ += 50 * kMillisecond;
     Feed(Timer{});
   }
@@ -354,7 +371,7 @@ TEST_F(RelayTakeoverTest, ALowerRelayHearsThatAnotherOneSpeaks) {
 }
 
 TEST_F(LeftAloneTest, WhoHearsOneSpeaksForAll) {
-  Pass(300 * kMillisecond, false);
+  Pass(400 * kMillisecond, false);
   Feed(AboveDown{});
   EXPECT_FALSE(machine_.over());
   Feed(AboveUp{});
