@@ -276,8 +276,10 @@ class SpareTest : public ControlConnectionTest {
  protected:
   static constexpr TimeNs kSpareAfter = kTimeout * 2 / 5;
 
-  void SetUp() override {
-    Open({there_.name()});
+  void SetUp() override { ComeUpAt({there_.name()}); }
+  void OpenTwo(const Listener& other) { ComeUpAt({there_.name(), other.name()}); }
+  void ComeUpAt(const std::vector<HostPort>& names) {
+    Open(names);
     first_ = ComeUp(there_);
     ASSERT_TRUE(first_ && connection_->up());
     ASSERT_FALSE(Closed(first_.get(), now_));  // it reads the end of the handshake
@@ -365,11 +367,7 @@ TEST_F(SpareTest, IsDialledAnewWhenItFails) {
 // Relays, of which the first stands still: its kernel takes connections in, and nobody answers.
 TEST_F(SpareTest, OfSeveralNamesTheNextOneTakesThePlace) {
   const Listener other(false);
-  Open({there_.name(), other.name()});
-  first_ = ComeUp(there_);
-  ASSERT_TRUE(first_ && !Closed(first_.get(), now_));
-  Turn();
-  heard_ = now_;
+  ASSERT_NO_FATAL_FAILURE(OpenTwo(other));
   EXPECT_TRUE(AwaitSpare()) << "first where all its mates are";
   std::unique_ptr<MessageStream> spare = AwaitDial(other, "");
   ASSERT_TRUE(spare);
@@ -388,11 +386,7 @@ TEST_F(SpareTest, OfSeveralNamesTheNextOneTakesThePlace) {
 
 TEST_F(SpareTest, OfSeveralNamesAllAreTriedInTurn) {
   const Listener other(false);
-  Open({there_.name(), other.name()});
-  first_ = ComeUp(there_);
-  ASSERT_TRUE(first_ && !Closed(first_.get(), now_));
-  Turn();
-  heard_ = now_;
+  ASSERT_NO_FATAL_FAILURE(OpenTwo(other));
   std::string dialled;
   for (; now_ - heard_ < kTimeout - kMillisecond; Turn()) {
     if (there_.Accept().valid()) dialled += "t";
