@@ -53,6 +53,8 @@ class FailureDetector {
   void Forget(MemberId member);
   void Clear();
 
+  bool enabled() const { return enabled_; }
+
   // Call first in every step. A gap of more than a quarter of the timeout beyond the beat interval
   // means that this process was stopped or the clock jumped: the gap is not counted. A clock that
   // goes back stands still.

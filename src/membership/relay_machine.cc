@@ -291,8 +291,8 @@ void RelayMachine::GatherAgain(size_t index) {
 // dead. Without fault tolerance nobody beats, and silence says nothing.
 bool RelayMachine::LeftAlone(const Child& child) const {
   if (FTAR_MUTANT(kRelayStillCounts)) return false;
-  const bool beats = AgreedNumber(*reference_, KnobId::kFt, 1) != 0;
-  return detector_.JustWoke() || (beats && detector_.SilentFor(child.card.id) >= timeout_ns_ / 3);
+  return detector_.JustWoke() ||
+         (detector_.enabled() && detector_.SilentFor(child.card.id) >= timeout_ns_ / 3);
 }
 
 // It may be back soon, as it finds none of its mates where it looks. Or all of them go.
@@ -468,7 +468,7 @@ void RelayMachine::RunDetector() {
     const auto child = std::find_if(children_.begin(), children_.end(), [&](const Child& one) {
       return one.here && one.card.id == finding.member;
     });
-    if (child == children_.end() || child->gone) continue;
+    if (child == children_.end() || child->gone || child->elsewhere) continue;
     // A relay that has taken over knows the change that stops them from their own word.
     const Epoch promised = std::max(prepare_ ? prepare_->epoch : 0, child->report.promised);
     const bool changing = child->installed < promised;

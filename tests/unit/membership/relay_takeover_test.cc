@@ -292,6 +292,18 @@ TEST_F(LeftAloneTest, WhoDoesNotComeBackIsFollowedByItsMates) {
   EXPECT_EQ(ready_.close, std::vector<ConnId>{kSecond});
 }
 
+// The way to it was cut for nearly a `timeout`, which is over before its time to come back is.
+TEST_F(LeftAloneTest, WhoMayBeBackIsNotMissedMeanwhile) {
+  Pass(850 * kMillisecond, false);
+  Feed(Disconnected{kFirst, "reset"});
+  for (int i = 0; i < 6 && !machine_.over(); ++i) {
+    now_ += 50 * kMillisecond;
+    Say(1, wire::Heartbeat{10, {}});
+    EXPECT_EQ(Up<wire::Goodbye>(), nullptr) << i;
+  }
+  EXPECT_TRUE(machine_.over());
+}
+
 TEST_F(LeftAloneTest, WhenAllAreGoneNobodyIsAwaited) {
   Pass(400 * kMillisecond, true);
   now_ += 500 * kMillisecond;  // it stands still
