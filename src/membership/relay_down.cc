@@ -303,6 +303,7 @@ void RelayMachine::Tell(const wire::Evicted& message) { End(message); }
 void RelayMachine::Tell(const wire::Rejected& message) { End(message); }
 // Not passed on: it beats itself. That a view is formed only a coordinator says that has no relays.
 void RelayMachine::Tell(const wire::CoordinatorBeat& message) { away_ = message.away; }
+
 // It has closed this line, as another relay speaks for them. Of newcomers, who do not beat, nothing
 // else tells that they are gone: two would take each other's place for ever.
 void RelayMachine::Tell(const wire::Redirect&) {
