@@ -178,22 +178,6 @@ TEST_F(Relays, ARelayThatStandsStillCostsNobodyItsPlace) {
   EXPECT_TRUE(Logged(2, relays_.back()->address() + " answers")) << team_->member(2).Errors();
 }
 
-// And goes on before it is missed, but when some or all have found another one.
-TEST_F(Relays, ARelayThatStandsStillForAWhileCostsNobodyItsPlace) {
-  Open("2s", 1700, 5);
-  StartAll();
-  for (int round = 0; round < 4; ++round) {
-    WaitOps(0, 20 + static_cast<size_t>(round) * 400);
-    relays_[1]->process().Signal(SIGSTOP);
-    SleepMs(700 + round * 200);
-    relays_[1]->process().Signal(SIGCONT);
-  }
-  CheckReplica(0, static_cast<size_t>(ops_));
-  CheckReplica(1, static_cast<size_t>(ops_));
-  ExpectAllAlike();
-  ExpectNobodyLost();
-}
-
 TEST_F(Relays, ARelayMayBeStartedAgain) {
   Open("5s", 600, 5);
   StartAll();
