@@ -360,9 +360,9 @@ struct Behind {
 // ---- where the coordinator is, in a job where any member may be it (rule Q5)
 
 // The first message on every connection that a member's server has accepted; and, with `leaves`,
-// the last one of a coordinator that hands over. Behind relays, with `leaves` alone: the last one of
-// a member that has found another relay (`address`), and to a relay on a line whose place another
-// one has taken.
+// the last one of a coordinator that hands over. Behind relays, with `leaves` alone: the last one
+// of a member that has found another relay (`address`), and to a relay on a line whose place
+// another one has taken.
 struct Redirect {
   Epoch epoch = 0;      // of the newest view that the speaker's member holds; 0: none
   MemberId host;        // who coordinates, by what the speaker knows; invalid: nobody
