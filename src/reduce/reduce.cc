@@ -32,19 +32,22 @@ class FloatEnvironment {
  public:
 #if defined(__x86_64__)
   FloatEnvironment() : saved_(_mm_getcsr()) {
-    if ((saved_ & ~kFlags) != kDefault) _mm_setcsr(kDefault);
+    if (!IsUsual(saved_)) _mm_setcsr(kDefault);
   }
   ~FloatEnvironment() {
-    if ((saved_ & ~kFlags) != kDefault) _mm_setcsr(saved_);
+    if (!IsUsual(saved_)) _mm_setcsr(saved_);
   }
+  static bool IsUsual() { return IsUsual(_mm_getcsr()); }
 
  private:
   static constexpr unsigned kDefault = 0x1f80;
   static constexpr unsigned kFlags = 0x3f;  // What has happened so far; does not change results.
+  static bool IsUsual(unsigned bits) { return (bits & ~kFlags) == kDefault; }
   const unsigned saved_;
 #else
   FloatEnvironment() = default;
   ~FloatEnvironment() {}
+  static bool IsUsual() { return true; }
 #endif
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;
@@ -151,19 +154,6 @@ void SumFewAs(std::span<const Source> sources, void* dst, size_t count) {
   }
 }
 
-// False: this type's are not summed so.
-bool SumFew(Dtype dtype, std::span<const Source> sources, void* dst, size_t count) {
-  switch (dtype) {
-    case Dtype::kF32: return SumFewAs<float>(sources, dst, count), true;
-    case Dtype::kF64: return SumFewAs<double>(sources, dst, count), true;
-    case Dtype::kI32:
-    case Dtype::kU32: return SumFewAs<uint32_t>(sources, dst, count), true;
-    case Dtype::kI64:
-    case Dtype::kU64: return SumFewAs<uint64_t>(sources, dst, count), true;
-    default: return false;
-  }
-}
-
 // True if multiplying by 1 / divisor gives the bits of dividing: a power of two far from the ends
 // of f32's range.
 bool HasExactReciprocal(double divisor) {
@@ -258,14 +248,28 @@ bool TakesWeight(Dtype dtype, Redop redop, double weight) {
   return IsNormal<float>(weight) && IsNormal<float>(most);
 }
 
+FewSum FewSumOf(Dtype dtype, Redop redop, double scale, size_t count) {
+  if (redop != Redop::kSum || scale != 1.0 || count * ElementBytes(dtype) > kFewBytes ||
+      !FloatEnvironment::IsUsual())
+    return nullptr;
+  switch (dtype) {
+    case Dtype::kF32: return SumFewAs<float>;
+    case Dtype::kF64: return SumFewAs<double>;
+    case Dtype::kI32:
+    case Dtype::kU32: return SumFewAs<uint32_t>;
+    case Dtype::kI64:
+    case Dtype::kU64: return SumFewAs<uint64_t>;
+    default: return nullptr;
+  }
+}
+
 [[gnu::hot]] void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources,
                                 double divisor, double scale, void* dst, size_t count) {
   if (sources.empty() || count == 0 || !Supports(dtype, redop)) return;
   const bool divides = Divides(redop);
   if (divides && !(divisor > 0.0)) return;
+  if (const FewSum sum = FewSumOf(dtype, redop, scale, count)) return sum(sources, dst, count);
   const FloatEnvironment environment;
-  const bool few = redop == Redop::kSum && scale == 1.0 && count * ElementBytes(dtype) <= kFewBytes;
-  if (few && SumFew(dtype, sources, dst, count)) return;
   if (IsFloat(dtype)) {
     Finish finish;
     const Output output = FloatFinish(dtype, redop, divisor, scale, &finish);

@@ -60,6 +60,14 @@ bool TakesWeight(Dtype dtype, Redop redop, double weight);
 void ReduceToFinal(Dtype dtype, Redop redop, std::span<const Source> sources, double divisor,
                    double scale, void* dst, size_t count);
 
+// A sum of few elements, as of a loss or a norm, without what a longer one needs; its bits are
+// those of ReduceToFinal.
+using FewSum = void (*)(std::span<const Source> sources, void* dst, size_t count);
+
+// Null: it is no such sum, or the thread's floating-point environment is not the usual one. To be
+// used before the thread can have changed that.
+FewSum FewSumOf(Dtype dtype, Redop redop, double scale, size_t count);
+
 // Combines as ReduceToFinal does, but writes the accumulated values, undivided, in
 // AccumulatorOf(dtype, redop). `dst` may be exactly the data of sources that are partial results.
 // Splitting a reduction in two this way changes no bit as long as the order of addition stays:

@@ -170,6 +170,33 @@ TEST(ReduceTest, IgnoresTheCallersFloatingPointMode) {
 #endif
 }
 
+TEST(ReduceTest, FewAreSummedToTheSameBits) {
+  size_t sums = 0;
+  for (const size_t inputs : {size_t{1}, size_t{2}, size_t{5}}) {
+    ForEachCase({inputs}, 1.0, [&sums](const Case& c) {
+      for (const size_t count : {size_t{1}, size_t{2}, size_t{4}}) {
+        const FewSum sum = FewSumOf(c.dtype, c.redop, c.scale, count);
+        if (sum == nullptr) continue;
+        ++sums;
+        const Placed placed(c.dtype, c.inputs, count, 1);
+        Elements dst(c.dtype, count, 3);
+        sum(placed.sources, dst.data(), count);
+        ASSERT_NO_FATAL_FAILURE(ExpectElements(dst, c.expected, count));
+      }
+    });
+  }
+  EXPECT_EQ(sums, 3u * 6 * 3);
+  EXPECT_EQ(FewSumOf(Dtype::kF32, Redop::kSum, 0.5, 1), nullptr);
+  EXPECT_EQ(FewSumOf(Dtype::kF32, Redop::kMax, 1, 1), nullptr);
+  EXPECT_EQ(FewSumOf(Dtype::kF32, Redop::kSum, 1, 9), nullptr);
+#if defined(__x86_64__)
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8000);  // subnormals become 0
+  EXPECT_EQ(FewSumOf(Dtype::kF32, Redop::kSum, 1, 1), nullptr);
+  _mm_setcsr(before);
+#endif
+}
+
 TEST(ReduceTest, WritesNothingWithoutSourcesElementsOrSupport) {
   Elements dst(Dtype::kI32, 1, 0);
   dst.Set(0, 42);
