@@ -17,12 +17,26 @@ namespace ftar::transport {
 
 namespace {
 // Where FullFence, being a locked instruction, orders all that is stored before it, a tag's own
-// store needs no more.
+// store needs no more. And where the processor reads in the order of the program, what was read
+// behind a fence needs no second one.
 #if defined(__x86_64__)
 constexpr std::memory_order kTagOrder = std::memory_order_release;
+constexpr bool kReadsKeepOrder = true;
 #else
 constexpr std::memory_order kTagOrder = std::memory_order_seq_cst;
+constexpr bool kReadsKeepOrder = false;
 #endif
+
+// As long as a number or two needs no call.
+void CopyShort(std::byte* to, std::span<const std::byte> from) {
+  switch (from.size()) {
+    case 0: return;
+    case 4: std::memcpy(to, from.data(), 4); return;
+    case 8: std::memcpy(to, from.data(), 8); return;
+    case 16: std::memcpy(to, from.data(), 16); return;
+    default: std::memcpy(to, from.data(), from.size());
+  }
+}
 }  // namespace
 
 Expected<std::shared_ptr<LaneMemory>> LaneMemory::Create(MemberId self) {
@@ -137,9 +151,10 @@ bool LaneMemory::HasArea(GroupKey group) const {
   if (input.size() > kInlineMax) {
     Copy(reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq), input.data(),
          input.size(), mode);
-  } else if (!input.empty()) {
-    std::memcpy(out.input, input.data(), input.size());
+  } else {
+    CopyShort(out.input, input);
   }
+  fenced_ = false;
   Fill(out, line);
   out.tag.store(line.seq + 1, kTagOrder);
 }
@@ -152,12 +167,15 @@ void LaneMemory::PublishShared(GroupKey group, const wire::LaneLine& line, const
 void LaneMemory::Tell(GroupKey group, Seq seq, uint64_t made, bool done) {
   const int place = PlaceOf(0, group);
   if (place < 0) return;
+  fenced_ = false;
   Words& words = own_->words[place][seq % wire::kLaneSlots];
   words.made.store((seq + 1) << kMadeBits | made, std::memory_order_release);
   if (done) words.done.store(seq + 1, std::memory_order_release);
 }
 
-void LaneMemory::FullFence() const { fence_.fetch_add(1, std::memory_order_seq_cst); }
+[[gnu::hot]] void LaneMemory::FullFence() const {
+  if (!std::exchange(fenced_, true)) fence_.fetch_add(1, std::memory_order_seq_cst);
+}
 
 [[gnu::hot]] bool LaneMemory::Await(std::span<const int> segments, GroupKey group, Seq seq,
                                     int looks) const {
@@ -225,17 +243,21 @@ std::byte* LaneMemory::OwnArea(GroupKey group, uint64_t offset, uint64_t bytes) 
 }
 
 void LaneMemory::RaiseFrozen(Epoch epoch) {
+  fenced_ = false;
   const uint64_t raised = std::max(own_->frozen.load(std::memory_order_relaxed), epoch);
   own_->frozen.store(raised, std::memory_order_seq_cst);
   FullFence();
 }
 
 void LaneMemory::SetAsleep(bool asleep) {
+  fenced_ = false;
   own_->asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst);
 }
 
 [[gnu::hot]] bool LaneMemory::FlagUp(std::span<const int> segments, Epoch era) const {
-  FullFence();  // the inputs were read before
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the inputs were read before
+  if (!kReadsKeepOrder) fenced_ = false;
+  FullFence();
   return std::any_of(segments.begin(), segments.end(), [&](int segment) {
     const Header* const header = At(segment);
     return header == nullptr || header->frozen.load(std::memory_order_seq_cst) > era;

@@ -57,7 +57,8 @@ class LaneMemory {
   // input too long for the line is copied in this way.
   void Publish(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input,
                CopyMode mode);
-  // What was stored here before is seen by all before anything is read here afterwards.
+  // What was stored here before is seen by all before anything is read here afterwards. It costs
+  // nothing where that holds already.
   void FullFence() const;
   // Where bytes lie that are shared: in a block of memory that their owner has shown to the others
   // (Link::Show), or, `block` being 0, in its area of the group.
@@ -184,6 +185,7 @@ class LaneMemory {
   std::vector<Segment> segments_;
   // Nobody else knows it: what is asked of it is that no load passes it.
   mutable std::atomic<uint32_t> fence_{0};
+  mutable bool fenced_ = false;  // nothing has been stored here since
 };
 
 }  // namespace ftar::transport
