@@ -18,6 +18,12 @@ constexpr TimeNs kEagerNs = 5 * kSecond;
 constexpr TimeNs kEagerPauseMax = 50 * kMillisecond;
 constexpr TimeNs kSpareLookNs = 5 * kMillisecond;  // nobody waits for its descriptor
 
+// Of a coordinator to this member, which is out.
+bool IsLastWord(const wire::Message& message) {
+  return std::holds_alternative<wire::Evicted>(message) ||
+         std::holds_alternative<wire::Rejected>(message);
+}
+
 }  // namespace
 
 void ControlConnection::Settings::SetPatience(TimeNs timeout_ns) {
@@ -115,7 +121,7 @@ void ControlConnection::Lose(TimeNs now, Status why) {
   if (refused && !ever_up_) {
     hopeless_ = true;
     log_->Error(settings_.log_name, "coordinator " + shown_ + ": " + why.text());
-  } else if (was_up && !goodbye_said_) {
+  } else if (was_up && !last_word_) {
     log_->Warn(settings_.log_name, "coordinator " + shown_ + " is gone: " + why.text());
   }
   last_error_ = std::move(why);
@@ -292,6 +298,7 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
   if (stream_) {
     result->any |= stream_->Poll(now, &result->messages);
     messages_received_ += result->messages.size();
+    last_word_ = last_word_ || std::ranges::any_of(result->messages, IsLastWord);
     if (!up_ && settings_.hosted) HearGreeting(now, result);
     const bool answered = !settings_.hosted || result->redirect;
     if (!up_ && answered && stream_ && stream_->state() == State::kOpen) ComeUp(now, result);
@@ -308,7 +315,7 @@ void ControlConnection::Poll(TimeNs now, Result* result) {
 
 void ControlConnection::Send(const wire::Message& message) {
   if (!up_ || !stream_) return;
-  goodbye_said_ = goodbye_said_ || std::holds_alternative<wire::Goodbye>(message);
+  last_word_ = last_word_ || std::holds_alternative<wire::Goodbye>(message);
   ++messages_sent_;
   stream_->Send(message);
 }

@@ -137,7 +137,7 @@ class ControlConnection {
   static constexpr int kRefusalsMax = 3;
   int refusals_ = 0;  // in a row
   TimeNs first_refusal_ns_ = 0;
-  bool goodbye_said_ = false;  // whoever hears it closes the connection
+  bool last_word_ = false;  // said or heard: then the connection is closed, and that is no loss
   bool told_ = false, failed_ = false;  // hosted: an attempt is under way, has failed
   bool silent_ = false;                 // nothing came in time from one of its addresses
   TimeNs first_try_ns_ = -1;

@@ -138,10 +138,17 @@ class ControlConnectionTest : public testing::Test {
     return acceptor;
   }
   // There once, and gone: from then on it is to be found again.
-  void ComeUpAndLose(const Listener& at, bool goodbye = false) {
+  void ComeUpAndLose(const Listener& at, const std::optional<wire::Message>& said = {},
+                     const std::optional<wire::Message>& heard = {}) {
     std::unique_ptr<MessageStream> acceptor = ComeUp(at);
     ASSERT_TRUE(acceptor && connection_->up());
-    if (goodbye) connection_->Send(wire::Goodbye{Code::kLeft, "left as planned"});
+    if (said) connection_->Send(*said);
+    if (heard) acceptor->Send(*heard);
+    std::vector<wire::Message> messages;  // read, else nothing that was said arrives
+    for (int i = 0; i < 10; ++i) {
+      acceptor->Poll(now_, &messages);
+      Turn();
+    }
     acceptor->Close(Status(Code::kPeer, "gone"));
     for (int i = 0; i < 1000 && connection_->up(); ++i) Turn();
     ASSERT_FALSE(connection_->up());
@@ -198,14 +205,23 @@ TEST_F(ControlConnectionTest, NamesAreTriedInTurn) {
   EXPECT_LE(attempts.front().first, kTimeout / 8 + 2 * kMillisecond);
 }
 
-TEST_F(ControlConnectionTest, ThatItIsGoneIsAWarningUnlessItWasSaidGoodbyeTo) {
+TEST_F(ControlConnectionTest, ThatItIsGoneIsAWarningUnlessTheyHaveParted) {
   const Listener there(false);
   Open({there.name()});
   ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there));
   EXPECT_EQ(warnings_.size(), 1u);
   Open({there.name()});
-  ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there, /*goodbye=*/true));
+  ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there, wire::Goodbye{Code::kLeft, "left as planned"}));
   EXPECT_EQ(warnings_.size(), 1u) << warnings_.back();
+  for (const wire::Message& last_word : {wire::Message(wire::Evicted{}),
+                                         wire::Message(wire::Rejected{Code::kConfig, "", "no"})}) {
+    Open({there.name()});
+    ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there, {}, last_word));
+    EXPECT_EQ(warnings_.size(), 1u) << warnings_.back();
+  }
+  Open({there.name()});
+  ASSERT_NO_FATAL_FAILURE(ComeUpAndLose(there, {}, wire::Welcome{}));
+  EXPECT_EQ(warnings_.size(), 2u);
 }
 
 // A coordinator that dies in the middle of a handshake looks to its dialler like one that closes.
