@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/config.h"
 #include "base/knob_value.h"
 #include "wire/frame.h"
 
@@ -26,6 +27,12 @@ std::map<std::string, std::string> AsMap(const std::vector<std::string>& pairs) 
   std::map<std::string, std::string> out;
   for (const std::string& pair : pairs) out[std::string(NameOf(pair))] = ValueOf(pair);
   return out;
+}
+
+// What to do about it.
+std::string SetAlike(std::string_view name) {
+  const Knob* const knob = FindKnob(name);
+  return knob == nullptr ? "" : ": set " + KnobVariable(*knob) + " alike for all";
 }
 
 // What one member lacks the other has at its default; that is a difference too, since the two are
@@ -75,7 +82,7 @@ wire::Rejected CheckHello(const wire::Hello& hello, const std::string& own_job,
   const auto differ = [&](const char* name, const std::string& theirs, const std::string& ours) {
     return Reject(Code::kConfig, name,
                   std::string(name) + " is " + theirs + " at " + who + " and " + ours + " at " +
-                      reference->who);
+                      reference->who + SetAlike(name));
   };
   const std::pair<const char*, std::pair<int32_t, int32_t>> numbers[] = {
       {"replicas", {hello.replicas, reference->replicas}},

@@ -246,7 +246,8 @@ void CoordinatorMachine::OnRefuse(Peer& from, const wire::Refuse& message) {
   const bool stale = message.report.promised > message.epoch;  // going above it is all it takes
   if (from.state == State::kNewcomer) {
     if (!stale && current_)
-      RejectNewcomer(from.card.id, "it has promised a view without some of today's members");
+      RejectNewcomer(from.card.id, "it has promised a view without some of today's members",
+                     Code::kPeer);
     return;
   }
   const std::vector<MemberId>& promised = message.report.promised_members;
