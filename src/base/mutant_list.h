@@ -201,6 +201,8 @@
   X(kFastLineForgotten, "F4", "stops the fast path and forgets that its line is out") \
   X(kLaneWordIsTheHubs, "F4", "has a hub speak for all of what the lane may take") \
   X(kFastOutlivesNews, "F4", "takes a call to be like the last one whatever came in between") \
+  X(kFastSeenBefore, "F4", "lets the lines of the last call stand for those of one that recurs") \
+  X(kFastForeseenAnyway, "F4", "makes a result of what it foresaw, whatever the lines say") \
   X(kLaneNotHeld, "J3", "publishes lines that let others pass a boundary it has reserved") \
   X(kLaneAheadOfView, "J3", "takes the line of one who knows of a boundary that it does not") \
   X(kUrgentPassesControl, "J3", "lets urgent data pass the words that went before it") \

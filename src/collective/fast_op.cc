@@ -73,6 +73,7 @@ void FastOp::Prepare(const OpSpec& spec, uint64_t news, Peers* peers) {
   for (const MemberId id : op_.members)
     peers_.push_back(id != config_.self ? peers->Find(id) : nullptr);
   news_ = news;
+  let_go_ = 0;
 }
 
 // Where both ways are open the input lies in its slot if it cannot stay.
@@ -81,34 +82,60 @@ LaneRoom FastOp::RoomOf(const FastCall& call) const {
   return both && call.stays ? LaneRoom::kShared : way_.room;
 }
 
-// Only the number is another, and whether its slot is let go.
-[[gnu::hot]] bool FastOp::Repeats(const FastCall& call, uint64_t step, uint64_t news,
-                                  Seq in_slot) const {
-  if (news != news_ || step != op_.step || call.spec->weight != op_.spec.weight ||
-      way_.room == LaneRoom::kNone || !(call.like_last || Alike(*call.spec, op_.spec)))
-    return false;
-  if (way_.room == LaneRoom::kShared && !call.shows) return false;
-  if (op_.lane.room != RoomOf(call)) return false;
-  return std::ranges::all_of(
-      peers_, [in_slot](const Peer* peer) { return peer == nullptr || peer->ack > in_slot; });
+// And nothing was told to the machine in between.
+[[gnu::hot]] bool FastOp::IsLikeLast(const FastCall& call, uint64_t news) const {
+  return news == news_ && call.spec->weight == op_.spec.weight &&
+         (call.like_last || Alike(*call.spec, op_.spec));
 }
 
-[[gnu::hot]] void FastOp::Start(Seq seq, const FastCall& call, bool repeats) {
+// Only the number is another, and whether its slot is let go.
+[[gnu::hot]] bool FastOp::Repeats(const FastCall& call, uint64_t step, uint64_t news,
+                                  Seq in_slot) {
+  if (!IsLikeLast(call, news) || step != op_.step || way_.room == LaneRoom::kNone) return false;
+  if (way_.room == LaneRoom::kShared && !call.shows) return false;
+  return op_.lane.room == RoomOf(call) && HasLetGo(in_slot);
+}
+
+// All are asked once for as many slots as the last of them has let go by then.
+[[gnu::hot]] bool FastOp::HasLetGo(Seq in_slot) {
+  if (in_slot < let_go_) return true;
+  let_go_ = kNoSeq;
+  for (const Peer* peer : peers_) {
+    if (peer != nullptr) let_go_ = std::min(let_go_, peer->ack);
+  }
+  return in_slot < let_go_;
+}
+
+// As far as it does not depend on how the call goes.
+[[gnu::hot]] void FastOp::Begin(Seq seq, const FastCall& call, bool repeats) {
   repeats_ = repeats;
+  running_ = true;
+  recurs_ = foreseen_ = op_.complete = false;
   op_.spec.in_place = call.spec->in_place;
   op_.spec.timeout_ns = call.spec->timeout_ns;
   op_.spec.tag = call.spec->tag;
   op_.seq = seq;
   op_.start_ns = call.now;
+}
+
+[[gnu::hot]] void FastOp::Start(Seq seq, const FastCall& call, bool repeats) {
+  Begin(seq, call, repeats);
   op_.lane.Reset();
   op_.lane.room = RoomOf(call);
   op_.lane.shared = op_.lane.room == LaneRoom::kShared;
   op_.lane.rooms.resize(op_.members.size(), LaneRoom::kShort);
   op_.lane.rooms[static_cast<size_t>(op_.me)] = op_.lane.room;
   op_.lane.whole = !op_.lane.shared || (call.stays && way_.all_sum);
-  op_.complete = false;
   if (op_.lane.shared) shares_.Begin();
-  running_ = true;
+}
+
+// Whatever else there is of it is as the last one has left it.
+[[gnu::hot]] bool FastOp::Recur(Seq seq, const FastCall& call, uint64_t news, Seq in_slot) {
+  if (!recurs_ || !IsLikeLast(call, news) || !HasLetGo(in_slot)) return false;
+  Begin(seq, call, /*repeats=*/true);
+  if (!FTAR_MUTANT(kFastSeenBefore)) op_.lane.seen = 0;
+  op_.lane.whole = true;
+  return true;
 }
 
 [[gnu::hot]] bool FastOp::TakeFamiliar(size_t position, Epoch newest) {
@@ -125,8 +152,25 @@ LaneRoom FastOp::RoomOf(const FastCall& call) const {
   return true;
 }
 
-[[gnu::hot]] void FastOp::FillWork() {
-  if (!repeats_) return FillAnew();
+[[gnu::hot]] bool FastOp::Foresee(TimeNs now) {
+  foreseen_ = repeats_ && !op_.lane.shared;
+  if (!foreseen_) return false;
+  FillAsLast();
+  op_.start_ns = now;
+  TellMoment(now);
+  return true;
+}
+
+[[gnu::hot]] bool FastOp::FillWork() {
+  if (!repeats_) {
+    FillAnew();
+  } else if (!foreseen_) {
+    FillAsLast();
+  }
+  return foreseen_ && (repeats_ || FTAR_MUTANT(kFastForeseenAnyway));
+}
+
+[[gnu::hot]] void FastOp::FillAsLast() {
   work_.seq = op_.seq;
   for (SourceRef& source : work_.sources) {
     const int segment = LaneSegment(source.buffer.id);
@@ -178,12 +222,20 @@ void FastOp::SetOutcome(Outcome outcome) {
   told_weights_ = op_.weights;
 }
 
+// Who reads it next would wait for what has just been written.
 [[gnu::hot]] const Outcome& FastOp::End(TimeNs now) {
+  const bool told = outcome_.seq == op_.seq && outcome_.start_ns == op_.start_ns &&
+                    outcome_.delivered_ns == now;
+  if (!told) TellMoment(now);
+  recurs_ = repeats_ && way_.room == LaneRoom::kShort && !way_.all_sum;
+  return outcome_;
+}
+
+[[gnu::hot]] void FastOp::TellMoment(TimeNs now) {
   outcome_.seq = op_.seq;
   outcome_.tag = op_.spec.tag;
   outcome_.start_ns = op_.start_ns;
   outcome_.complete_ns = outcome_.delivered_ns = now;
-  return outcome_;
 }
 
 }  // namespace ftar::collective

@@ -27,7 +27,8 @@ struct FastWay {
 //   prepared   weights, and the peers' acks, while the machine is told nothing (`news`)
 //
 // A call for which all holds repeats the last one: a line that says what its member's last one said
-// is enough, and in works only numbers differ. So is it with the outcome, for the same weights.
+// is enough, and in works only numbers differ. So is it with the outcome, for the same weights. And
+// where one that repeated has ended in one pass, the next one recurs: not even that is found out.
 // What is known of one is complete before it starts, and a call that does not begin leaves it
 // unprepared. The class decides nothing for the group: which calls go this way, and when they have
 // ended, is the machine's. It knows the lane alone, and the peers that it was shown.
@@ -58,13 +59,19 @@ class FastOp {
   void Prepare(const OpSpec& spec, uint64_t news, Peers* peers);
 
   // `in_slot`: the operation whose line the call's takes the place of, which all must have let go.
-  bool Repeats(const FastCall& call, uint64_t step, uint64_t news, Seq in_slot) const;
+  bool Repeats(const FastCall& call, uint64_t step, uint64_t news, Seq in_slot);
   void Start(Seq seq, const FastCall& call, bool repeats);
+  // Starts a call like the last one, where that had repeated and has ended in one pass. False: it
+  // is another, or something is in its way, and nothing has happened.
+  bool Recur(Seq seq, const FastCall& call, uint64_t news, Seq in_slot);
   // The member's line, if it says what its last one said but for its number and what is complete
   // there. `newest`: the view in force here.
   bool TakeFamiliar(size_t position, Epoch newest);
   void Differ() { repeats_ = false; }  // from the last one
-  void FillWork();
+  // In one pass, while the lines are on their way: what makes the result, and what its outcome is
+  // if that is over at once, if each says what it said last. False: nothing is foreseen.
+  bool Foresee(TimeNs now);
+  bool FillWork();  // all are there; true: it is what was foreseen
   // One of the own blocks, then what the others have by now. False: nothing is there.
   bool NextShare();
   LaneWords FinishShare();  // it is done
@@ -81,6 +88,11 @@ class FastOp {
 
  private:
   LaneRoom RoomOf(const FastCall& call) const;
+  bool IsLikeLast(const FastCall& call, uint64_t news) const;
+  bool HasLetGo(Seq in_slot);
+  void Begin(Seq seq, const FastCall& call, bool repeats);
+  void TellMoment(TimeNs now);
+  void FillAsLast();
   void FillAnew();
 
   const GroupConfig& config_;
@@ -90,10 +102,13 @@ class FastOp {
   FastWay way_;  // for calls like op_.spec in op_.view
   Epoch era_ = 0;
   std::vector<Peer*> peers_;          // by position, as of news_; null: this member
+  Seq let_go_ = 0;                    // what comes before it all of them have, as of when asked
   uint64_t news_ = 0;                 // when the last one began; 0: it did not go that way
   Outcome outcome_;                   // of the last one
   std::vector<double> told_weights_;  // in outcome_, in op_.view; empty: not even that
   bool repeats_ = false;              // it is like the last one, whose weights are in op_
+  bool foreseen_ = false;             // work_ was
+  bool recurs_ = false;               // it has ended in one pass, and repeated the one before it
   bool running_ = false;
   Seq handed_over_ = kNoSeq;
 };

@@ -83,7 +83,7 @@ wire::GroupStatus GroupMachine::Freeze(TimeNs now) {
   for (Op& op : ops_) {
     for (ChunkState& chunk : op.chunks) chunk.working = false;
     op.lane.working = 0;
-    if (frozen_ && !again) ScanLane(op);
+    if (frozen_ && !again) ScanLane(now, op);
     wire::OpStatus entry;
     entry.seq = op.seq;
     entry.attempt = op.view ? op.view->epoch : 0;

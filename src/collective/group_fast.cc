@@ -94,6 +94,15 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step, uint6
   return true;
 }
 
+[[gnu::hot]] bool GroupMachine::RecurFast(const FastCall& call, uint64_t news, LaneLine* line) {
+  const Seq seq = next_seq_;
+  if (!hold_.MayStart(seq) || !fast_.Recur(seq, call, news, lane_slots_[seq % kLaneSlots].seq))
+    return false;
+  line->seq = next_seq_++;
+  line->complete_end = PublishedEnd();
+  return true;
+}
+
 // Its own line is out.
 [[gnu::hot]] bool GroupMachine::SeesAllFast() {
   Op& op = fast_.op();
@@ -118,8 +127,7 @@ bool GroupMachine::BeginFast(Seq seq, const FastCall& call, uint64_t step, uint6
     return FastLook::kStopped;
   }
   if (lane.shared) return LookFastShared(now);
-  fast_.FillWork();
-  return FastLook::kRead;
+  return fast_.FillWork() ? FastLook::kForeseen : FastLook::kRead;
 }
 
 // In one pass F4 (d), as in LaneWorkDone; what is shared is stable.

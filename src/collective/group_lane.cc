@@ -210,7 +210,7 @@ void GroupMachine::LaneWorkDone(TimeNs now, Op& op) {
 // anything of another era can be published. Unless this member is out already, having stood still:
 // then others may have written over what they have delivered. So it does not deliver, whatever acks
 // it has heard, but by the verdict of a change in which its status has counted.
-void GroupMachine::ScanLane(Op& op) {
+void GroupMachine::ScanLane(TimeNs now, Op& op) {
   OpLane& lane = op.lane;
   if (!lane.published || lane.room != LaneRoom::kShort || op.complete || op.failed() ||
       FTAR_MUTANT(kLaneNotScanned))
@@ -228,6 +228,7 @@ void GroupMachine::ScanLane(Op& op) {
     if (chunk.role.lands) ++op.finals;
   }
   op.complete = true;
+  op.complete_ns = now;
   if (!FTAR_MUTANT(kLaneScanDelivers)) lane.state = OpLane::State::kScanned;
 }
 

@@ -104,7 +104,11 @@ class GroupMachine {
   // Takes the call if nothing but the lane is needed for it; the host publishes `line` at once.
   // `news`: another number when this machine may have been told something since the last call.
   bool StartFast(const FastCall& call, uint64_t step, uint64_t news, LaneLine* line);
+  // The same for a call like the last one, if that went in one pass as the one before it did. It
+  // needs no memory, and `line` is that one's.
+  bool RecurFast(const FastCall& call, uint64_t news, LaneLine* line);
   bool WouldShare(const OpSpec& spec, uint64_t step);
+  bool ForeseeFast(TimeNs now) { return fast_.Foresee(now); }
   FastLook LookFast(TimeNs now);
   LaneWords SharedFast() { return fast_.FinishShare(); }  // what the last look gave is done
   const Work& fast_work() const { return fast_.work(); }
@@ -233,7 +237,7 @@ class GroupMachine {
   void LaneWorkDone(TimeNs now, Op& op);
   void Abandon(const Op& op);
   bool FlagIsUp(const Op& op) const;
-  void ScanLane(Op& op);
+  void ScanLane(TimeNs now, Op& op);
   void GoByFrames(TimeNs now, Op& op);
   bool LacksLine(const Op& op, size_t position) const;
   void LosePatience(TimeNs now);

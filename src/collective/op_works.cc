@@ -39,10 +39,10 @@ void FillSumCopy(const Op& op, int owner, const plan::Chunk& chunk, Work* work) 
   const uint64_t width = op.spec.element_bytes;
   work->seq = op.seq;
   work->kind = Work::Kind::kCopy;
-  work->sources = {{{BufferRef::Kind::kLane, LaneSum(op.lane.segments[owner], op.seq),
-                     chunk.first * width, chunk.count * width},
-                    false,
-                    1}};
+  work->sources.clear();
+  work->sources.emplace_back().buffer = {BufferRef::Kind::kLane,
+                                         LaneSum(op.lane.segments[owner], op.seq),
+                                         chunk.first * width, chunk.count * width};
 }
 
 }  // namespace ftar::collective

@@ -134,12 +134,13 @@ struct Outcome {
 
   // A copy, which is cheap where little differs.
   void Become(const Outcome& other) {
-    if (alike == 0 || alike != other.alike) {
-      *this = other;
-    } else {
-      Set(other.moment());
-    }
+    if (alike == 0 || alike != other.alike) return BecomeAnother(other);
+    Set(other.moment());
   }
+
+ private:
+  // Kept apart from where it is seldom needed, and needs registers.
+  [[gnu::noinline]] void BecomeAnother(const Outcome& other) { *this = other; }
 };
 
 // What a member says of a shared operation beside its line (lane.h).
@@ -196,6 +197,7 @@ struct FastCall {
 enum class FastLook : uint8_t {
   kWait,     // lines are missing
   kRead,     // all inputs are there: make the result (Engine::fast_work), then ask for the end
+  kForeseen,  // the same, and the work is what ForeseeFast said
   kShare,    // there is something to do (Engine::fast_work): do it, then SharedFast, and look again
   kTell,     // the whole result is here: SharedFast, and look again
   kEnd,      // all members have the result: ask for the end

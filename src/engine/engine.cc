@@ -18,10 +18,15 @@ bool Engine::StartFast(GroupKey group, const collective::FastCall& call,
                        collective::LaneLine* line) {
   return impl_->StartFast(group, call, line);
 }
+bool Engine::RecurFast(GroupKey group, const collective::FastCall& call,
+                       collective::LaneLine* line) {
+  return impl_->RecurFast(group, call, line);
+}
 bool Engine::in_fast() const { return impl_->in_fast(); }
 std::span<const int> Engine::fast_lanes() const { return impl_->fast_lanes(); }
 std::span<const plan::Chunk> Engine::fast_others() const { return impl_->fast_others(); }
 collective::FastLook Engine::LookFast(TimeNs now) { return impl_->LookFast(now); }
+bool Engine::ForeseeFast(TimeNs now) { return impl_->ForeseeFast(now); }
 const collective::Work& Engine::fast_work() const { return impl_->fast_work(); }
 bool Engine::WouldShare(GroupKey group, const collective::OpSpec& spec) {
   return impl_->WouldShare(group, spec);
@@ -185,6 +190,16 @@ bool Engine::Impl::StartFast(GroupKey group, const collective::FastCall& call,
   }
   now_ = std::max(call.now, now_);
   if (!last_fast_->StartFast(call, step_, news_, line)) return false;
+  fast_ = last_fast_;
+  return true;
+}
+
+// What the engine was when the last one began it is until it is told something.
+bool Engine::Impl::RecurFast(GroupKey group, const collective::FastCall& call,
+                             collective::LaneLine* line) {
+  if (fast_ || last_fast_ == nullptr || last_fast_->key() != group) return false;
+  if (!last_fast_->RecurFast(call, news_, line)) return false;
+  now_ = std::max(call.now, now_);
   fast_ = last_fast_;
   return true;
 }

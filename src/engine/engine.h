@@ -204,6 +204,10 @@ class Engine {
   // the end or kAdopt. Any event and TakeReady come in between: they stop the fast path, and the
   // operation is one like any other, with the number in its line. No `started` tells of it.
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
+  // StartFast in less time: takes the call if it is like the last one taken, and that went in one
+  // pass as the one before it did, and the engine was told nothing since. It needs no memory, and
+  // `line` is that one's.
+  bool RecurFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool in_fast() const;
   // Whether a call like this might be shared now, if it were shown.
   bool WouldShare(GroupKey group, const collective::OpSpec& spec);
@@ -211,6 +215,10 @@ class Engine {
   std::span<const int> fast_lanes() const;  // its members' segments
   // Of a shared one: the chunks that others sum, one after the other.
   std::span<const plan::Chunk> fast_others() const;
+  // Between the line and the first look, if the host likes, since there is time then: fast_work()
+  // says what makes the result if the others call what they called last. False: it says nothing.
+  // `now`: the call's start, and its end if that comes soon.
+  bool ForeseeFast(TimeNs now);
   collective::FastLook LookFast(TimeNs now);
   const collective::Work& fast_work() const;  // of its group, while it is in the fast path
   collective::LaneRoom fast_room() const;  // how it goes

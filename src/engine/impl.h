@@ -28,11 +28,13 @@ class Engine::Impl {
 
   Seq next_seq(GroupKey group) const;
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
+  bool RecurFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);
   bool WouldShare(GroupKey group, const collective::OpSpec& spec);
   bool HasCoordinator() const { return coordinator_up_ && !coordinator_away_; }
   bool in_fast() const { return fast_ != nullptr; }
   std::span<const int> fast_lanes() const { return last_fast_->fast_lanes(); }
   std::span<const plan::Chunk> fast_others() const { return last_fast_->fast_others(); }
+  bool ForeseeFast(TimeNs now) { return fast_ != nullptr && fast_->ForeseeFast(now); }
   collective::FastLook LookFast(TimeNs now);
   const collective::Work& fast_work() const { return last_fast_->fast_work(); }
   collective::LaneRoom fast_room() const { return last_fast_->fast_room(); }

@@ -9,8 +9,11 @@
 namespace ftar::sim {
 
 namespace {
-constexpr TimeNs kSeenMax = 400 * kMicrosecond;
+constexpr TimeNs kSeenMax = 400 * kMicrosecond, kSeenSoonMax = 4 * kMicrosecond;
 }  // namespace
+
+// Where all is alike little else happens meanwhile.
+TimeNs World::SeenMax() const { return weather_.alike != 0 ? kSeenSoonMax : kSeenMax; }
 
 // In half of the weather with lanes everybody sees everybody; in the other half not quite.
 void World::OpenLane(Node& node, engine::Config* config) {
@@ -32,7 +35,7 @@ void World::OpenLane(Node& node, engine::Config* config) {
 // In a story a member's wire to itself says when its stores are seen.
 TimeNs World::SeenBy(const Node& writer, const Node& reader) {
   return director_ ? director_->WireTime(writer.index, reader.index)
-                   : lanes_.Between(0, kSeenMax);
+                   : lanes_.Between(0, SeenMax());
 }
 
 void World::TellAllOfLane(Node& writer, TimeNs seen_at) {
@@ -66,9 +69,10 @@ void World::PutAside(Node& node, GroupKey group, const collective::Work& work) {
   node.lane->PutAside(group, work.seq, work.dst.offset / kElementBytes, made);
 }
 
-// It polls.
+// It polls, unless a patient user looks.
 void World::TellOfLane(Node& node, TimeNs at) {
   AtNode(node, at, [this, &node] {
+    if (weather_.alike != 0 && node.engine->in_fast()) return;
     if (node.engine->HasLaneNews()) Feed(node, engine::Tick{});
   });
 }
@@ -76,17 +80,22 @@ void World::TellOfLane(Node& node, TimeNs at) {
 // The user's thread publishes, and looks for some time; whatever happens to its member before the
 // end stops the fast path.
 bool World::CallFast(Node& node) {
-  collective::LaneLine line;
   const collective::OpSpec& called = node.main.unnumbered.back();
   const bool shows = director_ || lanes_.Below(8) != 0;
   const bool stays = shows && !called.in_place && !MemberLane::IsForArea(called.count);
-  if (!node.engine->StartFast(kGroup, {now_, &called, false, shows, stays}, &line)) return false;
+  const collective::FastCall call{now_, &called, false, shows, stays};
+  collective::LaneLine& line = node.line;
+  if (!node.engine->RecurFast(kGroup, call, &line) &&
+      !node.engine->StartFast(kGroup, call, &line))
+    return false;
   const Seq seq = node.fast = line.seq;
+  node.looks = 0;
   if (trace_) Trace("called " + ToString(node.card.id) + " op " + std::to_string(seq) + ", fast");
   OnStarted(node, node.main, seq);
   PublishFast(node, line);
+  if (node.engine->ForeseeFast(now_)) node.foreseen = node.engine->fast_work();
   LookFast(node, seq);
-  LookAgain(node, seq, now_ + lanes_.Between(1, kSeenMax));
+  LookAgain(node, seq, now_ + lanes_.Between(1, SeenMax()));
   return true;
 }
 
@@ -102,7 +111,6 @@ void World::PublishFast(Node& node, const collective::LaneLine& line) {
   Buffer input;
   FailIf(node.main.memory.Read(todo.frame.payload, &input));
   node.blocks.Begin(spec, (spec.count + node.index) % 2 == 0);
-  node.looks = 0;
   const bool keeps = node.blocks.keeps_aside();
   TellAllOfLane(node, node.lane->PublishShared(kGroup, line, input, keeps, SeenBy(node, node)));
 }
@@ -123,14 +131,17 @@ void World::LookFast(Node& node, Seq seq) {
   if (found == FastLook::kWait) {
     const bool shared = node.engine->fast_room() == collective::LaneRoom::kShared;
     constexpr int kPatientLooks = 8;
-    if (shared && node.looks++ < kPatientLooks)
-      LookAgain(node, seq, now_ + lanes_.Between(1, kSeenMax));
-    return;
+    const bool patient = shared || weather_.alike != 0;
+    if (patient && node.looks++ < kPatientLooks)
+      return LookAgain(node, seq, now_ + lanes_.Between(1, SeenMax()));
+    return weather_.alike != 0 ? Drain(node) : void();
   }
   Buffer result;
-  if (found == FastLook::kRead)
-    FailIf(
-        node.main.memory.RunFast(node.engine->fast_work(), node.engine->view()->era, &result));
+  if (found == FastLook::kRead || found == FastLook::kForeseen) {
+    const bool foreseen = found == FastLook::kForeseen;
+    FailIf(node.main.memory.RunFast(foreseen ? node.foreseen : node.engine->fast_work(),
+                                    node.engine->view()->era, &result));
+  }
   // It may be slow to look at the flags, and finds them as they are then.
   AtNode(node, OfWork(node, now_ + WorkTime()),
          [this, &node, seq, result = std::move(result)]() mutable {
@@ -155,6 +166,7 @@ void World::EndFast(Node& node, Seq seq, Buffer result) {
     if (!shared) node.main.memory.Find(seq)->recv = std::move(result);
     if (shared) FailIf(node.blocks.Land(&node.main.memory));
     OnDelivered(node, node.main, *outcome);
+    return GoOn(node);
   }
   Drain(node);
 }

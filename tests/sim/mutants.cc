@@ -274,7 +274,8 @@ const char* WeatherFor(const PlantedMistake& mistake) {
   if (found != std::end(kWhere)) return found->weather;
   const std::string_view name = mistake.name;
   if (name.starts_with("kRelay")) return "behind";
-  constexpr std::string_view kOfTheLane[] = {"kLane", "kFast", "kShared", "kDone"};
+  if (name.starts_with("kFast")) return "lanes=1,hosted=0,alike=1,work_delay_max_us=0";
+  constexpr std::string_view kOfTheLane[] = {"kLane", "kShared", "kDone"};
   const bool by_lane = std::ranges::any_of(
       kOfTheLane, [name](std::string_view prefix) { return name.starts_with(prefix); });
   return by_lane ? "lanes=1,hosted=0" : "";

@@ -40,10 +40,13 @@ struct World::Node {
   Use main{kGroup}, urgent{kUrgentGroup};  // urgent: only in weather that has it
   std::unique_ptr<MemberLane> lane;        // null: this weather has none
   Seq fast = kNoSeq;                       // the last operation on the fast path
+  collective::LaneLine line;               // its
   FastBlocks blocks;                       // of that one
+  collective::Work foreseen;               // of that one, if anything was
   int looks = 0;                           // of its user, at what is shared
   Conduct conduct;
   News news;
+  bool told = false;  // its machine, since all was taken that it wanted
   bool alive = true;
   bool stopped = false;
   bool hung = false;      // stopped for good

@@ -12,7 +12,9 @@ namespace ftar::sim {
 collective::OpSpec World::SpecOf(const Node& node, GroupKey group, Seq seq) const {
   if (director_) return director_->SpecOf(node, seq);
   const uint64_t of_group = uint64_t{group - kGroup} << 40;
-  Random dice(seed_ * 1000003 + seq + of_group);
+  constexpr Seq kAlike = 16;  // calls
+  const Seq like = weather_.alike != 0 ? seq / kAlike : seq;
+  Random dice(seed_ * 1000003 + like + of_group);
   collective::OpSpec spec;
   spec.element_bytes = spec.accumulator_bytes = kElementBytes;
   const uint64_t kind = dice.Below(20);
@@ -41,9 +43,14 @@ collective::OpSpec World::SpecOf(const Node& node, GroupKey group, Seq seq) cons
   const uint64_t forced = dice.Below(8);
   if (forced >= 1 && forced <= 3) spec.plan = static_cast<plan::PlanKind>(forced);
   if (weather_.weights) {
-    Random own(seed_ * 7919 + seq * 31 + node.card.replica + of_group);
+    Random own(seed_ * 7919 + like * 31 + node.card.replica + of_group);
     const uint64_t draw = own.Below(5);
     spec.weight = draw == 0 ? 0 : draw == 1 ? 2 : 1;
+  }
+  if (weather_.alike != 0) {
+    if (spec.kind != plan::Kind::kBarrier) spec.kind = plan::Kind::kAllReduce;
+    spec.layout = 0, spec.layout_members.clear(), spec.root = {};
+    spec.count %= 3, spec.plan = plan::PlanKind::kAuto;
   }
   const bool differs = weather_.mismatch > 1 ? seq % 4 == 1 : weather_.mismatch > 0 && seq == 5;
   if (differs && node.card.replica == 1) spec.count += 1;
@@ -57,7 +64,7 @@ void World::StartNext(Node& node, Use& use) {
   spec.tag = node.step;
   use.unnumbered.push_back(std::move(spec));
   if (node.lane && use.group == kGroup && CallFast(node)) return;
-  node.engine->Step(now_, engine::StartOp{use.group, use.unnumbered.back(), 0});
+  Step(node, engine::StartOp{use.group, use.unnumbered.back(), 0});
 }
 
 // Buffers exist from the call on; the seq is known when the machine says so, before any of its work
@@ -91,6 +98,7 @@ void World::OnDelivered(Node& node, Use& use, const collective::Outcome& outcome
   const collective::OpSpec& spec = found->second;
   Memory::OpBuffers& buffers = *use.memory.Find(outcome.seq);
   FailIf(CheckInput(use.group, spec, node.card.replica, outcome, buffers));
+  FailIf(CheckMoment(outcome));
   const auto own = std::find(spec.layout_members.begin(), spec.layout_members.end(), node.card.id);
   const bool scattered = spec.kind == plan::Kind::kReduceScatter;
   const uint64_t offset =
@@ -116,6 +124,10 @@ void World::Program(Node& node) {
   }
   if (phase == engine::Phase::kMember) CallOrStep(node);
 }
+
+// Its user does. Where nothing was told to the machine nothing is taken from it either, so that a
+// call on the fast path may be like the last one.
+void World::GoOn(Node& node) { node.told ? Drain(node) : Program(node); }
 
 // Somebody who has been in from the start and whom nothing has befallen is still there.
 void World::CheckEnd() {
@@ -152,9 +164,9 @@ void World::NoteEnd(Node& node, engine::Phase phase) {
 
 void World::CallOrStep(Node& node) {
   if (!node.first_known) {
-    node.engine->Step(now_, engine::OpenGroup{kGroup, 0});
+    Step(node, engine::OpenGroup{kGroup, 0});
     if (weather_.urgent)
-      node.engine->Step(now_, engine::OpenGroup{kUrgentGroup, 0, /*priority=*/1});
+      Step(node, engine::OpenGroup{kUrgentGroup, 0, /*priority=*/1});
     node.first_known = true;
   }
   const bool steps = weather_.ops_per_step > 0;
@@ -174,21 +186,21 @@ void World::CallOrStep(Node& node) {
     } else {
       continue;
     }
-    AtNode(node, OfUser(node, use->resting_until), [this, &node] { Drain(node); });
+    AtNode(node, OfUser(node, use->resting_until), [this, &node] { GoOn(node); });
   }
 }
 
 // With doubts: who waits long for it takes it back, and asks again after a while.
 void World::AskForStep(Node& node) {
-  node.engine->Step(now_, engine::BeginStep{-1, weather_.strict != 0});
+  Step(node, engine::BeginStep{-1, weather_.strict != 0});
   if (!weather_.doubts) return;
   const TimeNs patience = (1 + ++node.asked % 4) * weather_.delay_max_us * kMicrosecond;
   AtNode(node, OfUser(node, now_ + patience), [this, &node, asked = node.asked, patience] {
     if (!node.step_pending || node.asked != asked) return;
-    node.engine->Step(now_, engine::WithdrawStep{});
+    Step(node, engine::WithdrawStep{});
     node.step_pending = false;
     for (Use* use : {&node.main, &node.urgent}) use->resting_until = now_ + patience;
-    AtNode(node, OfUser(node, now_ + patience), [this, &node] { Drain(node); });
+    AtNode(node, OfUser(node, now_ + patience), [this, &node] { GoOn(node); });
   });
 }
 

@@ -121,6 +121,7 @@ const std::vector<WeatherField>& WeatherFields() {
       {"late_installs", &Weather::late_installs, 0},
       {"cutoffs", &Weather::cutoffs, 0},
       {"lanes", &Weather::lanes, 0},
+      {"alike", &Weather::alike, 0},
       {"cores", &Weather::cores, 0},
       {"lands", &Weather::lands, 0},
       {"pieces", &Weather::pieces, 0},

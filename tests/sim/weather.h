@@ -58,6 +58,7 @@ struct Weather {
   int late_installs = 0;  // an Install comes late to one member, often too late: a restart, a death
   int cutoffs = 0;        // nobody reaches the coordinator for longer than `timeout` (rule Q7)
   int lanes = 0;  // small operations go through shared memory (rule F4); 2: some do not see others
+  int alike = 0;  // and their users call mostly the same, one after the other, and look for long
 
   int cores = 0;  // of the one host of all; fewer than members: few messages (design 8)
   int fades = 0;  // who is first in the list clogs towards some, and dies; and who comes after it

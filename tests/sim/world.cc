@@ -267,7 +267,7 @@ void World::Feed(Node& node, engine::Event event) {
                     std::holds_alternative<engine::WorkDone>(event);
   if (!tick && !data) node.conduct.HasOccasion();
   if (!node.stopped) {
-    node.engine->Step(now_, event);
+    Step(node, event);
     const auto* exited = std::get_if<engine::PeerExited>(&event);
     if (exited && weather_.hosted)
       StepSuccession(node, membership::HostExited{exited->peer, node.engine->led()});
@@ -284,6 +284,11 @@ void World::CheckRests(Rest* rest, TimeNs deadline, const std::string& who) {
   if (!rest->just_woken) return;
   rest->in_a_row = deadline <= now_ ? rest->in_a_row + 1 : 0;
   if (rest->in_a_row > kInARowMax) Fail("rest: " + who + " is woken again and again");
+}
+
+void World::Step(Node& node, const engine::Event& event) {
+  node.told = true;
+  node.engine->Step(now_, event);
 }
 
 void World::Drain(Node& node) {
@@ -311,7 +316,7 @@ void World::Drain(Node& node) {
     break;
   }
   if (round == kRoundsMax) Fail("quiet: always has more to do");
-  node.draining = false;
+  node.draining = node.told = false;
   if (director_) director_->SawStages(node);
   Program(node);
 }

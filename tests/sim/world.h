@@ -140,7 +140,9 @@ class World {
   Node* Find(MemberId id);
   void Feed(Node& node, engine::Event event);
   void CheckRests(Rest* rest, TimeNs deadline, const std::string& who);
+  void Step(Node& node, const engine::Event& event);
   void Drain(Node& node);
+  void GoOn(Node& node);
   void CarryOut(Node& node, engine::Ready ready);
   void CarryWord(Node& node, engine::PeerMessage& message);
   void CarryTodo(Node& node, GroupKey group, collective::Todo& todo);
@@ -160,6 +162,7 @@ class World {
   void SendFrame(Node& node, const collective::SendFrame& frame);
   void OpenLane(Node& node, engine::Config* config);
   void Publish(Node& node, GroupKey group, const collective::Todo& todo);
+  TimeNs SeenMax() const;
   void TellOfLane(Node& node, TimeNs at);
   bool CallFast(Node& node);
   TimeNs SeenBy(const Node& writer, const Node& reader);

@@ -12,7 +12,8 @@ struct Lab::Member {
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<sim::MemberLane> lane;
   sim::FastBlocks blocks;
-  Seq fast = 0;        // the last operation that was called on the fast path
+  Seq fast = 0;               // the last operation that was called on the fast path
+  collective::LaneLine line;  // its
   bool looks = false;  // it is about to look again
   bool ends = false;   // and about to look at the flags, and to deliver
   bool fast_before = false;
@@ -376,10 +377,12 @@ void Lab::Call(int name, const collective::OpSpec* spec) {
 void Lab::CallFast(int name) {
   Member& member = *members_.at(name);
   if (!member.alive) return;
-  collective::LaneLine line;
+  collective::LaneLine& line = member.line;
   const collective::OpSpec spec = DefaultSpec();
   const bool stays = !options_.in_place && !sim::MemberLane::IsForArea(options_.count);
-  if (!member.engine->StartFast(kGroup, {++now_, &spec, member.fast_before, true, stays}, &line))
+  const collective::FastCall call{++now_, &spec, member.fast_before, true, stays};
+  if (!member.engine->RecurFast(kGroup, call, &line) &&
+      !member.engine->StartFast(kGroup, call, &line))
     return Call(name);
   member.fast_before = true;
   member.fast = line.seq;

@@ -72,4 +72,13 @@ std::string CheckInput(GroupKey group, const collective::OpSpec& spec, int repli
          " was changed";
 }
 
+std::string CheckMoment(const collective::Outcome& outcome) {
+  const bool in_order =
+      outcome.start_ns <= outcome.complete_ns && outcome.complete_ns <= outcome.delivered_ns;
+  if (outcome.status != Code::kOk || in_order) return "";
+  return "moments: " + NameOf(outcome) + " was called at " + std::to_string(outcome.start_ns) +
+         ", complete at " + std::to_string(outcome.complete_ns) + " and delivered at " +
+         std::to_string(outcome.delivered_ns);
+}
+
 }  // namespace ftar::sim

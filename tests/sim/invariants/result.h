@@ -21,6 +21,9 @@ std::string CheckResult(GroupKey group, const collective::OpSpec& spec, uint64_t
 std::string CheckInput(GroupKey group, const collective::OpSpec& spec, int replica,
                        const collective::Outcome& outcome, const Memory::OpBuffers& buffers);
 
+// Called, then complete, then delivered.
+std::string CheckMoment(const collective::Outcome& outcome);
+
 // The input of a member for an operation, laid out as its kind wants.
 Buffer MakeInput(GroupKey group, const collective::OpSpec& spec, int replica, Seq seq);
 uint64_t OutputElements(const collective::OpSpec& spec);
