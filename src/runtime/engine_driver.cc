@@ -298,17 +298,18 @@ void EngineDriver::NoteLine(const wire::LaneLine& line, uint64_t input_bytes) {
   Strike(FaultStage::kSending, line.seq, -1);
 }
 
-// What was written to the lane: whoever sleeps looks at it again.
 void EngineDriver::Announce() {
   lane_->memory().FullFence();
   Nudge();
 }
 
 void EngineDriver::Nudge() {
-  lane_->memory().ForSleepers([this](MemberId id) {
-    const auto it = peers_.find(id);
-    if (it != peers_.end() && it->second.link != nullptr) it->second.link->Nudge();
-  });
+  lane_->memory().ForSleepers([this](MemberId id) { NudgeOne(id); });
+}
+
+[[gnu::noinline]] void EngineDriver::NudgeOne(MemberId id) {
+  const auto it = peers_.find(id);
+  if (it != peers_.end() && it->second.link != nullptr) it->second.link->Nudge();
 }
 
 void EngineDriver::Allocate(TimeNs now, GroupKey group, const Todo& todo) {

@@ -23,7 +23,7 @@
 #include "base/recent_set.h"
 #include "base/slot_table.h"
 #include "engine/engine.h"
-#include "reduce/types.h"
+#include "reduce/reduce.h"
 #include "runtime/accelerator.h"
 #include "runtime/asides.h"
 #include "runtime/flights.h"
@@ -60,6 +60,13 @@ class DriverHost {
 
 using Devices = std::vector<std::unique_ptr<transport::Device>>;
 
+// Of a call on the fast path to the last one.
+enum class Likeness {
+  kNone,
+  kAlike,  // FastCall::like_last
+  kSame,   // nor has anything happened here since that ended: what was looked at for it still holds
+};
+
 class EngineDriver final : public transport::Placer {
  public:
   // `lane` is the one in `config`, or null; it outlives the driver.
@@ -89,8 +96,8 @@ class EngineDriver final : public transport::Placer {
     Guard([&] { Step(now, event); });
   }
   // The fast path (engine.h). False: it does not take this call. `op` gets its number, and FindOp
-  // has to know it from then on. `like_last`: as in FastCall.
-  bool StartFast(TimeNs now, Op* op, bool like_last);
+  // has to know it from then on.
+  bool StartFast(TimeNs now, Op* op, Likeness likeness);
   bool in_fast() const { return engine_->in_fast(); }
   // Whether the one that StartFast took is shared.
   bool shares_fast() const { return engine_->fast_room() == collective::LaneRoom::kShared; }
@@ -98,11 +105,14 @@ class EngineDriver final : public transport::Placer {
   bool fast_has_more() const { return fast_has_more_; }
   // Of what StartFast took: its line goes out, and its input with it.
   void PublishFast(const Op& op);
+  // While that is on its way: as much as can be done of what comes behind the others' lines.
+  void ForeseeFast(TimeNs now, const Op& op);
   // Looks whether the others' lines are there, as often as takes no longer than the own one needs
   // to be seen by all. What it costs to look otherwise is spared where it would be in vain.
+  // And the fence before the look at the flags (F4 d) is made while there is time.
   bool AwaitFast(const Op& op) const;
-  // Once behind it, soon: nobody sleeps through it.
-  void AnnounceFast();
+  // Nobody sleeps through what was written to the lane. Once behind it, soon.
+  void Announce();
   // Something is missing; something of a shared one was done; its result is made, or it has left
   // the fast path.
   enum class FastState { kWaits, kMoved, kOver };
@@ -232,7 +242,7 @@ class EngineDriver final : public transport::Placer {
   };
 
   template <typename Act>
-  void Guard(Act act) {
+  void Guard(const Act& act) {
     if (broken_) return;
     try {
       act();
@@ -326,11 +336,13 @@ class EngineDriver final : public transport::Placer {
   void DropSavedFast(TimeNs now, const Op& op);
   // Null: it is not there.
   const std::byte* InLane(GroupKey group, const collective::BufferRef& ref) const;
+  bool MayStartFast(const Op& op);
+  bool RecurFast(TimeNs now, Op* op);
   bool HoldsFastResult(const Op& op);
   std::byte* FastResult(const Op& op);
   void NoteLine(const wire::LaneLine& line, uint64_t input_bytes);
-  void Announce();
   void Nudge();
+  void NudgeOne(MemberId id);
   bool LaneHasNews();
   bool LookAtLane(TimeNs now);
   std::string OutsideText(GroupKey group, const collective::Work& work);
@@ -442,7 +454,6 @@ class EngineDriver final : public transport::Placer {
   std::vector<MemberId> never_up_;       // those among them that have ended
   std::vector<reduce::Source> sources_;  // scratch
   wire::LaneLine fast_line_;
-  bool fast_fenced_ = false;  // the flags were looked at since its line was stored
   transport::LaneMemory::Places places_;  // of its input and its sums, if it is shared
   bool shows_sums_ = false;               // all who are to read them have them mapped
   struct Shown {  // a range that all peers have mapped, of a block that begins at `base`
@@ -480,6 +491,10 @@ class EngineDriver final : public transport::Placer {
   bool sent_ = false;    // since the devices were last told to write
   bool gathering_ = false;
   bool fast_has_more_ = false;
+  struct Foreseen {  // of the operation on the fast path, until the caller has its thread back
+    bool gathered = false;  // sources_ are its inputs
+    reduce::FewSum sum = nullptr;  // of them
+  } foreseen_;
   Counters counters_;
 };
 

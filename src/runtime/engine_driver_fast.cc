@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/copy.h"
+#include "plan/grid.h"
 #include "reduce/reduce.h"
 #include "runtime/clock.h"
 #include "runtime/engine_driver.h"
@@ -16,20 +17,38 @@ constexpr int kTagLooks = 200;
 
 }  // namespace
 
-[[gnu::hot]] bool EngineDriver::StartFast(TimeNs now, Op* op, bool like_last) {
+[[gnu::hot]] bool EngineDriver::MayStartFast(const Op& op) {
   // What the engine has to say comes first, and who is to be silent publishes nothing.
-  if (lane_ == nullptr || stepped_ || broken_ || failed_ || dropping_ || !deferred_.empty() ||
-      !HoldsFastResult(*op))
-    return false;
+  return lane_ != nullptr && !stepped_ && !broken_ && !failed_ && !dropping_ &&
+         deferred_.empty() && HoldsFastResult(op);
+}
+
+// As StartFast leaves things. It is the last call itself that may have failed or gone silent.
+[[gnu::hot]] bool EngineDriver::RecurFast(TimeNs now, Op* op) {
+  if (failed_ || dropping_) return false;
+  const collective::FastCall call{.now = now, .spec = &op->request.spec, .like_last = true};
+  if (!engine_->RecurFast(op->group, call, &fast_line_)) return false;
+  fast_has_more_ = false;
+  foreseen_ = {};
+  op->of_two = false;
+  op->seq = fast_line_.seq;
+  return true;
+}
+
+[[gnu::hot]] bool EngineDriver::StartFast(TimeNs now, Op* op, Likeness likeness) {
+  if (likeness == Likeness::kSame && RecurFast(now, op)) return true;
+  if (!MayStartFast(*op)) return false;
   bool taken = false;
   Guard([&] {
-    const bool shows = Shows(now, op);
+    const bool shows = op->send_bytes >= plan::kSharedBytesMin && Shows(now, op);
     const bool stays = shows && IsToStay(*op);
+    const bool like_last = likeness != Likeness::kNone;
     const collective::FastCall call{now, &op->request.spec, like_last, shows, stays};
     taken = engine_->StartFast(op->group, call, &fast_line_);
   });
   if (!taken) return false;
-  fast_fenced_ = fast_has_more_ = false;
+  fast_has_more_ = false;
+  foreseen_ = {};
   if (shares_fast()) op->lends = shows_sums_;
   op->of_two = shares_fast() && peers_.size() == 1;
   op->seq = fast_line_.seq;
@@ -55,6 +74,17 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   PublishInput(op.group, fast_line_, {input, op.send_bytes});
 }
 
+[[gnu::hot]] void EngineDriver::ForeseeFast(TimeNs now, const Op& op) {
+  Guard([&] {
+    foreseen_.gathered = engine_->ForeseeFast(now) && GatherFast(op);
+    if (!foreseen_.gathered || sources_.empty()) return;
+    const collective::Work& work = engine_->fast_work();
+    foreseen_.sum =
+        reduce::FewSumOf(static_cast<reduce::Dtype>(work.dtype),
+                         static_cast<reduce::Redop>(work.redop), work.scale, work.count);
+  });
+}
+
 [[gnu::hot]] void EngineDriver::PublishInput(GroupKey group, const wire::LaneLine& line,
                                              std::span<const std::byte> input) {
   const bool streams = lane_way_.Streams(line.seq, input.size());
@@ -64,13 +94,8 @@ std::byte* EngineDriver::FastResult(const Op& op) {
 }
 
 [[gnu::hot]] bool EngineDriver::AwaitFast(const Op& op) const {
+  lane_->memory().FullFence();
   return lane_->memory().Await(engine_->fast_lanes(), op.group, op.seq, kTagLooks);
-}
-
-// Who sleeps is woken. After a full fence: the look at the flags was one.
-[[gnu::hot]] void EngineDriver::AnnounceFast() {
-  if (!fast_fenced_) lane_->memory().FullFence();
-  Nudge();
 }
 
 [[gnu::hot]] EngineDriver::FastState EngineDriver::LookFast(const Op& op) {
@@ -83,13 +108,19 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   collective::FastLook found = engine_->LookFast(op.start_ns);
   if (found == collective::FastLook::kShare || found == collective::FastLook::kTell)
     return DoShares(op, found);
+  const bool as_foreseen = found == collective::FastLook::kForeseen;
+  if (!as_foreseen) foreseen_ = {};
   if (found == collective::FastLook::kWait) return FastState::kWaits;
   stepped_ = found == collective::FastLook::kStopped;
-  if (found != collective::FastLook::kRead) return FastState::kOver;
+  if (!as_foreseen && found != collective::FastLook::kRead) return FastState::kOver;
   const uint64_t count = engine_->fast_work().count;
   if (count == 0) return FastState::kOver;
   Strike(FaultStage::kReducing, op.seq, -1);
-  MakeFast(op, count);
+  if (foreseen_.gathered || GatherFast(op)) {
+    MakeFast(op, count);
+  } else {
+    Fail(op.start_ns, Code::kInternal, OutsideText(op.group, engine_->fast_work()));
+  }
   ++counters_.works;
   return FastState::kOver;
 }
@@ -110,11 +141,14 @@ std::byte* EngineDriver::FastResult(const Op& op) {
 
 [[gnu::hot]] void EngineDriver::MakeFast(const Op& op, uint64_t count) {
   const collective::Work& work = engine_->fast_work();
-  if (!GatherFast(op)) return Fail(op.start_ns, Code::kInternal, OutsideText(op.group, work));
   counters_.bytes_moved += (sources_.size() + 1) * count * op.request.spec.element_bytes;
-  reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),
-                        static_cast<reduce::Redop>(work.redop), sources_, work.divisor, work.scale,
-                        FastResult(op), count);
+  if (foreseen_.sum != nullptr) {
+    foreseen_.sum(sources_, FastResult(op), count);
+  } else {
+    reduce::ReduceToFinal(static_cast<reduce::Dtype>(work.dtype),
+                          static_cast<reduce::Redop>(work.redop), sources_, work.divisor,
+                          work.scale, FastResult(op), count);
+  }
   if (fast_begin_ns_ > 0) lane_way_.Note(op.seq, op.send_bytes, Now() - fast_begin_ns_);
 }
 
@@ -123,7 +157,6 @@ std::byte* EngineDriver::FastResult(const Op& op) {
   Strike(FaultStage::kStability, op.seq, -1);
   Guard([&] {
     const collective::Outcome* const ended = engine_->EndFast(op.start_ns, now);
-    fast_fenced_ = true;
     stepped_ = ended == nullptr;
     if (stepped_) return;
     host_->NoteFast(*ended);  // before anything is written: there may be no memory

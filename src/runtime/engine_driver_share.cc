@@ -19,8 +19,6 @@
 namespace ftar::runtime {
 namespace {
 
-// What is smaller goes in one pass (GroupConfig::all_sum_bytes_min).
-constexpr uint64_t kSharedBytesMin = 4 * 1024;
 // Of the fast path's saved inputs; the engine's own numbers count from 1.
 constexpr uint64_t kFastSaved = ~uint64_t{0};
 // In place the input of a longer one is not saved, and its sums wait aside, so that fewer bytes are
@@ -76,7 +74,7 @@ bool EngineDriver::Shows(TimeNs now, Op* op) {
   const OpRequest& request = op->request;
   op->aside.reset();
   if (lane_ == nullptr || request.spec.kind != plan::Kind::kAllReduce || request.on_device ||
-      op->send_bytes < kSharedBytesMin || op->send_bytes > wire::kLaneSharedMax)
+      op->send_bytes > wire::kLaneSharedMax)
     return false;
   const uint64_t in_place_max = peers_.size() == 1 ? kInPlaceBytesMax : kSavedBytesMax;
   if (request.spec.in_place && op->send_bytes > in_place_max) return false;

@@ -1,5 +1,6 @@
 // What the engine notices becomes events, log lines and callbacks.
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/job_impl.h"
 
@@ -7,13 +8,23 @@ namespace ftar::runtime {
 namespace {
 
 thread_local int t_callback_depth = 0;
+// Of all threads: while none is in one, which is most of the time, nobody looks for its own.
+std::atomic<int> g_callbacks{0};
 
 }  // namespace
 
-CallbackScope::CallbackScope() { ++t_callback_depth; }
-CallbackScope::~CallbackScope() { --t_callback_depth; }
+CallbackScope::CallbackScope() {
+  ++t_callback_depth;
+  g_callbacks.fetch_add(1, std::memory_order_relaxed);
+}
+CallbackScope::~CallbackScope() {
+  --t_callback_depth;
+  g_callbacks.fetch_sub(1, std::memory_order_relaxed);
+}
 
-bool Job::InCallback() { return t_callback_depth > 0; }
+bool Job::InCallback() {
+  return g_callbacks.load(std::memory_order_relaxed) > 0 && t_callback_depth > 0;
+}
 
 // What it throws ends here, also where there is no memory to say so: the thread goes on to take the
 // lock, and nobody else runs callbacks before it has.
@@ -99,7 +110,7 @@ void Job::Impl::OnNotice(const engine::Notice& notice) {
   switch (notice.kind) {
     case Kind::kView:
       event.type = EventType::kView;
-      event.who.text = "view " + std::to_string(notice.epoch) + " is installed";
+      event.who.text = "view " + std::to_string(EpochCounter(notice.epoch)) + " is installed";
       break;
     case Kind::kJoined:
       event.type = EventType::kMemberJoined;

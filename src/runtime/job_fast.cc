@@ -46,17 +46,18 @@ void Job::Impl::LookUp(TimeNs now) {
 
 // The operation has a place where it can be found before it is published, since there may be no
 // memory for that; but it stands there only if it does not end at once.
-[[gnu::hot]] bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, bool like_last) {
+[[gnu::hot]] bool Job::Impl::StartFast(TimeNs now, const OpPtr& op, Likeness likeness) {
   // Whoever else has the wheel would have to be told.
   const bool looked = wheel_.free() && now - wheel_.user_drove_ns() <= pace_.look_ns / 2;
-  if (waiters_ > 0 || (!looked && !UnderGuard(now))) return false;
+  if (!looked && !UnderGuard(now)) return false;
   // There may be no memory for the call back when its input in place is written over.
-  if (op->request.on_done && op->request.spec.in_place) return false;
-  GroupState& state = like_last ? *fast_.group : groups_[op->group];
+  const bool calls_back = op->request.on_done && op->request.spec.in_place;
+  if (likeness != Likeness::kSame && (waiters_ > 0 || calls_back)) return false;
+  GroupState& state = likeness != Likeness::kNone ? *fast_.group : groups_[op->group];
   state.ops.emplace_back();
   Undo undo([&state] { state.ops.pop_back(); });
   steps_.MakePlace();
-  if (!driver_->StartFast(now, op.get(), like_last)) {
+  if (!driver_->StartFast(now, op.get(), likeness)) {
     steps_.DropPlace();
     return false;
   }
@@ -68,13 +69,13 @@ void Job::Impl::LookUp(TimeNs now) {
   if (!is_short) ListFast(op);
   driver_->StrikeBefore(op->seq);
   driver_->PublishFast(*op);
-  // Until the own line is on its way there is time for a clock, but any locked instruction would
-  // wait for that.
+  // Until the own line is on its way there is time for a clock and for what comes later.
   fast_.called_ns = op->start_ns = Now();
+  if (is_short) driver_->ForeseeFast(fast_.called_ns, *op);
   if (is_short && !pace_.crowded) driver_->AwaitFast(*op);
   // What is short and finds the others there ends when it began, as far as a clock's price goes.
   bool over = LookFast(op, is_short ? fast_.called_ns : kUnknownNs);
-  driver_->AnnounceFast();
+  driver_->Announce();
   if (!over && wheel_.DriverSleeps()) over = LeaveToGuard(op);
   if (over) pending.Keep();
   return true;
@@ -110,6 +111,33 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   const JobLock lock(mutex_);
   const bool like_last = fast_.last == op.get();
   const TimeNs now = like_last && wheel_.free() ? fast_.called_ns : Now();
+  collective::OpSpec& spec = op->request.spec;
+  const bool in_place = buffers.recv != nullptr && buffers.send == buffers.recv;
+  // Nobody has had the lock since the last one ended in its call: what was looked at then holds.
+  const bool same = like_last && std::exchange(fast_.ended_at, 0) + 1 == mutex_.times() &&
+                    in_place == spec.in_place && !group.closed && op.use_count() == 1;
+  if (!same && !MayStartAgain(group, op, like_last)) return false;
+  op->request.send = buffers.send;
+  op->request.recv = buffers.recv;
+  spec.in_place = in_place;
+  spec.tag = buffers.tag;
+  op->start_ns = now;
+  op->handle = next_handle_++;
+  op->done.store(false, std::memory_order_relaxed);
+  fast_.smooth = false;
+  const Likeness likeness = same        ? Likeness::kSame
+                            : like_last ? Likeness::kAlike
+                                        : Likeness::kNone;
+  if (StartFast(now, op, likeness)) {
+    if (fast_.smooth) fast_.ended_at = mutex_.times();
+    ++counts_.ops_again;
+    return true;
+  }
+  op->done.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+[[gnu::hot]] bool Job::Impl::MayStartAgain(const Group& group, const OpPtr& op, bool like_last) {
   // The last one was alone, and nothing has been started since.
   const bool others = !like_last && !NothingUnderWay();
   // Whoever else knows the operation lets go of it under this lock.
@@ -119,22 +147,9 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   collective::OpSpec& spec = op->request.spec;
   const double weight = std::isnan(op->request.weight) ? steps_.weight() : op->request.weight;
   if (!TakesWeight(spec, weight)) return false;
-  op->request.send = buffers.send;
-  op->request.recv = buffers.recv;
-  spec.in_place = buffers.recv != nullptr && buffers.send == buffers.recv;
-  spec.tag = buffers.tag;
   spec.weight = weight;
-  op->start_ns = now;
-  op->of_two = false;
   op->step = steps_.number();
-  op->handle = next_handle_++;
-  op->done.store(false, std::memory_order_relaxed);
-  if (StartFast(now, op, like_last)) {
-    ++counts_.ops_again;
-    return true;
-  }
-  op->done.store(true, std::memory_order_relaxed);
-  return false;
+  return true;
 }
 
 // True: it is on the fast path no more.
@@ -154,6 +169,8 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
     WakeIfNeeded();
   } else if (std::exchange(delivered_, false) && waiters_ > 1) {
     changed_.NotifyAll();
+  } else {
+    fast_.smooth = true;
   }
   return true;
 }

@@ -148,6 +148,9 @@ class Job::Impl final : public DriverHost, public ForkAware {
     const Op* op = nullptr;
     const Op* last = nullptr;          // the same, also when it has ended, until another is started
     GroupState* group = nullptr;       // its group's
+    // Of mutex_.times(), when a call that was StartAgain's ended in it and left nothing to be done.
+    uint64_t ended_at = 0;
+    bool smooth = false;               // so did the last one that has ended
     const OpPtr* looked_at = nullptr;  // during LookFast
     TimeNs called_ns = 0;              // about now, when it was called or had moved much
     TimeNs moved_ns = 0;               // when something of it was done, if it is shared
@@ -232,7 +235,8 @@ class Job::Impl final : public DriverHost, public ForkAware {
   // job_fast.cc
   void LookUp(TimeNs now) FTAR_REQUIRES(mutex_);
   bool UnderGuard(TimeNs now) const FTAR_REQUIRES(mutex_);
-  bool StartFast(TimeNs now, const OpPtr& op, bool like_last) FTAR_REQUIRES(mutex_);
+  bool MayStartAgain(const Group& group, const OpPtr& op, bool like_last) FTAR_REQUIRES(mutex_);
+  bool StartFast(TimeNs now, const OpPtr& op, Likeness likeness) FTAR_REQUIRES(mutex_);
   bool LeaveToGuard(const OpPtr& op) FTAR_REQUIRES(mutex_);
   void ListFast(const OpPtr& op) FTAR_REQUIRES(mutex_);
   bool LookFast(const OpPtr& op, TimeNs now) FTAR_REQUIRES(mutex_);
@@ -257,6 +261,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
       FTAR_REQUIRES(mutex_);
   void FinishOp(const OpPtr& op, collective::Outcome&& outcome) FTAR_REQUIRES(mutex_);
   void EndOp(const OpPtr& op) FTAR_REQUIRES(mutex_);
+  void CleanUp(const OpPtr& op) FTAR_REQUIRES(mutex_);
   void EndWith(const OpPtr& op, const Status& why) FTAR_REQUIRES(mutex_);
   void FinishAll(const Status& status) FTAR_REQUIRES(mutex_);
   template <typename Verdict>

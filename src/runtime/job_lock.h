@@ -7,38 +7,45 @@
 #include <sched.h>
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <climits>
+#include <cstdint>
 
 #include "base/ids.h"
 #include "base/thread_annotations.h"
+#include "runtime/inline_mutex.h"
 
 namespace ftar::runtime {
 
 class FTAR_CAPABILITY("mutex") JobMutex {
  public:
   // Quietly: the spinner goes on until it has a reason of its own to let go.
-  void Lock() FTAR_ACQUIRE() { mutex_.lock(); }
-  void AskAndLock() FTAR_ACQUIRE() {
-    if (mutex_.try_lock()) return;
-    wanted_.fetch_add(1, std::memory_order_relaxed);
+  void Lock() FTAR_ACQUIRE() {
     mutex_.lock();
-    wanted_.fetch_sub(1, std::memory_order_relaxed);
+    ++times_;
+  }
+  void AskAndLock() FTAR_ACQUIRE() {
+    if (!mutex_.try_lock()) {
+      wanted_.fetch_add(1, std::memory_order_relaxed);
+      mutex_.lock();
+      wanted_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    ++times_;
   }
   void Unlock() FTAR_RELEASE() { mutex_.unlock(); }
+  // How often it has been locked, in any way. Who finds the number that its own last lock has left
+  // has been alone since: nothing has changed that this guards.
+  uint64_t times() const FTAR_REQUIRES(this) { return times_; }
   bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   void LetOthersRun() FTAR_REQUIRES(this) {
-    mutex_.unlock();
+    Unlock();
     sched_yield();
-    mutex_.lock();
+    Lock();
   }
 
  private:
-  friend class JobCondition;
-
-  std::mutex mutex_;
+  InlineMutex mutex_;
   std::atomic<int> wanted_{0};
+  uint64_t times_ = 0;
 };
 
 // For a scope. It asks.
@@ -72,27 +79,19 @@ class FTAR_SCOPED_CAPABILITY JobUnlock {
   const Back back_;
 };
 
+// Nothing of it is locked, ever: a child that is forked while others wait finds it in order, which
+// std::condition_variable_any, having a mutex of its own, is not.
 class JobCondition {
  public:
   // Also for less long: whoever waits looks again.
-  void WaitUntil(JobMutex& mutex, TimeNs until) FTAR_REQUIRES(mutex) {
-    Held held(mutex.mutex_);
-    // steady_clock is CLOCK_MONOTONIC here.
-    changed_.wait_until(held.lock,
-                        std::chrono::steady_clock::time_point(std::chrono::nanoseconds(until)));
-  }
-  void NotifyOne() { changed_.notify_one(); }
-  void NotifyAll() { changed_.notify_all(); }
+  void WaitUntil(JobMutex& mutex, TimeNs until) FTAR_REQUIRES(mutex);
+  void NotifyOne() { Notify(1); }
+  void NotifyAll() { Notify(INT_MAX); }
 
  private:
-  // The caller's before and after, also when its thread is cancelled in here.
-  struct Held {
-    explicit Held(std::mutex& mutex) : lock(mutex, std::adopt_lock) {}
-    ~Held() { lock.release(); }
-    std::unique_lock<std::mutex> lock;
-  };
+  void Notify(int most);
 
-  std::condition_variable changed_;
+  std::atomic<uint32_t> notices_{0}, waiting_{0};
 };
 
 }  // namespace ftar::runtime

@@ -297,7 +297,7 @@ Status Job::Impl::Start(const GroupPtr& group, std::span<const OpPtr> ops) {
     // Where others are under way the next call has to be held against them, whatever it is like.
     const bool alone = NothingUnderWay();
     if (!alone || ops.size() > 1) FTAR_RETURN_IF_ERROR(CheckOverlap(ops));
-    const bool fast = ops.size() == 1 && StartFast(now, ops[0], /*like_last=*/false);
+    const bool fast = ops.size() == 1 && StartFast(now, ops[0], Likeness::kNone);
     if (!alone) fast_.last = nullptr;
     if (fast) {
       LeaveCallbacks();
@@ -365,9 +365,11 @@ void Job::Impl::OnDelivered(GroupKey group, collective::Outcome&& outcome) {
   const Seq seq = outcome.seq;
   GroupState& state = groups_[group];
   ++counts_.ops_delivered;
-  state.history.Add(outcome);
   const auto place = PlaceOf(group, state, seq);
-  if (place == state.ops.end()) return;  // a leaver's stand-in: nobody called it here
+  const bool called = place != state.ops.end();
+  if (called) outcome.start_ns = (*place)->start_ns;  // which the engine heard of a little later
+  state.history.Add(outcome);
+  if (!called) return;  // a leaver's stand-in
   FinishOp(*place, std::move(outcome));  // without memory it stays where it can be ended
   if (place == state.ops.begin()) return state.ops.pop_front();
   state.ops.erase(place);
@@ -376,24 +378,29 @@ void Job::Impl::OnDelivered(GroupKey group, collective::Outcome&& outcome) {
 void Job::Impl::FinishOp(const OpPtr& op, collective::Outcome&& outcome) {
   if (op->done.load(std::memory_order_relaxed)) return;
   op->outcome = std::move(outcome);
+  op->outcome.tag = op->request.spec.tag;
+  op->outcome.start_ns = op->start_ns;
   EndOp(op);
 }
 
 // With the outcome that it has.
 [[gnu::hot]] void Job::Impl::EndOp(const OpPtr& op) {
-  collective::Outcome& outcome = op->outcome;
-  outcome.tag = op->request.spec.tag;
-  outcome.start_ns = op->start_ns;
+  if (op->outcome.status != Code::kOk || !op->status.ok() || op->gate != nullptr ||
+      op->aside != nullptr || op->request.on_done)
+    CleanUp(op);
+  op->done.store(true, std::memory_order_release);
+  delivered_ = true;
+  steps_.SumUp();
+}
+
+// Most operations have nothing of this.
+[[gnu::noinline]] void Job::Impl::CleanUp(const OpPtr& op) {
+  const collective::Outcome& outcome = op->outcome;
   op->status = outcome.status == Code::kOk ? Status::Ok() : Status(outcome.status, outcome.text);
   if (op->gate != nullptr) OpenGate(op);
   op->aside.reset();
   // Last: what finds no memory is done once more, and this is to be there once.
-  if (op->request.on_done) {
-    callbacks_.push_back([op] { op->request.on_done(op->outcome); });
-  }
-  op->done.store(true, std::memory_order_release);
-  delivered_ = true;
-  steps_.SumUp();
+  if (op->request.on_done) callbacks_.push_back([op] { op->request.on_done(op->outcome); });
 }
 
 // This member is out.

@@ -21,13 +21,8 @@ class OutcomeHistory {
 
   // Without memory it throws and stays as it was.
   [[gnu::hot]] void Add(const collective::Outcome& outcome) {
-    if (places_.empty()) places_.reserve(kMax);
-    const size_t kind = KindOf(outcome);
-    if (kinds_[kind].places++ == 0) free_ = kinds_[kind].next_free;
-    if (places_.empty()) first_ = end_ = outcome.seq;
-    if (end_ != outcome.seq) Pass(outcome.seq);
-    *NextPlace() = {outcome.moment(), kind};
-    newest_ = kind;
+    if (!IsUsual(outcome)) return AddUnusual(outcome);
+    places_[(end_++ - first_) % kMax].moment = outcome.moment();
   }
 
   // Its result was there only now.
@@ -60,6 +55,24 @@ class OutcomeHistory {
     size_t places = 0;         // that are of it
     size_t next_free = kNone;  // of those that no place is of
   };
+
+  // It is like the one before it, and like the one whose place it takes.
+  bool IsUsual(const collective::Outcome& outcome) const {
+    return usual_ != 0 && outcome.alike == usual_ && outcome.seq == end_ &&
+           places_.size() == kMax && places_[(end_ - first_) % kMax].kind == newest_;
+  }
+
+  // Kept apart from where it is seldom needed, and needs registers.
+  [[gnu::noinline]] void AddUnusual(const collective::Outcome& outcome) {
+    if (places_.empty()) places_.reserve(kMax);
+    const size_t kind = KindOf(outcome);
+    if (kinds_[kind].places++ == 0) free_ = kinds_[kind].next_free;
+    if (places_.empty()) first_ = end_ = outcome.seq;
+    if (end_ != outcome.seq) Pass(outcome.seq);
+    *NextPlace() = {outcome.moment(), kind};
+    newest_ = kind;
+    usual_ = outcome.alike;
+  }
 
   // That of the newest, or one that is free yet.
   size_t KindOf(const collective::Outcome& outcome) {
@@ -98,6 +111,7 @@ class OutcomeHistory {
   std::vector<Place> places_;
   std::vector<Kind> kinds_;
   size_t newest_ = kNone, free_ = kNone;
+  uint64_t usual_ = 0;  // Outcome::alike of the newest
   Seq first_ = 0, end_ = 0;
 };
 

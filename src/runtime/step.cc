@@ -5,6 +5,18 @@
 #include "runtime/job_impl.h"
 
 namespace ftar::runtime {
+namespace {
+
+// Who asked for a number that does not follow is told which one does.
+Status StepRefused(int64_t asked, const engine::StepBegun& answer) {
+  std::string text = asked >= 0 ? "step " + std::to_string(asked) : "the next step";
+  text += " cannot begin here";
+  if (answer.status == Code::kArg && asked >= 0)
+    text += ": the next one is step " + std::to_string(answer.step) + ", which -1 begins";
+  return Status(answer.status, "step", std::move(text));
+}
+
+}  // namespace
 
 void Job::Impl::OnStep(const engine::StepBegun& step) {
   step_asked_.answer = step;
@@ -70,11 +82,7 @@ Status Job::Impl::StepBegin(const StepRequest& request, StepResult* result) {
   FTAR_RETURN_IF_ERROR(waited);
   if (!step_asked_.answer) return CheckUsable();
   const engine::StepBegun answer = *step_asked_.answer;
-  if (answer.status != Code::kOk) {
-    const std::string which =
-        request.step >= 0 ? "step " + std::to_string(request.step) : "the next step";
-    return Status(answer.status, "step", which + " cannot begin here");
-  }
+  if (answer.status != Code::kOk) return StepRefused(request.step, answer);
   steps_.Begin(answer, request.weight);
   *result = steps_.begin();
   return Status::Ok();
