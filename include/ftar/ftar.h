@@ -187,7 +187,8 @@ enum {
    * move or was late, or FTAR_NO_SEQ. */
   FTAR_EVENT_MEMBER_LOST,
   /* who: has not entered operation `seq`, in which others wait; or, with FTAR_NO_SEQ, not begun the
-   * step that this member is in, so that its ftarStepBegin waits. */
+   * step that this member is in, so that its ftarStepBegin waits. Told when that has lasted for
+   * `timeout`; of an operation again each time that it has lasted twice as long. */
   FTAR_EVENT_LATE,
   FTAR_EVENT_SLOW,      /* who: slower than its peers; not in this release */
   FTAR_EVENT_LINK_DOWN, /* who: the peer at the other end */
@@ -246,9 +247,9 @@ FTAR_API const char* ftarResultString(ftarResult_t result);
 FTAR_API ftarResult_t ftarGetLastError(ftarErrorInfo* info);
 
 /* Sends this process's log lines (no newline, UTF-8) to `fn` instead of standard error; NULL
- * restores that. `fn` may be called from any thread and must call nothing of libftar but this.
- * Lines that other threads were telling the old one may still reach it after return, so keep it and
- * what its `user` points to. */
+ * restores that. `fn` may be called from any thread, with the library's locks held: it must call
+ * nothing of libftar but this, and take no lock that is held over such a call. Lines that other
+ * threads were telling the old one may reach it after return: keep it and what `user` points to. */
 FTAR_API ftarResult_t ftarSetLogHandler(void (*fn)(int32_t level, const char* line, void* user),
                                         void* user);
 
@@ -318,8 +319,9 @@ typedef struct {
  * *job is NULL. Several jobs in one process are independent. NULL config: all from the environment.
  * FTAR_ERR_CONFIG names the knob or variable. When the knob `join_timeout` is over: FTAR_ERR_PEER
  * if the place is held (names the holder), FTAR_ERR_COORDINATOR if none could be reached,
- * FTAR_TIMEOUT if replicas are missing. FTAR_ERR_AUTH, FTAR_ERR_VERSION, FTAR_ERR_SYSTEM,
- * FTAR_ERR_MEMORY. */
+ * FTAR_TIMEOUT if replicas are missing. FTAR_ERR_PEER at once and without an `argument`: the
+ * coordinator was lost in the middle of it, and the next one refuses this member; join again.
+ * FTAR_ERR_AUTH, FTAR_ERR_VERSION, FTAR_ERR_SYSTEM, FTAR_ERR_MEMORY. */
 FTAR_API ftarResult_t ftarJobJoin(const ftarJobConfig* config, ftarJob_t* job);
 
 /* Until this member is in a view; errors as ftarJobJoin. FTAR_TIMEOUT ends this wait only, also
@@ -358,7 +360,8 @@ FTAR_API ftarResult_t ftarJobEventFd(ftarJob_t job, int* fd);
 /* Visits the effective value of every knob, with its origin. */
 FTAR_API ftarResult_t ftarJobConfigEach(ftarJob_t job, ftarConfigVisitor visitor, void* user);
 
-/* A counter by name, for example "links_opened"; FTAR_ERR_ARG: no such counter. */
+/* A counter by name, for example "links_opened"; FTAR_ERR_ARG: no such counter, and the text names
+ * all there are. docs/operating.md says what they count. */
 FTAR_API ftarResult_t ftarJobGetCounter(ftarJob_t job, const char* name, uint64_t* value);
 
 /* Writes flight recorder, counters, view and links as JSON to `path`, replacing it.

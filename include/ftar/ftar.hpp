@@ -228,7 +228,9 @@ template <typename T>
 constexpr ftarDtype_t DtypeOf() {
   if constexpr (std::is_same_v<T, float>) return FTAR_F32;
   if constexpr (std::is_same_v<T, double>) return FTAR_F64;
-  static_assert(kHasDtype<T>);
+  static_assert(kHasDtype<T>,
+                "elements are float, double or integers of 1, 4 or 8 bytes; for others fill in an "
+                "OpDesc");
   constexpr ftarDtype_t kSigned = sizeof(T) == 1 ? FTAR_I8 : sizeof(T) == 4 ? FTAR_I32 : FTAR_I64;
   return std::is_signed_v<T> ? kSigned : kSigned + 1;
 }

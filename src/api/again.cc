@@ -56,10 +56,15 @@ bool Start(const OpObject& claimed, const ftarOpDesc& desc) {
 }
 
 // Whether it has ended already, and well: then `answer` says how.
-bool Answer(const OpObject& claimed, ftarOutcome* answer) {
+bool Answer(OpObject& claimed, ftarOutcome* answer) {
   const collective::Outcome* const result = runtime::OutcomeOf(claimed.op);
   if (result == nullptr || result->status != Code::kOk || answer == nullptr) return false;
-  FillOutcome(*result, answer);
+  if (result->alike != 0 && result->alike == claimed.answered) {
+    FillMoment(*result, answer);
+  } else {
+    FillOutcome(*result, answer);
+    claimed.answered = result->alike;
+  }
   return true;
 }
 
@@ -108,8 +113,7 @@ bool StartAgain(ftarGroup_t group, const ftarOpDesc* desc, ftarOp_t* op) noexcep
   const auto* const beside =
       table.WordBeside(HandleKind::kGroup, reinterpret_cast<uintptr_t>(group));
   const uintptr_t recurs = beside != nullptr ? beside->load(std::memory_order_acquire) : 0;
-  const auto* const object =
-      recurs != 0 ? static_cast<const OpObject*>(table.Claim(recurs)) : nullptr;
+  auto* const object = recurs != 0 ? static_cast<OpObject*>(table.Claim(recurs)) : nullptr;
   if (object == nullptr) return false;
   if (object->group_handle != group || !IsLike(*desc, object->called) || !Start(*object, *desc)) {
     table.RestAgain(recurs);

@@ -22,14 +22,18 @@ uintptr_t Encode(HandleKind kind, uint32_t generation, uint32_t slot) {
 }
 
 HandleKind KindIn(uintptr_t handle) { return static_cast<HandleKind>(handle >> kKindShift & 15); }
-uint32_t GenerationIn(uintptr_t handle) {
-  return static_cast<uint32_t>(handle >> kGenerationShift) & kGenerationMax;
+// It bears the mark, too; which slot it names is not asked.
+bool IsOf(HandleKind kind, uintptr_t handle) {
+  return handle >> kKindShift ==
+         (kMark << (kMarkShift - kKindShift) | static_cast<uintptr_t>(kind));
 }
 
-// A slot's word.
+// A slot's word. Kind and generation lie side by side, as in the handle.
 constexpr uint64_t kUsesMask = (uint64_t{1} << 32) - 1;
 constexpr uint64_t kAlive = uint64_t{1} << 32;
-constexpr int kWordKindShift = 33, kWordGenerationShift = 37;
+constexpr int kWordGenerationShift = 33, kWordKindShift = 57;
+constexpr uintptr_t kNameMask = (uintptr_t{1} << (kMarkShift - kGenerationShift)) - 1;
+static_assert(kWordKindShift - kWordGenerationShift == kKindShift - kGenerationShift);
 constexpr uint64_t kRests = uint64_t{1} << 61, kAnswered = uint64_t{1} << 62;
 
 // Alive, and used by nobody.
@@ -38,8 +42,7 @@ uint64_t WordOf(HandleKind kind, uint32_t generation) {
          static_cast<uint64_t>(kind) << kWordKindShift | kAlive;
 }
 uint64_t WordOf(uintptr_t handle) {
-  return uint64_t{(handle >> kGenerationShift) & kGenerationMax} << kWordGenerationShift |
-         uint64_t{handle >> kKindShift & 15} << kWordKindShift | kAlive;
+  return uint64_t{handle >> kGenerationShift & kNameMask} << kWordGenerationShift | kAlive;
 }
 // Nobody has it.
 bool IsOver(uint64_t word) { return (word & (kAlive | kUsesMask | kRests)) == 0; }
@@ -132,7 +135,7 @@ Expected<uintptr_t> HandleTable::Add(HandleKind kind, std::shared_ptr<void> obje
 // One use more, of what is alive until then. Null: it is no such handle, or no live one.
 HandleTable::Slot* HandleTable::Change(HandleKind kind, uintptr_t handle, bool dies) {
   Slot* const slot = SlotOf(handle);
-  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
+  if (slot == nullptr || !IsOf(kind, handle)) return nullptr;
   uint64_t word = slot->word.load(std::memory_order_acquire);
   while ((word & ~(kUsesMask | kAnswered)) == WordOf(handle)) {
     const uint64_t next = (dies ? word & ~kAlive : word) + 1;
@@ -188,8 +191,7 @@ void HandleTable::EndRecurrence(uintptr_t slot_of) {
 
 bool HandleTable::Rest(HandleKind kind, uintptr_t handle) {
   Slot* const slot = SlotOf(handle);
-  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index) ||
-      !slot->recurs.load(std::memory_order_relaxed))
+  if (slot == nullptr || !IsOf(kind, handle) || !slot->recurs.load(std::memory_order_relaxed))
     return false;
   uint64_t word = slot->word.load(std::memory_order_relaxed);
   if ((word & ~kAnswered) != WordOf(handle) ||
@@ -225,14 +227,14 @@ void HandleTable::RestAgain(uintptr_t slot_of) {
 
 const ftarOutcome* HandleTable::FindAnswer(HandleKind kind, uintptr_t handle) const {
   const Slot* const slot = SlotOf(handle);
-  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
+  if (slot == nullptr || !IsOf(kind, handle)) return nullptr;
   const uint64_t word = slot->word.load(std::memory_order_acquire);
   return (word & ~kUsesMask) == (WordOf(handle) | kAnswered) ? slot->answer : nullptr;
 }
 
 [[gnu::hot]] std::atomic<uintptr_t>* HandleTable::WordBeside(HandleKind kind, uintptr_t handle) {
   Slot* const slot = SlotOf(handle);
-  if (slot == nullptr || handle != Encode(kind, GenerationIn(handle), slot->index)) return nullptr;
+  if (slot == nullptr || !IsOf(kind, handle)) return nullptr;
   const uint64_t word = slot->word.load(std::memory_order_acquire);
   return (word & ~(kUsesMask | kAnswered)) == WordOf(handle) ? &slot->beside : nullptr;
 }

@@ -25,9 +25,10 @@ class Memory {
  public:
   bool Holds(uintptr_t begin, uintptr_t end) {
     if (calls_left_-- == 0 || since_ != g_unmapped.load(std::memory_order_relaxed)) Forget();
-    return std::any_of(ranges_.begin(), ranges_.end(), [begin, end](const Range& range) {
-      return range.begin <= begin && end <= range.end;
-    });
+    for (const Range& range : ranges_) {
+      if (range.begin <= begin && end <= range.end) return true;
+    }
+    return false;
   }
   // To the last byte. What lies side by side becomes one range, since many buffers of one block of
   // memory are more than there are ranges.
@@ -69,20 +70,28 @@ bool Ask(uintptr_t begin, uintptr_t end) {
   return result == 0 || errno != ENOMEM;
 }
 
-// `is_small`: what is asked for is worth remembering, and worth looking up.
-[[gnu::hot]] bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
+// `memory`: where the answer is worth remembering.
+bool AskAround(uintptr_t begin, uintptr_t end, Memory* memory) {
   static const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  if (begin == end) return true;
-  if (is_small && t_memory.Holds(begin, end - 1)) return true;
   // The next call's buffers are likely to lie near: whole surroundings first.
-  uintptr_t unit = is_small ? kAroundBytes : page_bytes;
+  uintptr_t unit = memory != nullptr ? kAroundBytes : page_bytes;
   for (;; unit = std::max(unit / 8, page_bytes)) {
     // To the last byte of one, not the one behind, as there may be none.
     const uintptr_t first = begin & ~(unit - 1), last = (end - 1) | (unit - 1);
     const bool there = Ask(first, last);
-    if (there && is_small) t_memory.Add(first, last);
+    if (there && memory != nullptr) memory->Add(first, last);
     if (there || unit == page_bytes) return there;
   }
+}
+
+// `is_small`: what is asked for is worth remembering, and worth looking up.
+[[gnu::hot]] bool Look(uintptr_t begin, uintptr_t end, bool is_small) {
+  if (begin == end) return true;
+  if (!is_small) return AskAround(begin, end, nullptr);
+  // Where that is, is a call, of which the compiler would make one for each use.
+  Memory* memory = &t_memory;
+  asm("" : "+r"(memory));
+  return memory->Holds(begin, end - 1) || AskAround(begin, end, memory);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ struct OpObject {
   ftarGroup_t group_handle = nullptr;
   runtime::GroupPtr group;
   ftarOpDesc called = FTAR_OP_DESC_INIT;
+  uint64_t answered = 0;  // Outcome::alike of what its handle's answer says
 };
 
 // Immutable.

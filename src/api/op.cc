@@ -37,7 +37,9 @@ Status ReadRequest(const ftarOpDesc* in, std::string_view prefix, const api::Gro
     const runtime::GroupInfo info = group.job->job->group_info(group.group, desc.epoch);
     if (desc.epoch != 0 && info.epoch == 0) {
       const std::string field = std::string(prefix) + ".epoch";
-      return Status(Code::kArg, field, field + " names none of this group's last views");
+      return Status(Code::kArg, field,
+                    field + " is " + std::to_string(desc.epoch) +
+                        ", none of this group's last views; a step or a group's info has one");
     }
     context.members = info.members;
     context.my_rank = info.rank;

@@ -82,7 +82,6 @@ void FillOutcome(const collective::Outcome& from, ftarOutcome* out) {
   out->status = static_cast<ftarResult_t>(from.status);
   out->flags = 0;
   out->epoch = from.epoch;
-  out->seq = from.seq;
   out->participants = from.participants;
   out->attempts = from.attempts;
   out->plan = static_cast<int32_t>(from.plan);
@@ -92,11 +91,16 @@ void FillOutcome(const collective::Outcome& from, ftarOutcome* out) {
   out->weight_sum = from.weight_sum;
   out->bytes_resent = from.bytes_resent;
   out->digest = 0;
+  out->arrival_skew_ns = from.arrival_skew_ns;
+  out->culprit = ToPublic(from.culprit);
+  FillMoment(from, out);
+}
+
+void FillMoment(const collective::Outcome& from, ftarOutcome* out) {
+  out->seq = from.seq;
   out->start_ns = from.start_ns;
   out->complete_ns = from.complete_ns;
   out->delivered_ns = from.delivered_ns;
-  out->arrival_skew_ns = from.arrival_skew_ns;
-  out->culprit = ToPublic(from.culprit);
 }
 
 ftarOutcome ToPublic(const collective::Outcome& outcome) {

@@ -16,6 +16,8 @@ void FillErrorInfo(const runtime::Culprit& culprit, ftarErrorInfo* info);
 ftarOutcome ToPublic(const collective::Outcome& outcome);
 // Of a caller whose struct is as long as ours, where it lies: all but `size`.
 void FillOutcome(const collective::Outcome& from, ftarOutcome* out);
+// What those that are alike (Outcome::alike) differ in.
+void FillMoment(const collective::Outcome& from, ftarOutcome* out);
 ftarEvent ToPublic(const runtime::JobEvent& event);
 ftarStepInfo ToPublic(const runtime::StepResult& step);
 ftarMemberInfo ToPublic(const collective::Participant& participant);

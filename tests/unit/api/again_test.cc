@@ -69,6 +69,32 @@ TEST_F(Again, TheSecondCallIsWithItsOwnBuffersAndTag) {
   EXPECT_EQ(World().again_with.back().tag, 7u);
 }
 
+// Of outcomes that are alike only the moment is told anew.
+TEST_F(Again, EachHasItsOwnOutcome) {
+  World().ops_done = true;
+  Run();
+  const auto run = [this](uint64_t alike, Seq seq, int32_t participants) {
+    collective::Outcome& told = World().outcome;
+    told.alike = alike;
+    told.participants = participants;
+    told.Set({seq, 0, TimeNs(seq + 1), TimeNs(seq + 2), TimeNs(seq + 3)});
+    const ftarOp_t op = Start();
+    ftarOutcome outcome = FTAR_OUTCOME_INIT;
+    EXPECT_EQ(ftarOpWait(op, -1, &outcome), FTAR_OK);
+    EXPECT_EQ(ftarOpRelease(op), FTAR_OK);
+    EXPECT_EQ(outcome.participants, participants);
+    EXPECT_EQ(outcome.seq, seq);
+    EXPECT_EQ(outcome.start_ns, TimeNs(seq + 1));
+    EXPECT_EQ(outcome.complete_ns, TimeNs(seq + 2));
+    EXPECT_EQ(outcome.delivered_ns, TimeNs(seq + 3));
+  };
+  Seq seq = 10;
+  for (const int32_t alike : {0, 0, 3, 3, 3, 4, 4, 0, 5}) {
+    seq += 10;
+    run(static_cast<uint64_t>(alike), seq, alike == 0 ? static_cast<int32_t>(seq) : alike);
+  }
+}
+
 TEST_F(Again, ABarrierHasNoBuffers) {
   desc_ = FTAR_OP_DESC_INIT;
   desc_.kind = FTAR_BARRIER;
