@@ -27,6 +27,11 @@ namespace {
 // own lets others start.
 constexpr uint64_t kLeaveIterations = 64;
 constexpr int64_t kGraceNs = 3'000'000'000;  // for a cut-off victim to notice that it is out
+#ifdef FTAR_TEST_HOOKS
+constexpr bool kTestHooks = true;
+#else
+constexpr bool kTestHooks = false;
+#endif
 
 class Launcher {
  public:
@@ -61,6 +66,8 @@ class Launcher {
   uint64_t Delivered();
   int64_t HookStruckNs(const FaultSpec& fault) const;
   const FaultSpec* FaultOf(int number) const;
+  bool ByHook(const FaultSpec& fault) const;
+  std::string CheckHooks() const;
   std::vector<std::pair<std::string, std::string>> HookOf(int number) const;
   bool MayDie(int number) const;
 
@@ -87,18 +94,33 @@ bool Launcher::MayDie(int number) const {
   return fault != nullptr && RemovesVictim(fault->kind) && fault->kind != FaultKind::kLeave;
 }
 
+bool Launcher::ByHook(const FaultSpec& fault) const {
+  return options_.fault_stage.empty() ? StrikesByHook(fault.kind) : StrikesAtStage(fault.kind);
+}
+
+// A library as it is installed has no hooks: ranks that ask for one could not join.
+std::string Launcher::CheckHooks() const {
+  for (const FaultSpec& fault : options_.faults) {
+    if (kTestHooks || !ByHook(fault)) continue;
+    return fmt::format(
+        "--fault {}{}: this build has no test hooks, without which there are kill, stop, leave, "
+        "join and delay, at no chosen stage; 'cmake --preset release' builds with them",
+        ToString(fault), options_.fault_stage.empty() ? "" : " --fault-stage");
+  }
+  return "";
+}
+
 // What tells the library's hook to strike this rank.
 std::vector<std::pair<std::string, std::string>> Launcher::HookOf(int number) const {
   const FaultSpec* fault = FaultOf(number);
-  const bool staged = !options_.fault_stage.empty();
-  if (fault == nullptr || !(staged ? StrikesAtStage(fault->kind) : StrikesByHook(fault->kind)))
-    return {};
-  const std::string stage = staged ? options_.fault_stage : "sending";
+  if (fault == nullptr || !ByHook(*fault)) return {};
+  const std::string stage = options_.fault_stage.empty() ? "sending" : options_.fault_stage;
   return {{"FTAR_TEST_FAULT",
            HookText(*fault, schedule_.SeqOf(fault->iteration), stage, options_.fault_chunk)}};
 }
 
 std::string Launcher::Start() {
+  if (std::string refused = CheckHooks(); !refused.empty()) return refused;
   uint64_t part_bytes = options_.fresh ? 1 : 0;
   if (options_.ideal == IdealKind::kPull || options_.ideal == IdealKind::kPush)
     part_bytes = Ideal::PartBytes(BufferBytes(options_, schedule_, options_.ranks));

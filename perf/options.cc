@@ -134,11 +134,13 @@ void AddLibraryFlags(CLI::App* app, Raw* raw, Options* options) {
 
 void AddFaultFlags(CLI::App* app, Raw* raw, Options* options) {
   app->add_option("--fault", raw->faults,
-                  "kill:R@I stop:R@I leave:R@I join@I drop:R@I delay:R@I:MS, on tcp also reset:R@I "
-                  "corrupt:R@I; may be given several times")
+                  "kill:R@I stop:R@I leave:R@I join@I delay:R@I:MS, in a build with test hooks "
+                  "(preset release) also drop:R@I, on tcp reset:R@I corrupt:R@I; may be given "
+                  "several times")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--fault-stage", options->fault_stage,
-                  fmt::format("strike at this stage: {}", fmt::join(FaultStages(), ", ")));
+                  fmt::format("strike at this stage (test hooks, too): {}",
+                              fmt::join(FaultStages(), ", ")));
   app->add_option("--fault-chunk", options->fault_chunk, "and at this chunk (the first)");
   app->add_option("--churn", options->churn,
                   "instead of a table: this many random kills, stops, joins and leaves");

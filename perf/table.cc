@@ -359,7 +359,8 @@ bool Table::bandwidth_ok() const { return average_bus_bandwidth() >= 0.9 * optio
 
 bool Table::Footer(uint64_t wrong, const std::vector<std::string>& errors, const json& extra) {
   if (out_ != nullptr) {
-    fmt::print(out_, "# Out of bounds values : {} {}\n", wrong, wrong == 0 ? "OK" : "FAILED");
+    const char* const verdict = wrong > 0 ? "FAILED" : entries_.empty() ? "of no row" : "OK";
+    fmt::print(out_, "# Out of bounds values : {} {}\n", wrong, verdict);
     fmt::print(out_, "# Avg bus bandwidth    : {:.4f}{}\n#\n", average_bus_bandwidth(),
                bandwidth_ok() ? "" : " FAILED");
     if (kind_) fmt::print(out_, "# Collective test concluded: {}\n", CollectiveOf(*kind_).title);
