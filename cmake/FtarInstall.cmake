@@ -15,7 +15,9 @@ install(FILES ${PROJECT_BINARY_DIR}/ftarConfig.cmake ${PROJECT_BINARY_DIR}/ftarC
 configure_file(cmake/ftar.pc.in ${PROJECT_BINARY_DIR}/ftar.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ftar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE CHANGELOG.md README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")  # where README.md's links look for them
+# Where README.md's links look for them.
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.cc" PATTERN "*.h" PATTERN "*.py")
 
 foreach(tool ftar-perf ftar-kernels ftar-coordinator ftar-sim)
   if(TARGET ${tool})
