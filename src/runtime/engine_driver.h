@@ -274,7 +274,7 @@ class EngineDriver final : public transport::Placer {
   void SendBehind(Peer* peer, GroupKey group, const collective::SendFrame& frame, uint64_t number);
   void FlushWaiting(Peer* peer);
   void DropWaiting(GroupKey group, Seq seq);
-  void QuietAccelerator();
+  bool QuietAccelerator();
   StagingBlock TakeBlock(Home home, size_t bytes);
   void GiveBlock(Home home, StagingBlock block, TimeNs now);
 

@@ -249,7 +249,7 @@ void EngineDriver::LetGo(TimeNs now, MemberId peer) {
 }
 
 void EngineDriver::ForgetAll(TimeNs now) {
-  if (accelerator_) QuietAccelerator();
+  const bool quiet = !accelerator_ || QuietAccelerator();
   // What was received is of no use any more; giving it back first spares the copies that a
   // revocation makes.
   inbound_.ForEach([&](Inbound& inbound) {
@@ -260,6 +260,9 @@ void EngineDriver::ForgetAll(TimeNs now) {
   std::vector<MemberId> all;
   for (const auto& [id, peer] : peers_) all.push_back(id);
   for (const MemberId id : all) RevokePeer(now, id);
+  // What has only waited for the GPU, or for its last send, is over, as it is for the others: there
+  // is nothing left by which its input could come back.
+  if (quiet && !broken_) DeliverFinished(now);
 }
 
 }  // namespace ftar::runtime

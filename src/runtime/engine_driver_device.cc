@@ -306,21 +306,22 @@ void EngineDriver::DropWaiting(GroupKey group, Seq seq) {
 // ---- the end
 
 // This member is out, and its user's memory is the user's again: nothing of ours touches it any
-// more, unless the GPU itself has failed.
-void EngineDriver::QuietAccelerator() {
+// more, unless the GPU itself has failed. True: all is done that it was given.
+bool EngineDriver::QuietAccelerator() {
   std::deque<DeviceWork> works = std::exchange(device_works_, {});
-  if (accelerator_->Drain(kQuietNs)) return;
+  if (accelerator_->Drain(kQuietNs)) return true;
   accelerator_->Abort();
   // What puts inputs in place back is a copy like others.
   log_->Error("runtime", "the GPU did not do in " + std::to_string(kQuietNs / kMillisecond) +
                              " ms what it was given, and it was dropped: an operation in place in "
                              "its memory that now fails may leave part of a sum in its buffer");
-  if (accelerator_->Drain(kQuietNs)) return;
+  if (accelerator_->Drain(kQuietNs)) return false;
   for (const DeviceWork& work : works) {
     for (const auto& lent : work.lent) KeepForGood(lent);
   }
-  if (!accelerator_->status().ok()) return;
-  log_->Error("runtime", "the GPU does not let go of what it was given");
+  if (accelerator_->status().ok())
+    log_->Error("runtime", "the GPU does not let go of what it was given");
+  return false;
 }
 
 }  // namespace ftar::runtime
