@@ -155,7 +155,8 @@ class Column {
 
   void Feed(Member& member, const Event& event) {
     member.machine->Step(++now_, event);
-    engine::Ready ready = member.machine->TakeReady(std::move(member.used));
+    engine::Ready ready = std::move(member.used);
+    member.machine->TakeReady(&ready);
     for (const wire::Message& message : ready.to_coordinator) {
       if (const auto* decided = std::get_if<wire::Decided>(&message)) decided_ = *decided;
     }

@@ -13,7 +13,12 @@ namespace ftar::engine {
 Engine::Engine(Config config) : impl_(std::make_unique<Impl>(std::move(config))) {}
 Engine::~Engine() = default;
 void Engine::Step(TimeNs now, const Event& event) { impl_->Step(now, event); }
-Ready Engine::TakeReady(Ready used) { return impl_->TakeReady(std::move(used)); }
+void Engine::TakeReady(Ready* ready) { impl_->TakeReady(ready); }
+Ready Engine::TakeReady() {
+  Ready ready;
+  TakeReady(&ready);
+  return ready;
+}
 bool Engine::StartFast(GroupKey group, const collective::FastCall& call,
                        collective::LaneLine* line) {
   return impl_->StartFast(group, call, line);
@@ -229,7 +234,7 @@ void Engine::Impl::StopFast() {
   if (!FTAR_MUTANT(kFastOutlivesNews)) ++news_;
 }
 
-Ready Engine::Impl::TakeReady(Ready used) {
+void Engine::Impl::TakeReady(Ready* ready) {
   StopFast();
   if (phase_ == Phase::kMember || phase_ == Phase::kLeaving) {
     TryBeginStep();
@@ -243,8 +248,11 @@ Ready Engine::Impl::TakeReady(Ready used) {
   // What a member that is out still has in its groups goes to nobody (Become gave the inputs back);
   // the runtime ends those operations.
   ready_.next_deadline = NextDeadline();
-  used.Clear();
-  return std::exchange(ready_, std::move(used));
+  // Most say little else, and there are several of them an operation.
+  if (ready_.decides()) return std::swap(*ready, ready_);
+  ready->todo.swap(ready_.todo);
+  ready->started.swap(ready_.started);
+  ready->next_deadline = ready_.next_deadline;
 }
 
 void Engine::Impl::SendPeer(MemberId to, wire::Message message) {

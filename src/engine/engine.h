@@ -191,8 +191,9 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   void Step(TimeNs now, const Event& event);
-  // `used`: what was taken before, whose memory is used again.
-  Ready TakeReady(Ready used = {});
+  // Into `ready`, which is cleared: its memory is used again.
+  void TakeReady(Ready* ready);
+  Ready TakeReady();
 
   // The fast path: an operation that needs nothing but the lane (collective/lane.h), called, made
   // and delivered without an event. StartFast takes the call, or does not, and then it is to be

@@ -24,7 +24,7 @@ class Engine::Impl {
   explicit Impl(Config config);
 
   void Step(TimeNs now, const Event& event);
-  Ready TakeReady(Ready used);
+  void TakeReady(Ready* ready);
 
   Seq next_seq(GroupKey group) const;
   bool StartFast(GroupKey group, const collective::FastCall& call, collective::LaneLine* line);

@@ -105,7 +105,7 @@ void EngineDriver::Run(TimeNs now) {
   while (!broken_ && stepped_) {
     ready_.Clear();
     stepped_ = false;
-    Guard([&] { ready_ = engine_->TakeReady(std::move(ready_)); });
+    Guard([&] { engine_->TakeReady(&ready_); });
     next_deadline_ = ready_.next_deadline;
     if (ready_.empty()) break;
     // What it says besides works and frames may be half of what it has to say.
