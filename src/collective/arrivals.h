@@ -4,6 +4,8 @@
 #define FTAR_COLLECTIVE_ARRIVALS_H_
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -41,7 +43,7 @@ class Arrivals {
   }
 
  private:
-  std::vector<bool> came_;  // by position
+  std::vector<uint8_t> came_;  // by position
   size_t others_ = 0, last_ = 0;
   TimeNs first_ns_ = 0, last_ns_ = 0;
 };

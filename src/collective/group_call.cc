@@ -208,11 +208,12 @@ void GroupMachine::UseMemoryAgain(Op* op) {
   take(spent_.raws_sent, &op->raws_sent);
   take(spent_.staging, &op->staging);
   take(spent_.lane.segments, &op->lane.segments);
+  op->arrivals = std::move(spent_.arrivals);
 }
 
 void GroupMachine::Activate(TimeNs now, const QueuedCall& queued, bool stand_in) {
   assert(queued.seq == called_end_);
-  Op op;
+  Op& op = ops_.emplace_back();
   UseMemoryAgain(&op);
   op.seq = queued.seq;
   op.step = queued.step;
@@ -222,26 +223,24 @@ void GroupMachine::Activate(TimeNs now, const QueuedCall& queued, bool stand_in)
   op.digest = wire::SignatureDigest(op.signature);
   op.start_ns = queued.called_ns;
   called_step_ = std::max(called_step_, queued.step);
-  ops_.push_back(std::move(op));
   ++called_end_;
   ++progress_;
-  Op& placed = ops_.back();
-  if (departing_.tells() && !FTAR_MUTANT(kLeaverNotTold)) departing_.Note(NoticeOf(placed));
+  if (departing_.tells() && !FTAR_MUTANT(kLeaverNotTold)) departing_.Note(NoticeOf(op));
   if (stand_in) {
-    const uint64_t segments = std::max<uint64_t>(placed.spec.layout_members.size(), 1);
-    placed.stand_in_buffer = Allocate(
-        placed, std::max<uint64_t>(placed.spec.count * placed.spec.element_bytes * segments, 1));
+    const uint64_t segments = std::max<uint64_t>(op.spec.layout_members.size(), 1);
+    op.stand_in_buffer = Allocate(
+        op, std::max<uint64_t>(op.spec.count * op.spec.element_bytes * segments, 1));
   }
-  if (const auto verdict = verdicts_.find(placed.seq); verdict != verdicts_.end()) {
+  if (const auto verdict = verdicts_.find(op.seq); verdict != verdicts_.end()) {
     // V6: the verdict of this era was given before this member called the op. The attempt it names
     // is entered now.
     const wire::Verdict kept = verdict->second;
     verdicts_.erase(verdict);
-    ApplyVerdict(now, placed, kept);
+    ApplyVerdict(now, op, kept);
   } else {
-    const ViewPtr view = ViewFor(placed.seq, placed.step);
-    BeginAttempt(now, placed, view,
-                 {MembersOf(*view, placed.seq, placed.step, std::move(placed.origin.members)), 0});
+    const ViewPtr view = ViewFor(op.seq, op.step);
+    BeginAttempt(now, op, view,
+                 {MembersOf(*view, op.seq, op.step, std::move(op.origin.members)), 0});
   }
   ReplayEarly(now, queued.seq);
   if (Op* target = Find(queued.seq)) CheckComplete(now, *target);

@@ -21,6 +21,9 @@ inline constexpr uint8_t kAvg = 4, kWavg = 5;  // FTAR_AVG, FTAR_WAVG
 // Of a member that has not told its own.
 inline constexpr double kUnknownWeight = std::numeric_limits<double>::quiet_NaN();
 
+// By position in the attempt. Bytes, since a vector of bits takes long to be filled.
+using Marks = std::vector<uint8_t>;
+
 struct Piece {  // an inbound frame that waits for its reduction
   bool present = false;
   uint64_t inbound = 0;
@@ -95,13 +98,13 @@ struct Op {
   wire::Origin origin;          // of the first attempt, for good (F5)
   std::vector<double> weights;  // by position
   std::vector<ChunkState> chunks;
-  std::vector<bool> raws_sent;  // by position
+  Marks raws_sent;  // by position
   OpLane lane;
   MemberId hub;  // tells the others when all are complete; none: everybody tells everybody
   uint32_t needed = 0, finals = 0;
   bool complete = false, committed = false, absent = false, salvage = false;
   bool unfit = false;  // for its attempt, as it was called here: waits for another verdict (V5)
-  std::vector<bool> unheard;  // broadcast's root: by position, who has not shown its call yet
+  Marks unheard;  // broadcast's root: by position, who has not shown its call yet
   Code fail_code = Code::kOk;
   std::string fail_text;
   MemberId fail_culprit;
