@@ -99,23 +99,10 @@ TimeNs BufferPool::next_trim() const {
 
 size_t BufferPool::kept_bytes() const { return store_->kept_bytes; }
 
-BufferPool::Buffer::Buffer(Buffer&& other) noexcept
-    : store_(std::move(other.store_)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_class_(other.size_class_) {}
-
-BufferPool::Buffer& BufferPool::Buffer::operator=(Buffer&& other) noexcept {
-  if (this != &other) {
-    if (data_ != nullptr) store_->Put(data_, size_class_);
-    store_ = std::move(other.store_);
-    data_ = std::exchange(other.data_, nullptr);
-    size_class_ = other.size_class_;
-  }
-  return *this;
-}
-
-BufferPool::Buffer::~Buffer() {
-  if (data_ != nullptr) store_->Put(data_, size_class_);
+void BufferPool::Buffer::GiveBack() {
+  store_->Put(data_, size_class_);
+  store_.reset();
+  data_ = nullptr;
 }
 
 }  // namespace ftar::transport

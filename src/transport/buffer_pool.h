@@ -27,14 +27,31 @@ class BufferPool {
   class Buffer {
    public:
     Buffer() = default;
-    Buffer(Buffer&& other) noexcept;
-    Buffer& operator=(Buffer&& other) noexcept;
-    ~Buffer();
+    Buffer(Buffer&& other) noexcept { Take(other); }
+    Buffer& operator=(Buffer&& other) noexcept {
+      if (this == &other) return *this;
+      if (!empty()) GiveBack();
+      Take(other);
+      return *this;
+    }
+    ~Buffer() {
+      if (!empty()) GiveBack();
+    }
     std::byte* data() const { return data_; }
     bool empty() const { return data_ == nullptr; }
 
    private:
     friend class BufferPool;
+
+    // Those of frames without a payload, which are many, are empty, and cost no more than that.
+    void Take(Buffer& other) {
+      if (other.empty()) return;
+      store_ = std::move(other.store_);
+      data_ = std::exchange(other.data_, nullptr);
+      size_class_ = other.size_class_;
+    }
+    void GiveBack();
+
     std::shared_ptr<Store> store_;
     std::byte* data_ = nullptr;
     int size_class_ = 0;

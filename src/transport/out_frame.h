@@ -26,23 +26,27 @@ enum class Transit : uint16_t {
   kReference = 3,  // shm: what follows says where the payload lies
 };
 
-struct OutFrame {
+// How far a frame has come, and what has become of it.
+struct Journey {
   enum class State : uint8_t { kQueued, kAssigned, kWritten };
 
-  wire::FrameHeader header;
-  std::vector<std::byte> ext;
-  std::span<const std::byte> payload;
-  BufferPool::Buffer copy;  // backs `payload` when it is private
   uint64_t cookie = 0;
   State state = State::kQueued;
   int slot = -1;  // stream it was assigned to
   bool body_crc_known = false;
-  bool cancelled =
-      false;  // finished from a private copy; if it must travel again it does so as a tombstone
+  // Finished from a private copy; if it must travel again it does so as a tombstone.
+  bool cancelled = false;
   bool finishing = false;     // FinishOp: its memory goes back when it is written
   bool unrepeatable = false;  // and has gone: it cannot travel again
   bool sent_before = false;
   size_t charged = 0;  // tcp: of the credit, until the peer has acknowledged it
+};
+
+struct OutFrame : Journey {
+  wire::FrameHeader header;
+  std::vector<std::byte> ext;
+  std::span<const std::byte> payload;
+  BufferPool::Buffer copy;  // backs `payload` when it is private
 
   size_t wire_bytes() const { return sizeof(wire::FrameHeader) + ext.size() + payload.size(); }
   bool is_data() const { return IsData(header); }
@@ -58,6 +62,15 @@ struct OutFrame {
     std::memcpy(copy.data(), payload.data(), payload.size());
     payload = {copy.data(), payload.size()};
     return true;
+  }
+
+  // As if it were new, but for the ext's memory.
+  void Clear() {
+    static_cast<Journey&>(*this) = {};
+    header = {};
+    ext.clear();
+    payload = {};
+    copy = {};
   }
 
   // The frame keeps its number and loses its content.
@@ -81,6 +94,8 @@ inline void Enqueue(std::unique_ptr<OutFrame> frame, const Priorities* prioritie
                     OutQueue* queue) {
   const auto header_of = [](const auto& queued) -> const auto& { return queued->header; };
   const auto at = PlaceInQueue(frame->header, priorities, *queue, header_of);
+  // Into an empty one insert would put it in front, where there is no memory yet.
+  if (at == queue->end()) return queue->push_back(std::move(frame));
   queue->insert(at, std::move(frame));
 }
 

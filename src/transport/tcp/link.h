@@ -132,6 +132,7 @@ class TcpLink : public Link {
   void ScheduleDial(int slot, TimeNs now);
   void FillStream(int slot);
   size_t CreditFor(const OutFrame& next) const;
+  std::unique_ptr<OutFrame> NewFrame();
   OutFrame* NextFrame();
   void Assign(OutFrame* frame, int slot);
   void CollectWritten(int slot);
@@ -151,8 +152,9 @@ class TcpLink : public Link {
   bool MustStall() const;
   void Unstall();
   bool HasUnwritten() const;
-  void Accept(Arrived frame, TimeNs now);
-  void Deliver(Arrived frame, TimeNs now);
+  bool HasUnassigned() const;
+  void Accept(Arrived&& frame, TimeNs now);
+  void Deliver(Arrived&& frame, TimeNs now);
   void CountForAck(size_t bytes, TimeNs now);
   void UpdateInterest(int slot);
   void DropOutput();
@@ -180,6 +182,7 @@ class TcpLink : public Link {
   // acknowledged.
   OutQueue queue_;
   std::deque<std::unique_ptr<OutFrame>> window_;
+  std::unique_ptr<OutFrame> spare_frame_;  // or null
   uint64_t window_begin_ = 0, next_number_ = 0, acked_ = 0;
   size_t window_bytes_ = 0;
   std::set<uint64_t> resend_;

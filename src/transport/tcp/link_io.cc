@@ -35,7 +35,7 @@ size_t WireBytes(const Arrived& frame) {
 void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> ext,
                    std::span<const std::byte> payload, bool copy_payload, uint64_t cookie) {
   if (state_ == State::kDead) return;
-  auto frame = std::make_unique<OutFrame>();
+  std::unique_ptr<OutFrame> frame = NewFrame();
   frame->header = header;
   frame->header.reserved = static_cast<uint16_t>(Transit::kDeliver);
   frame->header.flags &= static_cast<uint8_t>(~wire::kFrameHasCrc);
@@ -54,6 +54,11 @@ void TcpLink::Send(const wire::FrameHeader& header, std::span<const std::byte> e
   if (!payload.empty()) is_long_ = payload.size() >= kLongBytes;
   Enqueue(std::move(frame), device_->priorities(), &queue_);
   device_->MarkDirty(this);
+}
+
+// While operations are small one frame has come back when the next one is made.
+std::unique_ptr<OutFrame> TcpLink::NewFrame() {
+  return spare_frame_ ? std::move(spare_frame_) : std::make_unique<OutFrame>();
 }
 
 void TcpLink::CancelOp(uint32_t group, uint64_t seq) {
@@ -169,7 +174,9 @@ size_t TcpLink::hold_bytes_max() const { return kHoldBytesMax; }
 // that frame then, and nothing else would ever make the link read on.
 bool TcpLink::MustStall() const { return held_bytes_ >= kHoldBytesMax + longest_; }
 
-bool TcpLink::busy() const { return !queue_.empty() || !resend_.empty() || HasUnwritten(); }
+bool TcpLink::HasUnassigned() const { return !queue_.empty() || !resend_.empty(); }
+
+bool TcpLink::busy() const { return HasUnassigned() || HasUnwritten(); }
 
 bool TcpLink::HasUnwritten() const {
   return std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) {
@@ -188,10 +195,10 @@ bool TcpLink::LightlyLoaded() const {
 
 void TcpLink::Flush(TimeNs now) {
   // What a stream has been given goes first: at the peer all that comes behind waits for it.
-  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
+  for (size_t i = 0; i < slots_.size() && state_ == State::kUp && HasUnwritten(); ++i)
     WriteSlot(static_cast<int>(i), /*more=*/false, now);
   const size_t first = FirstSlot();
-  for (size_t i = 0; i < slots_.size() && state_ == State::kUp; ++i)
+  for (size_t i = 0; i < slots_.size() && state_ == State::kUp && HasUnassigned(); ++i)
     WriteSlot(static_cast<int>((first + i) % slots_.size()), /*more=*/true, now);
   if (state_ != State::kUp || now < ack_at_) return;
   SendAck(now);
@@ -218,7 +225,7 @@ void TcpLink::WriteSlot(int slot, bool more, TimeNs now) {
       if (busy()) device_->MarkDirty(this);
       break;
     }
-    if (more) FillStream(slot);
+    if (more && HasUnassigned()) FillStream(slot);
     Stream* stream = slots_[slot].stream.get();
     if (stream == nullptr || stream->queued_bytes() == 0) break;
     const size_t before = stream->queued_bytes();
@@ -298,15 +305,15 @@ void TcpLink::Assign(OutFrame* frame, int slot) {
 }
 
 void TcpLink::CollectWritten(int slot) {
-  for (OutFrame* frame : slots_[slot].stream->TakeWritten()) {
+  slots_[slot].stream->ForEachWritten([&](OutFrame* frame) {
     if (frame == ack_frames_[slot].get()) {
       ack_frame_busy_[slot] = false;
-      continue;
+      return;
     }
     frame->state = OutFrame::State::kWritten;
     if (frame->cancelled) Tombstone(frame);
     if (frame->finishing) LetGo(frame);
-  }
+  });
   TrimWindow();
 }
 
@@ -346,8 +353,12 @@ void TcpLink::TrimWindow() {
     OutFrame* frame = window_.front().get();
     if (frame->state == OutFrame::State::kAssigned) break;
     if (frame->cookie != 0) TellSent(frame);
-    resend_.erase(window_begin_);
+    if (!resend_.empty()) resend_.erase(window_begin_);
     window_bytes_ -= frame->charged;
+    if (!spare_frame_) {
+      spare_frame_ = std::move(window_.front());
+      spare_frame_->Clear();
+    }
     window_.pop_front();
     ++window_begin_;
     trimmed = true;
@@ -369,16 +380,14 @@ void TcpLink::UpdateInterest(int slot_index) {
 
 size_t TcpLink::OnReadable(int slot, size_t budget_bytes, TimeNs now) {
   if (state_ != State::kUp || slots_[slot].stream == nullptr) return 0;
-  std::vector<Arrived> arrived = std::move(arrived_);
-  arrived.clear();
-  const Status status = slots_[slot].stream->Read(budget_bytes, &arrived);
+  arrived_.clear();  // where memory ran out some are left
+  const Status status = slots_[slot].stream->Read(budget_bytes, &arrived_);
   size_t bytes = 0;
-  for (Arrived& frame : arrived) {
+  for (Arrived& frame : arrived_) {
     bytes += frame.payload().size();
     if (state_ == State::kUp) Accept(std::move(frame), now);
   }
-  arrived.clear();
-  arrived_ = std::move(arrived);
+  arrived_.clear();
   if (status.ok() || state_ != State::kUp) return bytes;
   if (status.code() == Code::kMemory) {
     Fail(status);  // on another path the peer would send it again, and again
@@ -388,7 +397,7 @@ size_t TcpLink::OnReadable(int slot, size_t budget_bytes, TimeNs now) {
   return bytes;
 }
 
-void TcpLink::Accept(Arrived frame, TimeNs now) {
+void TcpLink::Accept(Arrived&& frame, TimeNs now) {
   const wire::FrameHeader& header = frame.header;
   const auto transit = static_cast<Transit>(header.reserved);
   if (transit > Transit::kTombstone) return Fail({Code::kCorrupt, "a frame of unknown purpose"});
@@ -421,7 +430,7 @@ void TcpLink::Accept(Arrived frame, TimeNs now) {
   }
 }
 
-void TcpLink::Deliver(Arrived frame, TimeNs now) {
+void TcpLink::Deliver(Arrived&& frame, TimeNs now) {
   ++expected_;
   const size_t bytes = frame.payload().size();
   CountForAck(bytes, now);

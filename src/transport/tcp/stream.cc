@@ -35,7 +35,7 @@ void StampFrame(OutFrame* frame, uint64_t number, uint64_t ack, bool crc) {
   header.link_seq = number;
   header.link_ack = ack;
   if (!frame->body_crc_known) {
-    header.body_crc = Crc32c(0, frame->ext.data(), frame->ext.size());
+    header.body_crc = frame->ext.empty() ? 0 : Crc32c(0, frame->ext.data(), frame->ext.size());
     if (crc && !frame->payload.empty()) {
       header.body_crc = Crc32c(header.body_crc, frame->payload.data(), frame->payload.size());
       header.flags |= wire::kFrameHasCrc;
@@ -58,7 +58,7 @@ void Stream::Preload(std::span<const std::byte> bytes) {
 }
 
 Status Stream::Read(size_t budget_bytes, std::vector<Arrived>* out) {
-  FTAR_RETURN_IF_ERROR(Parse(out));
+  if (staging_begin_ < staging_end_) FTAR_RETURN_IF_ERROR(Parse(out));  // preloaded
   size_t total = 0;
   while (total < budget_bytes) {
     // The body's remainder goes to its place; what follows it to staging_, which Parse has emptied.

@@ -72,8 +72,12 @@ class Stream {
   void Queue(OutFrame* frame);
   // Writes what the socket takes, at most `bytes_max`. Sets blocked() if it takes no more.
   Status Write(size_t bytes_max);
-  // Frames written completely since the last call, in order.
-  std::vector<OutFrame*> TakeWritten() { return std::exchange(written_, {}); }
+  // Calls `act` with each frame that was written completely since the last time, in order.
+  template <typename Act>
+  void ForEachWritten(Act act) {
+    for (OutFrame* const frame : written_) act(frame);
+    written_.clear();
+  }
   size_t queued_bytes() const { return queued_bytes_; }
   bool blocked() const { return blocked_; }
   void set_blocked(bool blocked) { blocked_ = blocked; }
