@@ -124,17 +124,33 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   op->start_ns = now;
   op->handle = next_handle_++;
   op->done.store(false, std::memory_order_relaxed);
+  Undo undo([&op] { op->done.store(true, std::memory_order_relaxed); });
   fast_.smooth = false;
   const Likeness likeness = same        ? Likeness::kSame
                             : like_last ? Likeness::kAlike
                                         : Likeness::kNone;
   if (StartFast(now, op, likeness)) {
     if (fast_.smooth) fast_.ended_at = mutex_.times();
-    ++counts_.ops_again;
-    return true;
+  } else if (!LaunchAgain(now, group, op)) {
+    return false;
   }
-  op->done.store(true, std::memory_order_relaxed);
-  return false;
+  ++counts_.ops_again;
+  undo.Keep();
+  return true;
+}
+
+// Not by the fast path: as Start does it.
+bool Job::Impl::LaunchAgain(TimeNs now, const Group& group, const OpPtr& op) {
+  const NoCancel whole;
+  fast_.last = nullptr;
+  LookUp(now);
+  if (!MayStartAgain(group, op, /*like_last=*/false)) return false;
+  GroupState& state = groups_[op->group];
+  if (!state.held.empty() || !Prepare(now, state, op->group, op.get()).ok()) return false;
+  LaunchAll(now, {&op, 1});
+  WakeIfNeeded();
+  LeaveCallbacks();
+  return true;
 }
 
 [[gnu::hot]] bool Job::Impl::MayStartAgain(const Group& group, const OpPtr& op, bool like_last) {

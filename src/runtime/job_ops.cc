@@ -350,6 +350,7 @@ std::deque<OpPtr>::iterator Job::Impl::PlaceOf(GroupKey group, GroupState& state
     const auto info = driver_->engine().group_info(group);
     NumberOps(state, info ? info->next_seq : 0);
   }
+  if (!state.ops.empty() && state.ops.front()->seq == seq) return state.ops.begin();
   const auto place = std::lower_bound(state.ops.begin(), state.ops.end(), seq,
                                       [](const OpPtr& op, Seq wanted) { return op->seq < wanted; });
   return place == state.ops.end() || (*place)->seq == seq ? place : state.ops.end();

@@ -173,8 +173,16 @@ TEST_F(Fast, WeightsOperatorsAndBarriers) {
   });
 }
 
-// What is called again as it was (api/again.h): other buffers, other bits, other places.
-TEST_F(Fast, TheSameCallAgainAndAgain) {
+// What is called again as it was (api/again.h), by the fast path and where there is none.
+class Again : public Fast, public testing::WithParamInterface<const char*> {
+  Knobs Settings() const override { return {{"transport", GetParam()}}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, Again, testing::Values("shm", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Other buffers, other bits, other places.
+TEST_P(Again, TheSameCallAgainAndAgain) {
   for (int round = 0; round < 50 && members_[0].Counter("again") == 0; ++round) {
     BothRun([round](Member& member) {
       std::array<std::array<float, 24>, 8> places;
@@ -215,7 +223,7 @@ TEST_F(Fast, TheSameCallAgainAndAgain) {
 
 // Where nothing else is called in between the next one is not looked at again; a step with another
 // weight and other places in memory are seen all the same.
-TEST_F(Fast, TheSameCallWithLittleInBetween) {
+TEST_P(Again, TheSameCallWithLittleInBetween) {
   BothRun([](Member& member) {
     std::array<float, 4> send, recv;
     ftarOpDesc desc = FTAR_OP_DESC_INIT;
@@ -244,7 +252,7 @@ TEST_F(Fast, TheSameCallWithLittleInBetween) {
 }
 
 // Several threads of a process with the same call in the same group: each gets its own result.
-TEST_F(Fast, TheSameCallByTwoThreads) {
+TEST_P(Again, TheSameCallByTwoThreads) {
   BothRun([](Member& member) {
     std::array<std::thread, 2> threads;
     for (std::thread& thread : threads) {
@@ -268,7 +276,7 @@ TEST_F(Fast, TheSameCallByTwoThreads) {
 
 // What is called again is called outside of what keeps other calls whole, and memory that others
 // have not seen yet is shown to them by a system call.
-TEST_F(Fast, AThreadThatIsCancelledFinishesWhatItCallsAgain) {
+TEST_P(Again, AThreadThatIsCancelledFinishesWhatItCallsAgain) {
   constexpr size_t kCount = 16 * 1024, kBlocks = 100, kWarm = 200;
   BothRun([](Member& member) {
     ftarOpDesc desc = FTAR_OP_DESC_INIT;
