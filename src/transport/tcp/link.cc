@@ -107,6 +107,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
       [this](uint64_t number) { return HasCome(number); });
   slot.stream->Preload(leftover);
   slot.stream->interest = EPOLLIN;
+  UpdateInterest(slot_index);  // a link that has stalled reads by none
   const bool all_were_lost = state_ != State::kUp;
   state_ = State::kUp;
   give_up_at_ = kNever;

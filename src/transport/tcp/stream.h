@@ -2,7 +2,7 @@
 // knows no frame numbers; order, acknowledgement and repetition are the link's.
 //
 // One thread at a time. It owns the socket and arriving payload; frames to write stay the link's
-// and must live until `TakeWritten` returned them or the stream is destroyed.
+// and must live until `ForEachWritten` has told of them or the stream is destroyed.
 #ifndef FTAR_TRANSPORT_TCP_STREAM_H_
 #define FTAR_TRANSPORT_TCP_STREAM_H_
 
@@ -75,8 +75,9 @@ class Stream {
   // Calls `act` with each frame that was written completely since the last time, in order.
   template <typename Act>
   void ForEachWritten(Act act) {
-    for (OutFrame* const frame : written_) act(frame);
-    written_.clear();
+    taken_.clear();
+    taken_.swap(written_);  // also where memory runs out in between, each is told of once
+    for (OutFrame* const frame : taken_) act(frame);
   }
   size_t queued_bytes() const { return queued_bytes_; }
   bool blocked() const { return blocked_; }
@@ -125,7 +126,7 @@ class Stream {
   Arrived current_;
 
   std::deque<OutFrame*> queue_;
-  std::vector<OutFrame*> written_;
+  std::vector<OutFrame*> written_, taken_;
   size_t offset_ = 0;  // bytes of the front frame that are written
   size_t queued_bytes_ = 0;
   bool blocked_ = false;
