@@ -263,6 +263,7 @@ void EngineDriver::ForgetAll(TimeNs now) {
   // What has only waited for the GPU, or for its last send, is over, as it is for the others: there
   // is nothing left by which its input could come back.
   if (quiet && !broken_) DeliverFinished(now);
+  deferred_.clear();  // the host ends what is left
 }
 
 }  // namespace ftar::runtime

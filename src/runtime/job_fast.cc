@@ -131,7 +131,7 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
                                         : Likeness::kNone;
   if (StartFast(now, op, likeness)) {
     if (fast_.smooth) fast_.ended_at = mutex_.times();
-  } else if (!LaunchAgain(now, group, op)) {
+  } else if (!LaunchAgain(group, op)) {
     return false;
   }
   ++counts_.ops_again;
@@ -139,14 +139,18 @@ bool Job::Impl::LeaveToGuard(const OpPtr& op) {
   return true;
 }
 
-// Not by the fast path: as Start does it.
-bool Job::Impl::LaunchAgain(TimeNs now, const Group& group, const OpPtr& op) {
+// Not by the fast path: as Start does it, with an operation that is as if it were new.
+bool Job::Impl::LaunchAgain(const Group& group, const OpPtr& op) {
   const NoCancel whole;
+  const TimeNs now = Now();  // the last call may be long past
   fast_.last = nullptr;
   LookUp(now);
   if (!MayStartAgain(group, op, /*like_last=*/false)) return false;
   GroupState& state = groups_[op->group];
   if (!state.held.empty() || !Prepare(now, state, op->group, op.get()).ok()) return false;
+  op->seq = kNoSeq;
+  op->aside.reset();
+  op->of_two = op->copied = op->sums_aside = false;
   LaunchAll(now, {&op, 1});
   WakeIfNeeded();
   LeaveCallbacks();

@@ -237,7 +237,7 @@ class Job::Impl final : public DriverHost, public ForkAware {
   bool UnderGuard(TimeNs now) const FTAR_REQUIRES(mutex_);
   bool MayStartAgain(const Group& group, const OpPtr& op, bool like_last) FTAR_REQUIRES(mutex_);
   bool StartFast(TimeNs now, const OpPtr& op, Likeness likeness) FTAR_REQUIRES(mutex_);
-  bool LaunchAgain(TimeNs now, const Group& group, const OpPtr& op) FTAR_REQUIRES(mutex_);
+  bool LaunchAgain(const Group& group, const OpPtr& op) FTAR_REQUIRES(mutex_);
   bool LeaveToGuard(const OpPtr& op) FTAR_REQUIRES(mutex_);
   void ListFast(const OpPtr& op) FTAR_REQUIRES(mutex_);
   bool LookFast(const OpPtr& op, TimeNs now) FTAR_REQUIRES(mutex_);
