@@ -191,7 +191,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   void Step(TimeNs now, const Event& event);
-  // Into `ready`, which is cleared: its memory is used again.
+  // Into `ready`, whose memory is used again: a new one, or what was taken before, after Clear.
   void TakeReady(Ready* ready);
   Ready TakeReady();
 
