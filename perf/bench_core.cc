@@ -171,12 +171,13 @@ class Column {
     using Kind = collective::Todo::Kind;
     collective::Todo& todo = item.todo;
     if (todo.kind == Kind::kDeliver) ++delivered_;
-    if (todo.kind == Kind::kWork && todo.work.id != 0)
-      Post(member.card.id, engine::WorkDone{item.group, todo.work.id});
+    if (todo.kind == Kind::kWork && todo.work().id != 0)
+      Post(member.card.id, engine::WorkDone{item.group, todo.work().id});
     if (todo.kind != Kind::kSend) return;
-    const uint64_t inbound = todo.frame.payload.bytes > 0 ? ++inbound_ : 0;
-    Post(todo.frame.to, engine::FrameArrived{{member.card.id, todo.frame.header,
-                                              std::move(todo.frame.ext), inbound}});
+    collective::SendFrame& frame = todo.frame();
+    const uint64_t inbound = frame.payload.bytes > 0 ? ++inbound_ : 0;
+    Post(frame.to, engine::FrameArrived{
+                       {member.card.id, frame.header, std::move(frame.ext), inbound}});
   }
 
   // Prepare, the leader's decision, Install.

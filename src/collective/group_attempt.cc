@@ -340,7 +340,7 @@ void GroupMachine::EmitFrame(Op& op, MemberId to, wire::FrameHeader header,
   Seq& told = peers_.Of(to).ack_sent;
   told = std::max(told, Seq{header.complete_end});
   ++progress_;
-  SendFrame& frame = Push(Todo::Kind::kSend).frame;
+  SendFrame& frame = Push(Todo::Kind::kSend).what.emplace<SendFrame>();
   frame.to = to;
   frame.header = header;
   frame.ext = std::move(ext);

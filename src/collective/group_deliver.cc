@@ -116,7 +116,7 @@ void GroupMachine::SendAcks() {
     header.group = config_.key;
     header.era = era_;
     header.complete_end = published;
-    SendFrame& frame = Push(Todo::Kind::kSend).frame;
+    SendFrame& frame = Push(Todo::Kind::kSend).what.emplace<SendFrame>();
     frame.to = to;
     frame.header = header;
   }
@@ -204,7 +204,7 @@ void GroupMachine::Deliver(TimeNs now, Op& op) {
   Push(config_.fault_tolerant ? Todo::Kind::kCancelSends : Todo::Kind::kFinishSends).id = op.seq;
   for (ChunkState& chunk : op.chunks) ReleasePieces(chunk);
   // Who cannot deliver for want of memory still has what it needs to give the input back.
-  Push(Todo::Kind::kDeliver).outcome = std::move(outcome);
+  Push(Todo::Kind::kDeliver).what = std::move(outcome);
   if (!FTAR_MUTANT(kStagingKept)) {
     for (uint64_t id : op.staging) Push(Todo::Kind::kFree).id = id;
   }

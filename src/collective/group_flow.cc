@@ -23,11 +23,7 @@ bool FrameFits(const Op& op, const ChunkState& chunk, const wire::FrameHeader& h
 }  // namespace
 
 Todo& GroupMachine::Push(Todo::Kind kind) {
-  todo_.emplace_back();
-  todo_.back().group = config_.key;
-  Todo& todo = todo_.back().todo;
-  todo.kind = kind;
-  return todo;
+  return todo_.emplace_back(config_.key, kind).todo;
 }
 
 void GroupMachine::HandOver(std::vector<GroupTodo>* out) {
@@ -260,7 +256,7 @@ void GroupMachine::StartWork(Op& op, Work work, WorkRef ref) {
   work.id = next_work_++;
   work.seq = op.seq;
   works_.emplace_back(work.id, ref);
-  Push(Todo::Kind::kWork).work = std::move(work);
+  Push(Todo::Kind::kWork).what = std::move(work);
 }
 
 // Ordered before everything that follows; nobody waits for it.
@@ -271,7 +267,7 @@ void GroupMachine::PushCopy(const Op& op, const BufferRef& from, const BufferRef
   work.seq = op.seq;
   work.sources = {{from, false, 1}};
   work.dst = to;
-  Push(Todo::Kind::kWork).work = std::move(work);
+  Push(Todo::Kind::kWork).what = std::move(work);
 }
 
 void GroupMachine::GatherOwn(TimeNs now, Op& op, uint32_t index) {

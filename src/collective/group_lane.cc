@@ -74,9 +74,9 @@ void GroupMachine::Publish(TimeNs now, Op& op) {
     if (shares) KeepShares(now, op);
     return;
   }
-  Todo& todo = Push(Todo::Kind::kPublish);
-  todo.line = LineOf(op);
-  if (op.spec.weight != 0) todo.frame.payload = {BufferRef::Kind::kSend, op.seq, 0, InputBytes(op)};
+  BufferRef input;
+  if (op.spec.weight != 0) input = {BufferRef::Kind::kSend, op.seq, 0, InputBytes(op)};
+  Push(Todo::Kind::kPublish).what = Publication{LineOf(op), input};
 }
 
 LaneLine GroupMachine::LineOf(const Op& op) const {
@@ -222,7 +222,7 @@ void GroupMachine::ScanLane(TimeNs now, Op& op) {
     const BufferRef output = OutputOf(op, chunk.geometry);
     SaveUndo(op, chunk, output);
     if (std::optional<Work> work = LaneWork(op, c, output))
-      Push(Todo::Kind::kWork).work = *std::move(work);
+      Push(Todo::Kind::kWork).what = *std::move(work);
     ReleasePieces(chunk);
     chunk.is_final = true;
     if (chunk.role.lands) ++op.finals;

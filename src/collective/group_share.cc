@@ -163,7 +163,7 @@ void GroupMachine::TellWords(Op& op, bool done) {
   if (made == op.lane.made && done == op.lane.told) return;
   op.lane.made = made;
   op.lane.told = done;
-  Push(Todo::Kind::kTell).words = {op.seq, made, done};
+  Push(Todo::Kind::kTell).what = LaneWords{op.seq, made, done};
 }
 
 // With the acks. J3 need not hold it back: what is shared has begun where nothing else was under

@@ -8,7 +8,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/ids.h"
@@ -97,6 +99,7 @@ struct Participant {
   int32_t rank = 0;  // in the attempt's list
   int32_t replica = 0, shard = 0;
   double weight = 1;
+  bool operator==(const Participant&) const = default;
 };
 
 struct Outcome {
@@ -114,22 +117,35 @@ struct Outcome {
   uint64_t bytes_resent = 0;
   TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0, arrival_skew_ns = 0;
   MemberId slowest;
-  // Not 0: the group's outcomes with this number differ in seq, tag and times alone.
+  // Not 0: the group's outcomes with this number differ in seq, tag and the three times alone.
   uint64_t alike = 0;
 
-  // What outcomes that are alike differ in.
+  // What most outcomes differ in alone.
   struct Moment {
     Seq seq = 0;
     uint64_t tag = 0;
-    TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0;
+    TimeNs start_ns = 0, complete_ns = 0, delivered_ns = 0, arrival_skew_ns = 0;
+    MemberId slowest{};
   };
-  Moment moment() const { return {seq, tag, start_ns, complete_ns, delivered_ns}; }
+  Moment moment() const {
+    return {seq, tag, start_ns, complete_ns, delivered_ns, arrival_skew_ns, slowest};
+  }
   void Set(const Moment& moment) {
     seq = moment.seq;
     tag = moment.tag;
     start_ns = moment.start_ns;
     complete_ns = moment.complete_ns;
     delivered_ns = moment.delivered_ns;
+    arrival_skew_ns = moment.arrival_skew_ns;
+    slowest = moment.slowest;
+  }
+  // Whether the moment is all that they differ in.
+  bool SameButMoment(const Outcome& other) const {
+    const auto rest = [](const Outcome& one) {
+      return std::tie(one.epoch, one.status, one.participants, one.weight_sum, one.attempts,
+                      one.plan, one.bytes_resent, one.culprit, one.text, one.members);
+    };
+    return rest(*this) == rest(other);
   }
 
   // A copy, which is cheap where little differs.
@@ -151,6 +167,12 @@ struct LaneWords {
   bool operator==(const LaneWords&) const = default;
 };
 
+// This member's line of an operation, and its input, as they go into its lane.
+struct Publication {
+  LaneLine line;
+  BufferRef input;
+};
+
 // One step's list of things to do, in this order: staging is allocated, then work and frames in the
 // order of `todo`.
 struct Todo {
@@ -159,7 +181,7 @@ struct Todo {
     kFree,            // staging `id`
     kWork,            // work
     kSend,            // frame
-    kPublish,         // this member's line of an operation, and its input, into its lane
+    kPublish,         // publication
     kTell,            // words: how far its sums of a shared one are
     kAdopt,           // staging `id`, `bytes`: what the fast path has saved becomes it; and what
                       // it keeps aside is saved and lands
@@ -169,15 +191,22 @@ struct Todo {
                       // fault tolerance)
     kDeliver,         // outcome
   };
-  Kind kind = Kind::kWork;
+  explicit Todo(Kind of) : kind(of) {}
+
+  Kind kind;
   uint64_t id = 0;
   uint64_t bytes = 0;
   Seq seq = kNoSeq;  // kAllocate, kAdopt: the operation that it is for
-  Work work;
-  SendFrame frame;
-  Outcome outcome;
-  LaneLine line;  // kPublish; the input is frame.payload
-  LaneWords words;  // kTell
+  std::variant<std::monostate, Work, SendFrame, Publication, LaneWords, Outcome> what;
+
+  Work& work() { return std::get<Work>(what); }
+  const Work& work() const { return std::get<Work>(what); }
+  SendFrame& frame() { return std::get<SendFrame>(what); }
+  const SendFrame& frame() const { return std::get<SendFrame>(what); }
+  const Publication& publication() const { return std::get<Publication>(what); }
+  const LaneWords& words() const { return std::get<LaneWords>(what); }
+  Outcome& outcome() { return std::get<Outcome>(what); }
+  const Outcome& outcome() const { return std::get<Outcome>(what); }
 };
 
 // A call for the fast path (engine.h).
@@ -205,7 +234,9 @@ enum class FastLook : uint8_t {
 };
 
 struct GroupTodo {
-  GroupKey group = 0;
+  GroupTodo(GroupKey of, Todo::Kind kind) : group(of), todo(kind) {}
+
+  GroupKey group;
   Todo todo;
 };
 

@@ -192,17 +192,17 @@ void EngineDriver::ExecuteTodo(TimeNs now, GroupKey group, Todo& todo) {
   switch (todo.kind) {
     case Todo::Kind::kAllocate: return Allocate(now, group, todo);
     case Todo::Kind::kFree: return FreeStaging(now, group, todo.id);
-    case Todo::Kind::kWork: return DoWork(now, group, todo.work);
-    case Todo::Kind::kSend: return SendFrame(now, group, todo.frame);
-    case Todo::Kind::kPublish: return Publish(now, group, todo);
+    case Todo::Kind::kWork: return DoWork(now, group, todo.work());
+    case Todo::Kind::kSend: return SendFrame(now, group, todo.frame());
+    case Todo::Kind::kPublish: return Publish(now, group, todo.publication());
     case Todo::Kind::kTell:
-      TellWords(group, todo.words);
+      TellWords(group, todo.words());
       return Announce();
     case Todo::Kind::kAdopt: return AdoptFast(group, todo.seq, todo.id);
     case Todo::Kind::kReleaseInbound: return ReleaseInbound(now, todo.id);
     case Todo::Kind::kCancelSends: return CancelSends(now, group, todo.id);
     case Todo::Kind::kFinishSends: return FinishSends(group, todo.id);
-    case Todo::Kind::kDeliver: return Deliver(now, group, std::move(todo.outcome));
+    case Todo::Kind::kDeliver: return Deliver(now, group, std::move(todo.outcome()));
   }
 }
 
@@ -277,13 +277,12 @@ void EngineDriver::SendFrame(TimeNs now, GroupKey group, const collective::SendF
   sent_ = true;
 }
 
-void EngineDriver::Publish(TimeNs now, GroupKey group, const Todo& todo) {
+void EngineDriver::Publish(TimeNs now, GroupKey group, const collective::Publication& said) {
   if (dropping_) return;
-  const BufferRef& payload = todo.frame.payload;
-  const std::byte* const data = Resolve(group, payload, false);
-  if (payload.bytes > 0 && data == nullptr)
+  const std::byte* const data = Resolve(group, said.input, false);
+  if (said.input.bytes > 0 && data == nullptr)
     return Fail(now, Code::kInternal, "a line's input is outside of its buffer");
-  PublishInput(group, todo.line, {data, payload.bytes});
+  PublishInput(group, said.line, {data, said.input.bytes});
   Announce();
 }
 

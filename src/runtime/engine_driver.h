@@ -302,7 +302,7 @@ class EngineDriver final : public transport::Placer {
   void SendControl(const engine::PeerMessage& message);
   void SendControlPiece(Peer* peer, uint64_t offset, bool more, std::span<const std::byte> bytes);
   void SendFrame(TimeNs now, GroupKey group, const collective::SendFrame& frame);
-  void Publish(TimeNs now, GroupKey group, const collective::Todo& todo);
+  void Publish(TimeNs now, GroupKey group, const collective::Publication& said);
   void PublishInput(GroupKey group, const wire::LaneLine& line, std::span<const std::byte> input);
   void TellWords(GroupKey group, const collective::LaneWords& words);
   FastState MakeFastResult(const Op& op);

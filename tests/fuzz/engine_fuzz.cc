@@ -191,23 +191,23 @@ class Member {
       case Todo::Kind::kAllocate: return memory_.Allocate(todo.id, todo.bytes);
       case Todo::Kind::kFree: return memory_.Free(todo.id);
       case Todo::Kind::kReleaseInbound: return Expect(memory_.ReleaseInbound(todo.id));
-      case Todo::Kind::kDeliver: return memory_.Close(todo.outcome.seq);
+      case Todo::Kind::kDeliver: return memory_.Close(todo.outcome().seq);
       case Todo::Kind::kCancelSends:
       case Todo::Kind::kPublish:  // there is no lane here
       case Todo::Kind::kTell:
       case Todo::Kind::kAdopt:
       case Todo::Kind::kFinishSends: return;
       case Todo::Kind::kWork:
-        Expect(memory_.Run(todo.work, engine().view()->era, &spoiled));
-        if (todo.work.id != 0) works_.insert(todo.work.id);
+        Expect(memory_.Run(todo.work(), engine().view()->era, &spoiled));
+        if (todo.work().id != 0) works_.insert(todo.work().id);
         return;
       case Todo::Kind::kSend:
-        Expect(memory_.Read(todo.frame.payload, &payload));
-        todo.frame.header.payload_bytes =
+        Expect(memory_.Read(todo.frame().payload, &payload));
+        todo.frame().header.payload_bytes =
             static_cast<uint32_t>(payload.size() * ftar::sim::kElementBytes);
-        todo.frame.header.ext_bytes = static_cast<uint32_t>(todo.frame.ext.size());
-        input_->Know(todo.frame.header.era);
-        if (sent_.size() < 64) sent_.push_back(todo.frame);
+        todo.frame().header.ext_bytes = static_cast<uint32_t>(todo.frame().ext.size());
+        input_->Know(todo.frame().header.era);
+        if (sent_.size() < 64) sent_.push_back(todo.frame());
     }
   }
 

@@ -45,13 +45,13 @@ void World::TellAllOfLane(Node& writer, TimeNs seen_at) {
   }
 }
 
-void World::Publish(Node& node, GroupKey group, const collective::Todo& todo) {
+void World::Publish(Node& node, GroupKey group, const collective::Publication& said) {
   Buffer input;
-  FailIf(node.Of(group).memory.Read(todo.frame.payload, &input));
+  FailIf(node.Of(group).memory.Read(said.input, &input));
   if (trace_)
-    Trace("line   " + ToString(node.card.id) + " op " + std::to_string(todo.line.seq) +
-          " attempt " + std::to_string(EpochCounter(todo.line.attempt)));
-  TellAllOfLane(node, node.lane->Publish(group, todo.line, std::move(input), SeenBy(node, node)));
+    Trace("line   " + ToString(node.card.id) + " op " + std::to_string(said.line.seq) +
+          " attempt " + std::to_string(EpochCounter(said.line.attempt)));
+  TellAllOfLane(node, node.lane->Publish(group, said.line, std::move(input), SeenBy(node, node)));
 }
 
 void World::Tell(Node& node, GroupKey group, const collective::LaneWords& words) {
@@ -101,15 +101,13 @@ bool World::CallFast(Node& node) {
 
 void World::PublishFast(Node& node, const collective::LaneLine& line) {
   const collective::OpSpec& spec = node.main.specs.at(line.seq);
-  collective::Todo todo;
-  todo.line = line;
-  todo.frame.payload = {collective::BufferRef::Kind::kSend, line.seq, 0,
-                        spec.count * kElementBytes};
+  const collective::BufferRef all{collective::BufferRef::Kind::kSend, line.seq, 0,
+                                  spec.count * kElementBytes};
   if (node.engine->fast_room() != collective::LaneRoom::kShared)
-    return Publish(node, kGroup, todo);
+    return Publish(node, kGroup, {line, all});
   if (trace_) Trace("line   " + ToString(node.card.id) + " op " + std::to_string(line.seq));
   Buffer input;
-  FailIf(node.main.memory.Read(todo.frame.payload, &input));
+  FailIf(node.main.memory.Read(all, &input));
   node.blocks.Begin(spec, (spec.count + node.index) % 2 == 0);
   const bool keeps = node.blocks.keeps_aside();
   TellAllOfLane(node, node.lane->PublishShared(kGroup, line, input, keeps, SeenBy(node, node)));

@@ -487,18 +487,18 @@ void World::CarryTodo(Node& node, GroupKey group, collective::Todo& todo) {
     case Kind::kReleaseInbound: return FailIf(use.memory.ReleaseInbound(todo.id));
     case Kind::kCancelSends: return use.memory.RecallOf(todo.id);
     case Kind::kFinishSends: return;
-    case Kind::kSend: return SendFrame(node, todo.frame);
-    case Kind::kPublish: return Publish(node, group, todo);
-    case Kind::kTell: return Tell(node, group, todo.words);
+    case Kind::kSend: return SendFrame(node, todo.frame());
+    case Kind::kPublish: return Publish(node, group, todo.publication());
+    case Kind::kTell: return Tell(node, group, todo.words());
     case Kind::kAdopt: return FailIf(node.blocks.Adopt(todo.id, &use.memory));
-    case Kind::kDeliver: return OnDelivered(node, use, todo.outcome);
+    case Kind::kDeliver: return OnDelivered(node, use, todo.outcome());
     case Kind::kWork: break;
   }
   bool spoiled = false;
-  FailIf(use.memory.Run(todo.work, node.engine->view()->era, &spoiled));
-  PutAside(node, group, todo.work);
-  if (todo.work.id == 0) return;
-  const uint64_t id = todo.work.id;
+  FailIf(use.memory.Run(todo.work(), node.engine->view()->era, &spoiled));
+  PutAside(node, group, todo.work());
+  if (todo.work().id == 0) return;
+  const uint64_t id = todo.work().id;
   AtNode(node, OfWork(node, now_ + WorkTime()), [this, &node, &use, id, spoiled] {
     use.memory.WorkIsDone(id);
     if (!spoiled) return Feed(node, engine::WorkDone{use.group, id});

@@ -161,7 +161,7 @@ class World {
   std::string AcksTruly(Node& node, const wire::FrameHeader& header) const;
   void SendFrame(Node& node, const collective::SendFrame& frame);
   void OpenLane(Node& node, engine::Config* config);
-  void Publish(Node& node, GroupKey group, const collective::Todo& todo);
+  void Publish(Node& node, GroupKey group, const collective::Publication& said);
   TimeNs SeenMax() const;
   void TellOfLane(Node& node, TimeNs at);
   bool CallFast(Node& node);

@@ -165,13 +165,13 @@ void Lab::CarryTodo(Member& member, collective::Todo& todo) {
     case Kind::kAllocate: return member.memory.Allocate(todo.id, todo.bytes);
     case Kind::kFree: return member.memory.Free(todo.id);
     case Kind::kReleaseInbound: return FailIf(member.memory.ReleaseInbound(todo.id));
-    case Kind::kDeliver: return Check(member, todo.outcome);
+    case Kind::kDeliver: return Check(member, todo.outcome());
     case Kind::kCancelSends: return member.memory.RecallOf(todo.id);
     case Kind::kFinishSends: return;
-    case Kind::kWork: return CarryWork(member, todo.work);
-    case Kind::kSend: return CarrySend(member, todo.frame);
-    case Kind::kPublish: return CarryLine(member, todo);
-    case Kind::kTell: return CarryWords(member, todo.words);
+    case Kind::kWork: return CarryWork(member, todo.work());
+    case Kind::kSend: return CarrySend(member, todo.frame());
+    case Kind::kPublish: return CarryLine(member, todo.publication());
+    case Kind::kTell: return CarryWords(member, todo.words());
     case Kind::kAdopt: return FailIf(member.blocks.Adopt(todo.id, &member.memory));
   }
 }
@@ -197,18 +197,18 @@ void Lab::CarryWork(Member& member, const collective::Work& work) {
        }});
 }
 
-void Lab::CarryLine(Member& member, const collective::Todo& todo) {
+void Lab::CarryLine(Member& member, const collective::Publication& said) {
   sim::Buffer input;
-  FailIf(member.memory.Read(todo.frame.payload, &input));
+  FailIf(member.memory.Read(said.input, &input));
   if (member.engine->in_fast() && member.engine->fast_room() == collective::LaneRoom::kShared) {
     member.blocks.Begin(DefaultSpec(), (options_.keep_aside >> member.name & 1) != 0);
     const bool keeps = member.blocks.keeps_aside();
-    member.lane->PublishShared(kGroup, todo.line, input, keeps, 1000 * kSecond);
+    member.lane->PublishShared(kGroup, said.line, input, keeps, 1000 * kSecond);
   } else {
-    member.lane->Publish(kGroup, todo.line, std::move(input), 1000 * kSecond);
+    member.lane->Publish(kGroup, said.line, std::move(input), 1000 * kSecond);
   }
   wires_[{member.name, member.name}].push_back(
-      {"line " + std::to_string(todo.line.seq), [this](Member& writer) {
+      {"line " + std::to_string(said.line.seq), [this](Member& writer) {
          writer.lane->Show();
          for (auto& [name, other] : members_) Look(*other);
        }});
@@ -388,11 +388,9 @@ void Lab::CallFast(int name) {
   member.fast = line.seq;
   member.unnumbered.push_back(DefaultSpec());
   OpenBuffers(member, line.seq);
-  collective::Todo todo;
-  todo.line = line;
-  todo.frame.payload = {collective::BufferRef::Kind::kSend, line.seq, 0,
-                        options_.count * sim::kElementBytes};
-  CarryLine(member, todo);
+  CarryLine(member, {line,
+                     {collective::BufferRef::Kind::kSend, line.seq, 0,
+                      options_.count * sim::kElementBytes}});
 }
 
 bool Lab::Deliver(int from, int to) {

@@ -99,7 +99,7 @@ class Lab {
   }
   void CarryTodo(Member& member, collective::Todo& todo);
   void CarryWork(Member& member, const collective::Work& work);
-  void CarryLine(Member& member, const collective::Todo& todo);
+  void CarryLine(Member& member, const collective::Publication& said);
   void OpenBuffers(Member& member, Seq seq);
   void CarryWords(Member& member, const collective::LaneWords& words);
   void PutAside(Member& member, const collective::Work& work);

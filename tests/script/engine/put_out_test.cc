@@ -23,9 +23,9 @@ size_t InputsThatComeBack(const engine::Event& end) {
   const engine::Ready ready = lab.engine(kVictim).TakeReady();
   EXPECT_NE(lab.engine(kVictim).phase(), engine::Phase::kMember);
   return static_cast<size_t>(std::ranges::count_if(ready.todo, [](const engine::GroupTodo& one) {
-    const collective::Work& work = one.todo.work;
-    return one.todo.kind == collective::Todo::Kind::kWork &&
-           work.kind == collective::Work::Kind::kCopy &&
+    if (one.todo.kind != collective::Todo::Kind::kWork) return false;
+    const collective::Work& work = one.todo.work();
+    return work.kind == collective::Work::Kind::kCopy &&
            work.sources[0].buffer.kind == collective::BufferRef::Kind::kStaging &&
            work.dst.kind == collective::BufferRef::Kind::kRecv;
   }));

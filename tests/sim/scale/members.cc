@@ -49,16 +49,16 @@ void ScaleJob::CarryOut(Member& member, engine::Ready ready) {
     if (todo.kind == collective::Todo::Kind::kSend) {
       if (counted) {
         ++counted->messages;
-        counted->bytes += sizeof(wire::FrameHeader) + todo.frame.payload.bytes;
+        counted->bytes += sizeof(wire::FrameHeader) + todo.frame().payload.bytes;
       }
-      Next(PeerFrame{static_cast<uint32_t>(todo.frame.to.lo - 1),
-                     {MemberId{(self + 1) * 0x9e3779b97f4a7c15ULL, self + 1}, todo.frame.header,
-                      std::move(todo.frame.ext), 1}});
-    } else if (todo.kind == collective::Todo::Kind::kWork && todo.work.id != 0) {
-      member.engine->Step(now_, engine::WorkDone{item.group, todo.work.id});
+      Next(PeerFrame{static_cast<uint32_t>(todo.frame().to.lo - 1),
+                     {MemberId{(self + 1) * 0x9e3779b97f4a7c15ULL, self + 1}, todo.frame().header,
+                      std::move(todo.frame().ext), 1}});
+    } else if (todo.kind == collective::Todo::Kind::kWork && todo.work().id != 0) {
+      member.engine->Step(now_, engine::WorkDone{item.group, todo.work().id});
     } else if (todo.kind == collective::Todo::Kind::kDeliver) {
       ++delivered_;
-      const collective::Outcome& outcome = todo.outcome;
+      const collective::Outcome& outcome = todo.outcome();
       if (outcome.status != Code::kOk || outcome.participants != expected_) ++delivered_wrong_;
     }
   }

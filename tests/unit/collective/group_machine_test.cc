@@ -133,10 +133,11 @@ TEST(Weights, InALargeColumnWhatIsCopiedTellsOfItsOwnerAlone) {
   group.TakeTodo(4, &todo);
   for (size_t i = 0; i < todo.size(); ++i) {
     const Todo one = todo[i].todo;
-    if (one.kind == Todo::Kind::kWork && one.work.id != 0) group.OnWorkDone(5, one.work.id);
+    if (one.kind == Todo::Kind::kWork && one.work().id != 0) group.OnWorkDone(5, one.work().id);
     if (i + 1 == todo.size()) group.TakeTodo(6, &todo);
-    if (one.kind != Todo::Kind::kSend || one.frame.header.kind != wire::FrameKind::kFinal) continue;
-    EXPECT_EQ(one.frame.ext.size(), sizeof(double));
+    if (one.kind != Todo::Kind::kSend) continue;
+    if (one.frame().header.kind != wire::FrameKind::kFinal) continue;
+    EXPECT_EQ(one.frame().ext.size(), sizeof(double));
     ++finals;
   }
   EXPECT_EQ(finals, 2u);
@@ -202,7 +203,7 @@ TEST(Outcome, SaysWhenWhatTakesNoWorkWasComplete) {
     const auto delivered = std::ranges::find_if(
         todo, [](const GroupTodo& one) { return one.todo.kind == Todo::Kind::kDeliver; });
     ASSERT_NE(delivered, todo.end());
-    EXPECT_EQ(delivered->todo.outcome.complete_ns, 20u);
+    EXPECT_EQ(delivered->todo.outcome().complete_ns, 20u);
   }
 }
 
@@ -224,15 +225,15 @@ TEST(Deadline, OfWhatComesBehindIsNotUsedUpByTheOldest) {
   frame.from = kOther;
   for (const GroupTodo& one : todo) {
     const bool raw = one.todo.kind == Todo::Kind::kSend &&
-                     one.todo.frame.header.kind == wire::FrameKind::kRaw;
-    if (raw && one.todo.frame.header.seq == 0) frame.header = one.todo.frame.header;
+                     one.todo.frame().header.kind == wire::FrameKind::kRaw;
+    if (raw && one.todo.frame().header.seq == 0) frame.header = one.todo.frame().header;
   }
   frame.header.complete_end = 1;
   group.OnFrame(14, frame);
   todo.clear();
   group.TakeTodo(15, &todo);
   for (const GroupTodo& one : todo) {
-    if (one.todo.kind == Todo::Kind::kWork) group.OnWorkDone(16, one.todo.work.id);
+    if (one.todo.kind == Todo::Kind::kWork) group.OnWorkDone(16, one.todo.work().id);
   }
   ASSERT_EQ(group.delivered_end(), 1);
   EXPECT_EQ(group.TakeOverdue(17).lacks, std::vector<MemberId>{kOther});
