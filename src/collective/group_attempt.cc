@@ -218,16 +218,17 @@ void GroupMachine::PlaceInAttempt(Op& op) {
   op.weights[op.me] = op.spec.weight;
   op.raws_sent.assign(members, false);
   if (op.chunks.empty()) op.chunks.swap(spent_.chunks);
-  op.chunks.assign(op.grid.chunks(), {});
+  op.chunks.resize(op.grid.chunks());
   op.needed = op.finals = 0;
   op.unfit = false;
   op.unheard.clear();
   const ChunkOwners owners(op);
   for (uint32_t c = 0; c < op.grid.chunks(); ++c) {
     ChunkState& chunk = op.chunks[c];
+    chunk.Clear();
     chunk.geometry = op.grid.At(c);
     const int owner = chunk.owner = owners.Of(chunk.geometry);
-    chunk.role = plan::RoleOf(op.spec.kind, op.plan, members, owner, op.me, std::move(chunk.role));
+    plan::AddRole(op.spec.kind, op.plan, members, owner, op.me, &chunk.role);
     if (owner < 0 && op.spec.kind == plan::Kind::kBroadcast) op.unfit = true;
     if (owner < 0 && op.spec.kind == plan::Kind::kAllGather && !FTAR_MUTANT(kGoneSegmentsKept))
       chunk.role.lands = true;  // a gone member's segment: zeros

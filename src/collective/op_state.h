@@ -32,11 +32,9 @@ struct Piece {  // an inbound frame that waits for its reduction
   uint64_t bytes = 0;
 };
 
-struct ChunkState {
-  plan::Role role;
+struct ChunkProgress {
   plan::Chunk geometry;
-  int owner = -1;           // position in the attempt; -1: its owner is gone
-  std::vector<Piece> raws;  // by position in the attempt; empty unless some come here
+  int owner = -1;  // position in the attempt; -1: its owner is gone
   Piece partial;
   uint32_t raws_missing = 0;
   bool working = false;  // a reduction or landing is under way
@@ -46,6 +44,17 @@ struct ChunkState {
   bool overwritten = false;  // by result bytes; what was there is in the undo log (F3)
   uint64_t staging = 0;      // partial sum
   uint64_t begun = 0;        // its first elements, made before a shared one left the fast path
+};
+
+struct ChunkState : ChunkProgress {
+  plan::Role role;
+  std::vector<Piece> raws;  // by position in the attempt; empty unless some come here
+  // As new, but for its memory.
+  void Clear() {
+    static_cast<ChunkProgress&>(*this) = {};
+    role.Clear();
+    raws.clear();
+  }
 };
 
 // An operation's way through the lane, in its first attempt.

@@ -1,7 +1,6 @@
 #include "plan/role.h"
 
 #include <cassert>
-#include <utility>
 
 namespace ftar::plan {
 namespace {
@@ -77,22 +76,19 @@ void Role::Clear() {
   reduces = makes_final = gathers = lands = false;
 }
 
-Role RoleOf(Kind kind, PlanKind plan, int members, int owner, int me, Role used) {
+void AddRole(Kind kind, PlanKind plan, int members, int owner, int me, Role* role) {
   assert(me >= 0 && me < members && owner < members);
-  Role role = std::move(used);
-  role.Clear();
   if (kind == Kind::kAllGather || kind == Kind::kBroadcast) {
-    if (owner >= 0) Gather(members, owner, me, &role);
+    if (owner >= 0) Gather(members, owner, me, role);
   } else if (kind == Kind::kReduceScatter) {
-    if (owner >= 0) Direct(members, owner, me, /*spread=*/false, &role);
+    if (owner >= 0) Direct(members, owner, me, /*spread=*/false, role);
   } else if (members == 1 || plan == PlanKind::kOneShot) {
-    OneShot(members, me, &role);
+    OneShot(members, me, role);
   } else if (plan == PlanKind::kRing) {
-    Ring(members, owner, me, &role);
+    Ring(members, owner, me, role);
   } else {
-    Direct(members, owner, me, /*spread=*/true, &role);
+    Direct(members, owner, me, /*spread=*/true, role);
   }
-  return role;
 }
 
 }  // namespace ftar::plan

@@ -48,9 +48,8 @@ struct Role {
 };
 
 // `owner`: position that makes the final chunk; -1 if nobody does (the segment's owner is gone).
-// `me` in [0, members).
-// `used` gives its memory.
-Role RoleOf(Kind kind, PlanKind plan, int members, int owner, int me, Role used = {});
+// `me` in [0, members). `role` is clear.
+void AddRole(Kind kind, PlanKind plan, int members, int owner, int me, Role* role);
 
 }  // namespace ftar::plan
 

@@ -30,7 +30,7 @@ TEST_P(Roles, WhatOneSendsTheOtherExpects) {
     for (int owner = 0; owner < n; ++owner) {
       std::vector<Role> roles;
       for (int me = 0; me < n; ++me)
-        roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
+        AddRole(GetParam().kind, GetParam().plan, n, owner, me, &roles.emplace_back());
       for (int a = 0; a < n; ++a) {
         EXPECT_FALSE(Has(roles[a].raw_to, a));
         EXPECT_TRUE(std::is_sorted(roles[a].raw_from.begin(), roles[a].raw_from.end()));
@@ -61,7 +61,7 @@ TEST_P(Roles, EveryInputOnceAndEverybodyGetsTheFinal) {
     for (int owner = 0; owner < n; ++owner) {
       std::vector<Role> roles;
       for (int me = 0; me < n; ++me)
-        roles.push_back(RoleOf(GetParam().kind, GetParam().plan, n, owner, me));
+        AddRole(GetParam().kind, GetParam().plan, n, owner, me, &roles.emplace_back());
       for (int me = 0; me < n; ++me) {
         if (GetParam().kind == Kind::kReduceScatter && me != owner) {
           EXPECT_FALSE(roles[me].lands);
