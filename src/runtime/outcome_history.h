@@ -37,6 +37,7 @@ class OutcomeHistory {
     if (place.moment.seq != seq) return std::nullopt;
     collective::Outcome outcome = kinds_[place.kind].outcome;
     outcome.Set(place.moment);
+    outcome.alike = 0;  // others of its kind may have had another number
     return outcome;
   }
 
@@ -76,8 +77,7 @@ class OutcomeHistory {
 
   // That of the newest, or one that is free yet.
   size_t KindOf(const collective::Outcome& outcome) {
-    if (newest_ != kNone && outcome.alike != 0 && kinds_[newest_].outcome.alike == outcome.alike)
-      return newest_;
+    if (newest_ != kNone && kinds_[newest_].outcome.SameButMoment(outcome)) return newest_;
     if (free_ == kNone) {
       kinds_.emplace_back();
       free_ = kinds_.size() - 1;

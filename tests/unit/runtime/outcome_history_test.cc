@@ -93,6 +93,30 @@ TEST(OutcomeHistory, OutcomesAlikeDifferInWhatTheyDifferIn) {
   }
 }
 
+// Over wires no two are alike, and who came last is another one each time.
+TEST(OutcomeHistory, WhoCameLastIsKeptOfEach) {
+  OutcomeHistory history;
+  constexpr Seq kEnd = 2 * OutcomeHistory::kMax + 9;
+  const auto attempts_of = [](Seq seq) { return seq % 100 == 99 ? 2 : 1; };
+  for (Seq seq = 0; seq < kEnd; ++seq) {
+    collective::Outcome outcome = Of(seq);
+    outcome.alike = seq % 50 == 0 ? seq + 1 : 0;
+    outcome.attempts = attempts_of(seq);
+    outcome.arrival_skew_ns = static_cast<TimeNs>(seq);
+    outcome.slowest = MemberId{1, seq % 3 + 1};
+    outcome.members.resize(2);
+    history.Add(outcome);
+  }
+  for (Seq seq = kEnd - OutcomeHistory::kMax; seq < kEnd; ++seq) {
+    const std::optional<collective::Outcome> found = history.Find(seq);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->attempts, attempts_of(seq));
+    EXPECT_EQ(found->arrival_skew_ns, static_cast<TimeNs>(seq));
+    EXPECT_EQ(found->slowest, (MemberId{1, seq % 3 + 1}));
+    EXPECT_EQ(found->members.size(), 2u);
+  }
+}
+
 // Runs of outcomes that are alike, some of one, between others that are like none.
 TEST(OutcomeHistory, RunsOfOutcomesAlikeAreToldApart) {
   OutcomeHistory history;
