@@ -48,7 +48,7 @@ class ShmDevice : public Device {
   size_t ring_bytes() const { return ring_bytes_; }
   size_t payload_bytes_max() const { return config_.payload_bytes_max; }
   const Priorities* priorities() const { return config_.priorities.get(); }
-  void Emit(Completion completion) { events_.push_back(std::move(completion)); }
+  void Emit(Completion&& completion) { events_.push_back(std::move(completion)); }
   // kSent completions of a cancelled operation that nobody has fetched yet never come.
   void DropSent(const Link* link, uint32_t group, uint64_t seq) {
     std::erase_if(events_, [&](const Completion& c) {

@@ -53,7 +53,7 @@ class TcpDevice : public Device {
   Placer* placer() { return placer_; }
   Counters& counting() { return counters_; }
   uint64_t turn() const { return turn_; }
-  void Emit(Completion completion) { events_.push_back(std::move(completion)); }
+  void Emit(Completion&& completion) { events_.push_back(std::move(completion)); }
   // kSent completions of a cancelled operation that nobody has fetched yet never come.
   void DropSent(const Link* link, uint32_t group, uint64_t seq) {
     std::erase_if(events_, [&](const Completion& c) {

@@ -162,7 +162,6 @@ Status Stream::FinishFrame(std::vector<Arrived>* out) {
     return {Code::kCorrupt, "the CRC of what follows a frame's header is wrong"};
   if (body_bytes() > 0) long_came_ = body_bytes() > kStagingBytes;
   out->push_back(std::move(current_));
-  current_ = Arrived{};
   header_have_ = 0;
   in_body_ = false;
   return {};
