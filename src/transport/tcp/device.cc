@@ -163,12 +163,11 @@ bool TcpDevice::Poll(TimeNs now, size_t budget_bytes, std::vector<Completion>* o
   ++turn_;
   bool any = !dirty_.empty();
   if (any) FlushDirty(now);
-  if (MustAsk(now)) {
-    HandleEvents(now, budget_bytes, &any);
-    CheckWatch(now, false);  // not at every turn, which is half a microsecond
-  } else {
-    ReadHotStream(now, &any);
-  }
+  const bool asks = MustAsk(now);
+  if (!asks) ReadHotStream(now, &any);
+  // Where there is more than one frame the rest comes in the same turn, so that one frame answers.
+  if (asks || hot_key_ == 0) HandleEvents(now, budget_bytes, &any);
+  if (asks) CheckWatch(now, false);  // not at every turn, which is half a microsecond
   if (now >= deadline_) {
     RunTimers(now);
     any = true;
