@@ -107,6 +107,7 @@
   X(kRelayInstalledByOne, "Q7", "reports a view as installed when one behind the relay holds it") \
   X(kRelayMissesHolders, "Q7", "a relay misses nobody who has not said that it holds the view") \
   X(kRelayHidesTheLast, "Q2", "reports what one behind the relay holds as held by all") \
+  X(kUpperRelayStays, "Q7", "an upper relay takes all behind a lower one that is lost for dead") \
   X(kRelayMixesLives, "Q7", "lets a newcomer stand behind a relay for one that was in") \
   X(kRelayPreparedUntold, "Q7", "names newcomers to a relay that has not heard who they are") \
   X(kLateRosterUntold, "Q7", "forgets who is behind a relay that was away at its restart") \

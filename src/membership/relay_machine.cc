@@ -307,8 +307,8 @@ void RelayMachine::AwaitBack(Child& child) {
 // Another relay speaks for them, or all are to come together again: here or there, their own relay
 // first. If one of them does not, the coordinator gives the unit up by itself.
 void RelayMachine::Dissolve() {
-  Tell(LogLevel::kWarn, Describe(children_[0].card) + " and its mates look for another relay: they "
-                            "and this one have not heard each other");
+  Tell(LogLevel::kWarn, Describe(children_[0].card) + " and its mates look for another relay: "
+                            "some of them and this one have not heard each other");
   for (const Child& child : children_) {
     if (child.conn != 0) ready_.close.push_back(child.conn);
   }
@@ -456,9 +456,18 @@ void RelayMachine::LoseDisconnected() {
       continue;
     }
     children_[i].lost_at = kNever;
-    if (children_[i].elsewhere) return Dissolve();
+    if (children_[i].elsewhere || MatesFollow(children_[i])) return Dissolve();
     LoseChild(i, Code::kPeer, "its connection to its relay closed");
   }
+}
+
+// Q7: of a lower relay that is lost those behind it may live. Their next one looks for its own
+// upper relay first; where this one stands by for that, and that is back, they wait there and do
+// not come here. So all come together again, their own first. If they are dead the coordinator
+// gives the unit up by itself, and at once if their links are gone as well.
+bool RelayMachine::MatesFollow(const Child& child) const {
+  return !child.roster.empty() && AnyIn() && !lost_ && Staying() == children_.size() &&
+         !FTAR_MUTANT(kUpperRelayStays);
 }
 
 // Who is late shows only between columns, at the coordinator; who is silent or stuck shows here.

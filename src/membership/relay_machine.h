@@ -132,6 +132,7 @@ class RelayMachine {
   void GatherAgain(size_t index);
   bool LeftAlone(const Child& child) const;
   void AwaitBack(Child& child);
+  bool MatesFollow(const Child& child) const;
   void Dissolve();
   void End(wire::Message message);
   void Refuse(ConnId conn, wire::Message message);

@@ -39,17 +39,29 @@ void World::Strike(Node& node) {
     host_struck_ = true;
     for (auto& other : nodes_) other->struck = true;
   }
-  const auto strike = [this](int32_t replica) {
-    for (auto& mate : nodes_) {
-      if (mate->alive && mate->card.replica == replica) mate->struck = true;
-    }
-  };
-  strike(node.card.replica);
-  // It may not come to say that a link is up again.
+  StrikeReplica(node.card.replica);
+  StrikeFlapping();
+}
+
+void World::StrikeReplica(int32_t replica) {
+  for (auto& mate : nodes_) {
+    if (mate->alive && mate->card.replica == replica) mate->struck = true;
+  }
+}
+
+// Those behind a lost upper relay are not all together again yet. Where one link of theirs is lost
+// meanwhile, the last one who could vouch for them may be at its other end.
+bool World::Parted() const {
+  return weather_.relay_tops > 0 && now_ < relay_lost_at_ + 60 * kMillisecond;
+}
+
+// Who is struck, or parted, may not come to say that a link is up again.
+void World::StrikeFlapping() {
+  if (now_ >= flapping_until_) return;
   for (const auto& [a, b] : flapping_) {
-    if (now_ >= flapping_until_ || !(a->struck || b->struck)) continue;
-    strike(a->card.replica);
-    strike(b->card.replica);
+    if (!Parted() && !a->struck && !b->struck) continue;
+    StrikeReplica(a->card.replica);
+    StrikeReplica(b->card.replica);
   }
 }
 
@@ -253,8 +265,10 @@ void World::FlapOne() {
   if (trace_) Trace("flap   " + ToString(a->card.id) + " - " + ToString(b->card.id));
   ++faults_;
   if (now_ < blackout_until_) a->struck = b->struck = true;
+  if (now_ >= flapping_until_) flapping_.clear();
   flapping_.push_back({a, b});
   flapping_until_ = now_ + 20 * kMillisecond;
+  if (Parted()) StrikeFlapping();
   const TimeNs back = now_ + later_.Between(kMillisecond / 2, 4 * kMillisecond);
   Flap(*a, *b, back);
   Unquiet(back);

@@ -119,6 +119,9 @@ constexpr Where kWhere[] = {
      "ops_per_step=3,joins=3,ambushes=6,relays=2,shards=1,coordinator_restarts=1,hosted=0,"
      "record=0"},
     {Mutant::kLateInstallUnasked, "relays=1,shards=2,relay_losses=2,coordinator_restarts=1"},
+    {Mutant::kUpperRelayStays,
+     "relays=1,relay_tops=2,shards=4,relay_losses=3,replicas=3,delay_max_us=500,skew=0,ops=3,"
+     "mismatch=0,record=1"},
     {Mutant::kRelayMixesLives, "relays=2,shards=2,relay_losses=2"},
     {Mutant::kLaneSharedScanned,
      "lanes=1,hosted=0,cores=0,skew=1,delay_max_us=100,in_place=0,ambushes=4,kills=2,cuts=3"},

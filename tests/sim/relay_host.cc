@@ -272,12 +272,6 @@ void World::CrashRelay(RelayHost& relay) {
       FeedCoordinator(conn, membership::Disconnected{conn, "reset"});
     });
   }
-  // Those whose upper one is back, and who are at the one that stands by still, would look for it
-  // where their mates are not (docs/limits.md).
-  const auto elsewhere = [&](const auto& line) {
-    return RelayAbove(line.second) != UpperOf(relay);
-  };
-  const bool parted = std::ranges::any_of(relay.up, elsewhere);
   relay.up.clear();
   relay.wanted.clear();
   relay.lines.reset();
@@ -295,7 +289,7 @@ void World::CrashRelay(RelayHost& relay) {
     const auto view = node->engine->view();
     const bool entering =
         !view || view->planned || node->engine->phase() == engine::Phase::kJoining;
-    if (unknown || entering || parted) Strike(*node);
+    if (unknown || entering) Strike(*node);
     if (below) continue;
     node->connection = 0;
     Node* member = node.get();
@@ -306,6 +300,7 @@ void World::CrashRelay(RelayHost& relay) {
     });
   }
   relay_lost_at_ = now_;
+  StrikeFlapping();
   After(later_.Between(20, 60) * kMillisecond, [this, &relay] {
     if (!relay.lines) StartRelay(relay);
   });

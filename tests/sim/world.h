@@ -298,6 +298,9 @@ class World {
   void RestartCoordinator();
   bool KnownToOthers(const Node& node) const;
   void Strike(Node& node);
+  void StrikeReplica(int32_t replica);
+  bool Parted() const;
+  void StrikeFlapping();
   void Unquiet(TimeNs until) { quiet_at_ = std::max(quiet_at_, until); }
   void CalmDown();
   Node* Victim(bool spare_last);

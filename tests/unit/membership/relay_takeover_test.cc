@@ -382,6 +382,23 @@ TEST_F(RelayTakeoverTest, ALowerRelayHearsThatAnotherOneSpeaks) {
   EXPECT_EQ(ready_.close, std::vector<ConnId>{1});
 }
 
+// It stands by for the upper one of theirs, which is back: the lower relay that takes over looks
+// for that one, and its mates have to go there, too.
+TEST_F(RelayTakeoverTest, ALowerRelayThatIsLostIsFollowedByItsMates) {
+  upper_ = true;
+  Prepare();
+  Feed(FromAbove{wire::Install{View(), {}}});
+  for (const int shard : {0, 1}) Say(shard, wire::Installed{10});
+  Feed(Disconnected{1, "reset"});
+  for (int i = 0; i < 6 && !machine_.over(); ++i) {
+    now_ += 50 * kMillisecond;
+    Say(1, wire::Heartbeat{10, {}});
+    EXPECT_EQ(Up<wire::Goodbye>(), nullptr) << i;
+  }
+  EXPECT_TRUE(machine_.over());
+  EXPECT_EQ(ready_.close, std::vector<ConnId>{2});
+}
+
 TEST_F(LeftAloneTest, WhoHearsOneSpeaksForAll) {
   Pass(400 * kMillisecond, false);
   Feed(AboveDown{});
