@@ -1,6 +1,7 @@
 // Who may come in, and what strangers can do: nothing, at little cost.
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -317,7 +318,7 @@ TEST(TcpConfig, RefusesWhatItCannotListenOn) {
 
 TEST(TcpConfig, KeepsToItsPorts) {
   DeviceConfig config = BaseConfig({"", "tcp", 1, "127.0.0.1"}, 1);
-  auto any = transport::tcp::Listen(*transport::tcp::ResolveInterface("127.0.0.1", {}, false), "");
+  auto any = transport::tcp::Listen(*transport::tcp::ParseAddress("127.0.0.1:0", true), "", "");
   ASSERT_TRUE(any.ok());
   const int port = any->address.port();
   config.ports = std::to_string(port);
@@ -328,6 +329,30 @@ TEST(TcpConfig, KeepsToItsPorts) {
   const auto free = transport::OpenDevice("tcp", config);
   ASSERT_TRUE(free.ok());
   EXPECT_NE((*free)->address().find(":" + std::to_string(port)), std::string::npos);
+}
+
+std::string CongestionOf(const UniqueFd& fd) {
+  char name[16] = "";
+  socklen_t bytes = sizeof name;
+  return ::getsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name, &bytes) == 0 ? name : "";
+}
+
+// Chosen later it would not take back what the machine's own has begun with: bbr's pacing, above
+// all.
+TEST(TcpConfig, ConnectionsBeginWithTheirCongestionControl) {
+  const auto local = transport::tcp::ParseAddress("127.0.0.1:0", true);
+  for (const std::string control : {"reno", "cubic"}) {
+    const auto listener = transport::tcp::Listen(*local, "", control);
+    if (!listener.ok()) continue;  // this machine has none such
+    int error = 0;
+    const UniqueFd dialled =
+        transport::tcp::Dial(listener->address, *local, control, &error);
+    ASSERT_EQ(error, 0);
+    EXPECT_EQ(CongestionOf(dialled), control);
+    pollfd waits{listener->fd.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&waits, 1, 5000), 1);
+    EXPECT_EQ(CongestionOf(UniqueFd(::accept(listener->fd.get(), nullptr, nullptr))), control);
+  }
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ class TcpLiar {
     int error = 0;
     transport::tcp::LinkHello hello;
     hello.streams = hello.fresh = 1;
-    Handshake handshake(BaseConfig(variant, 1), transport::tcp::Dial(*address, *address, &error),
-                        to->card.id, hello, address->Text());
+    Handshake handshake(BaseConfig(variant, 1),
+                        transport::tcp::Dial(*address, *address, "", &error), to->card.id, hello,
+                        address->Text());
     const bool done = PumpUntil({to_}, [&] {
       handshake.OnReady();
       return handshake.state() == Handshake::State::kDone;

@@ -50,10 +50,9 @@ Expected<std::unique_ptr<Device>> TcpDevice::Open(const DeviceConfig& config) {
 }
 
 Status TcpDevice::Start() {
-  FTAR_RETURN_IF_ERROR(CheckCongestion(config_.tcp_congestion));
   auto local = ResolveInterface(config_.interface_name, config_.routes_to, config_.allow_wildcard);
   if (!local.ok()) return local.status();
-  auto listener = Listen(*local, config_.ports);
+  auto listener = Listen(*local, config_.ports, config_.tcp_congestion);
   if (!listener.ok()) return listener.status();
   listener_ = std::move(*listener);
   SocketAddress advertised = listener_.address;
@@ -265,7 +264,7 @@ void TcpDevice::Close() {
 
 void TcpDevice::Dial(TcpLink* link, int slot, TimeNs now) {
   int error = 0;
-  UniqueFd fd = tcp::Dial(link->peer_address(), listener_.address, &error);
+  UniqueFd fd = tcp::Dial(link->peer_address(), listener_.address, config_.tcp_congestion, &error);
   if (!fd.valid()) {
     return link->OnDialFailed(
         slot,

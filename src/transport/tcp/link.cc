@@ -100,7 +100,7 @@ void TcpLink::Attach(int slot_index, UniqueFd fd, uint64_t peer_received,
   slot.backoff_ns = 0;
   slot.epoll_key = key;
   const DeviceConfig& config = device_->config();
-  const Status set = SetOptions(fd.get(), config.tcp_congestion, config.path_silence_ns);
+  const Status set = SetOptions(fd.get(), config.path_silence_ns);
   if (!set.ok()) last_trouble_ = set.text();
   slot.stream = std::make_unique<Stream>(
       std::move(fd), device_->pool(), [this](const auto& header) { return PlaceFor(header); },

@@ -23,6 +23,16 @@ Status BadInterface(const std::string& name, const std::string& why) {
   return {Code::kConfig, "interface", "interface '" + name + "': " + why};
 }
 
+// Of a socket that is not connected yet: a connection that has begun with bbr is paced for good,
+// since the kernel does not take that back when another control follows.
+bool SetCongestion(int fd, const std::string& congestion) {
+  if (congestion.empty() || congestion == "system") return true;
+  const std::string name = congestion == "auto" ? "cubic" : congestion;
+  return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                      static_cast<socklen_t>(name.size())) == 0 ||
+         congestion == "auto";
+}
+
 SocketAddress FromRaw(const sockaddr* raw) {
   SocketAddress address;
   address.bytes = raw->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -238,7 +248,8 @@ std::string InterfaceOf(const SocketAddress& local) {
   return name;
 }
 
-Expected<Listener> Listen(const SocketAddress& address, const std::string& ports) {
+Expected<Listener> Listen(const SocketAddress& address, const std::string& ports,
+                          const std::string& congestion) {
   unsigned first = 0, last = 0;
   if (!ports.empty()) {
     const size_t dash = ports.find('-');
@@ -257,6 +268,10 @@ Expected<Listener> Listen(const SocketAddress& address, const std::string& ports
     listener.fd =
         UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!listener.fd.valid()) return Status::System("socket", errno);
+    if (!SetCongestion(listener.fd.get(), congestion)) {
+      const Status why = Status::System("congestion control '" + congestion + "'", errno);
+      return Status(Code::kConfig, "tcp_congestion", why.text());
+    }
     const int on = 1;
     ::setsockopt(listener.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address.family() == AF_INET6)
@@ -278,11 +293,13 @@ Expected<Listener> Listen(const SocketAddress& address, const std::string& ports
   return Status(Code::kConfig, error == EADDRNOTAVAIL ? "interface" : "ports", why.text());
 }
 
-UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error) {
+UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, const std::string& congestion,
+              int* error) {
   *error = 0;
   UniqueFd fd(::socket(peer.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) {
+  if (!fd.valid() || !SetCongestion(fd.get(), congestion)) {
     *error = errno;
+    fd.Reset();
     return fd;
   }
   // From the chosen interface, so that traffic stays where the user wants it. Between loopback and
@@ -305,7 +322,7 @@ UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error)
   return fd;
 }
 
-Status SetOptions(int fd, const std::string& congestion, TimeNs unanswered_max_ns) {
+Status SetOptions(int fd, TimeNs unanswered_max_ns) {
   const int on = 1;
   if (::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
     return Status::System("TCP_NODELAY", errno);
@@ -313,26 +330,12 @@ Status SetOptions(int fd, const std::string& congestion, TimeNs unanswered_max_n
       std::min<TimeNs>(unanswered_max_ns / kMillisecond, std::numeric_limits<int>::max()));
   if (::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms) != 0)
     return Status::System("TCP_USER_TIMEOUT", errno);
-  if (congestion.empty() || congestion == "system") return {};
-  const std::string name = congestion == "auto" ? "cubic" : congestion;
-  if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
-                   static_cast<socklen_t>(name.size())) != 0 &&
-      congestion != "auto") {
-    return Status::System("congestion control '" + name + "'", errno);
-  }
   return {};
 }
 
 void ResetAtClose(int fd) {
   const linger at_once{1, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-}
-
-Status CheckCongestion(const std::string& congestion) {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return Status::System("socket", errno);
-  const Status status = SetOptions(fd.get(), congestion, 0);
-  return status.ok() ? status : Status(Code::kConfig, "tcp_congestion", status.text());
 }
 
 }  // namespace ftar::transport::tcp

@@ -44,22 +44,22 @@ struct Listener {
   UniqueFd fd;
   SocketAddress address;  // with the port in use
 };
-// `ports` is "a-b", "a" or empty for any.
-Expected<Listener> Listen(const SocketAddress& address, const std::string& ports);
+// `ports` is "a-b", "a" or empty for any. `congestion` is that of the connections it takes in: ""
+// and "system" leave the default, "auto" takes cubic where there is one; kConfig if this system has
+// no such control.
+Expected<Listener> Listen(const SocketAddress& address, const std::string& ports,
+                          const std::string& congestion);
 
 // Starts to connect from `local`'s address. *error is errno if it failed at once (the descriptor is
 // then invalid).
-UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, int* error);
+UniqueFd Dial(const SocketAddress& peer, const SocketAddress& local, const std::string& congestion,
+              int* error);
 
-// TCP_NODELAY and the congestion control: "" and "system" leave the default, "auto" takes cubic
-// where there is one.
-// What the peer's host has not acknowledged after `unanswered_max_ns` breaks the connection; 0: the
-// kernel's own patience, a quarter of an hour.
-Status SetOptions(int fd, const std::string& congestion, TimeNs unanswered_max_ns);
+// TCP_NODELAY. What the peer's host has not acknowledged after `unanswered_max_ns` breaks the
+// connection; 0: the kernel's own patience, a quarter of an hour.
+Status SetOptions(int fd, TimeNs unanswered_max_ns);
 // Closing it resets the connection: what is not on its way yet is never sent.
 void ResetAtClose(int fd);
-// Fails with kConfig if this system has no such congestion control.
-Status CheckCongestion(const std::string& congestion);
 
 }  // namespace ftar::transport::tcp
 
