@@ -51,9 +51,7 @@ void World::StrikeReplica(int32_t replica) {
 
 // Those behind a lost upper relay are not all together again yet. Where one link of theirs is lost
 // meanwhile, the last one who could vouch for them may be at its other end.
-bool World::Parted() const {
-  return weather_.relay_tops > 0 && now_ < relay_lost_at_ + 60 * kMillisecond;
-}
+bool World::Parted() const { return weather_.relay_tops > 0 && LacksRelay(); }
 
 // Who is struck, or parted, may not come to say that a link is up again.
 void World::StrikeFlapping() {
@@ -188,7 +186,7 @@ void World::RestartCoordinator() {
     anybody = anybody || (in && node->alive && !node->stopped);
     if (!in || !KnownToOthers(*node)) node->struck = true;  // the new one may not know it
     // Those whose relay is lost as well: nobody else knows what it knew.
-    if (now_ < relay_lost_at_ + 60 * kMillisecond) node->struck = true;
+    if (LacksRelay()) node->struck = true;
     if (node->connection == 0 || weather_.relays > 0) continue;
     node->connection = 0;
     Node* member = node.get();

@@ -316,7 +316,7 @@ void World::StopRelay() {
   for (auto& [place, relay] : relays_) {
     if (relay.lines && !relay.top) standing.push_back(&relay);
   }
-  if (standing.empty() || now_ < relay_lost_at_ + 60 * kMillisecond) return;
+  if (standing.empty() || LacksRelay()) return;
   RelayHost& relay = *standing[later_.Below(standing.size())];
   const TimeNs length = later_.Between(kTimeout / 10, kTimeout * 3 / 2);
   if (trace_) Trace("a relay stands still for " + std::to_string(length / kMillisecond) + " ms");

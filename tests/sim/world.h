@@ -299,6 +299,8 @@ class World {
   bool KnownToOthers(const Node& node) const;
   void Strike(Node& node);
   void StrikeReplica(int32_t replica);
+  // A relay is lost or stands still, or was a moment ago.
+  bool LacksRelay() const { return now_ < relay_lost_at_ + 60 * kMillisecond; }
   bool Parted() const;
   void StrikeFlapping();
   void Unquiet(TimeNs until) { quiet_at_ = std::max(quiet_at_, until); }
