@@ -1,7 +1,7 @@
 // CRC32C (Castagnoli), the checksum of frames and chunks.
 //
 // A pure function of its arguments, any thread. ISA-L's code, the processor's CRC instruction or a
-// table give the same value; which one runs depends on the build and the machine.
+// table give the same value; which one runs depends on the build, the machine and the length.
 #ifndef FTAR_BASE_CRC32C_H_
 #define FTAR_BASE_CRC32C_H_
 
