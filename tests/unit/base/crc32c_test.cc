@@ -8,6 +8,11 @@
 
 #include "tests/unit/random_bytes.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace ftar {
 namespace {
 
@@ -38,6 +43,38 @@ TEST(Crc32cTest, AllWaysAgreeAndCanBeContinued) {
     }
   }
 }
+
+#if defined(__x86_64__)
+// Of a processor that tells which registers are in use (XGETBV of 1).
+bool TellsWhatIsInUse() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kXgetbvOfOne = 1U << 2;
+  return __builtin_cpu_supports("avx") != 0 && __get_cpuid_count(0xd, 1, &eax, &ebx, &ecx, &edx) &&
+         (eax & kXgetbvOfOne) != 0;
+}
+
+[[gnu::target("avx")]] void ZeroUpperHalves() { _mm256_zeroupper(); }
+
+[[gnu::target("xsave")]] bool UpperHalvesAreInUse() {
+  constexpr unsigned long long kUpperHalves = 1 << 2;
+  return (_xgetbv(1) & kUpperHalves) != 0;
+}
+
+// On Intel's processors all code for SSE, here and in the caller, is slower until they are not.
+TEST(Crc32cTest, LeavesNoUpperHalvesInUse) {
+  if (!TellsWhatIsInUse()) GTEST_SKIP() << "this processor does not tell";
+  ZeroUpperHalves();
+  if (UpperHalvesAreInUse()) GTEST_SKIP() << "this processor always says so";
+  const std::vector<unsigned char> bytes = RandomBytes(100000);
+  for (size_t count : {100, 256, 4096, 100000}) {
+    ZeroUpperHalves();
+    const uint32_t crc = Crc32c(0, bytes.data(), count);
+    const bool in_use = UpperHalvesAreInUse();
+    EXPECT_FALSE(in_use) << count;
+    EXPECT_EQ(crc, internal::Crc32cOfTable()(0, bytes.data(), count));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace ftar
