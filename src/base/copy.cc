@@ -75,11 +75,11 @@ void CopyPastCaches(void* dst, const void* src, size_t bytes, bool wide) {
 }
 
 void Copy(void* dst, const void* src, size_t bytes, CopyMode mode) {
-  if (dst == src || bytes == 0) return;
+  if (dst == src) return;
   const bool past = (mode == CopyMode::kStream && bytes >= kStreamMinBytes) ||
                     (mode == CopyMode::kHandOver && bytes >= kHandOverMinBytes);
   if (past) return CopyPastCaches(dst, src, bytes, HasWideLines());
-  std::memcpy(dst, src, bytes);
+  CopyShort(dst, src, bytes);
 }
 
 }  // namespace ftar

@@ -1,6 +1,5 @@
 // Operations on the fast path (engine.h): no event, nothing to do but what is here.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/copy.h"
@@ -166,7 +165,7 @@ std::byte* EngineDriver::FastResult(const Op& op) {
       DropSavedFast(now, op);
       NoteShared(over, op);
     } else if (op.request.spec.in_place && op.recv_bytes > 0) {
-      std::memcpy(op.request.recv, FastResult(op), op.recv_bytes);
+      CopyShort(op.request.recv, FastResult(op), op.recv_bytes);
       counters_.bytes_moved += 2 * op.recv_bytes;
     }
     ++counters_.fast;

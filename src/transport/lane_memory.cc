@@ -26,17 +26,6 @@ constexpr bool kReadsKeepOrder = true;
 constexpr std::memory_order kTagOrder = std::memory_order_seq_cst;
 constexpr bool kReadsKeepOrder = false;
 #endif
-
-// As long as a number or two needs no call.
-void CopyShort(std::byte* to, std::span<const std::byte> from) {
-  switch (from.size()) {
-    case 0: return;
-    case 4: std::memcpy(to, from.data(), 4); return;
-    case 8: std::memcpy(to, from.data(), 8); return;
-    case 16: std::memcpy(to, from.data(), 16); return;
-    default: std::memcpy(to, from.data(), from.size());
-  }
-}
 }  // namespace
 
 Expected<std::shared_ptr<LaneMemory>> LaneMemory::Create(MemberId self) {
@@ -152,7 +141,7 @@ bool LaneMemory::HasArea(GroupKey group) const {
     Copy(reinterpret_cast<std::byte*>(own_) + InputOffset(place, line.seq), input.data(),
          input.size(), mode);
   } else {
-    CopyShort(out.input, input);
+    CopyShort(out.input, input.data(), input.size());
   }
   fenced_ = false;
   Fill(out, line);

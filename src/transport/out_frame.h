@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/copy.h"
 #include "transport/buffer_pool.h"
 #include "transport/priorities.h"
 #include "wire/frame.h"
@@ -59,7 +59,7 @@ struct OutFrame : Journey {
     if (!copy.empty() || payload.empty()) return true;
     copy = pool->Get(payload.size());
     if (copy.empty()) return false;
-    std::memcpy(copy.data(), payload.data(), payload.size());
+    CopyShort(copy.data(), payload.data(), payload.size());
     payload = {copy.data(), payload.size()};
     return true;
   }

@@ -46,7 +46,7 @@ RingWriter::Result RingWriter::Write(const wire::FrameHeader& header,
   if (skip > 0) std::memcpy(At(head_), &kSkipMagic, sizeof kSkipMagic);
   std::byte* place = At(head_ + skip);
   std::memcpy(place, &header, sizeof header);
-  if (!ext.empty()) std::memcpy(place + kPrefixBytes, ext.data(), ext.size());
+  CopyShort(place + kPrefixBytes, ext.data(), ext.size());
   const bool streamed = (header.flags & wire::kFrameStreamed) != 0;
   Copy(place + kPrefixBytes + Padded(ext.size()), payload.data(), payload.size(),
        streamed ? CopyMode::kHandOver : CopyMode::kCached);

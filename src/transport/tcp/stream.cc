@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/copy.h"
 #include "base/crc32c.h"
 
 namespace ftar::transport::tcp {
@@ -187,7 +188,7 @@ void Stream::AddToBody(const std::byte* data, size_t bytes) {
   size_t done = 0;
   for (size_t i = 0; i < count && done < bytes; ++i) {
     const size_t part = std::min(iov[i].iov_len, bytes - done);
-    std::memcpy(iov[i].iov_base, data + done, part);
+    CopyShort(iov[i].iov_base, data + done, part);
     done += part;
   }
   CountBody(bytes);
@@ -245,7 +246,7 @@ ssize_t Stream::Send(size_t bytes_max) const {
   std::byte together[kTogetherBytesMax];
   std::byte* end = together;
   for (const iovec& part : parts) {
-    std::memcpy(end, part.iov_base, part.iov_len);
+    CopyShort(end, part.iov_base, part.iov_len);
     end += part.iov_len;
   }
   return ::send(fd_.get(), together, bytes, MSG_NOSIGNAL);

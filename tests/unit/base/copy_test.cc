@@ -42,6 +42,13 @@ TEST(CopyTest, CopiesAnyCountAndAlignment) {
   Copy(nullptr, nullptr, 0, CopyMode::kStream);
 }
 
+TEST(CopyTest, ShortOfAnyCountAndAlignment) {
+  for (size_t bytes = 0; bytes <= 70; ++bytes) {
+    for (size_t offset : {0, 1, 5}) ExpectCopied(CopyShort, bytes, offset, 3 * offset);
+  }
+  CopyShort(nullptr, nullptr, 0);
+}
+
 TEST(CopyTest, PastTheCachesWithAndWithoutWideLines) {
   for (bool wide : {false, HasWideLines()}) {
     const auto copy = [wide](void* dst, const void* src, size_t bytes) {
