@@ -48,8 +48,8 @@ const KernelTable& Avx512Kernels();  // Needs AVX-512 F, BW, DQ, VL and F16C.
 const KernelTable& Avx512Bf16Kernels();  // Needs what Avx512Kernels does, and AVX512_BF16.
 #endif
 
-// The table that SetIsa chose.
-const KernelTable& CurrentKernels();
+// The table that SetIsa chose for a sum of that length.
+const KernelTable& CurrentKernels(bool is_short);
 
 }  // namespace ftar::reduce
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/copy.h"
 #include "reduce/kernels.h"
 
 #if defined(__x86_64__)
@@ -65,10 +66,15 @@ Combine CombineOf(Dtype dtype, Redop redop) {
   return Combine::kSum;
 }
 
+// Up to here AVX2 takes at most as long as AVX-512 (newer Intel): as much of a type that is added
+// as it is stored, and of one that is converted before.
+constexpr size_t kShortBytes = 128 << 10, kShortConvertedBytes = 32 << 10;
+
 // The bits are the same whichever. Of a few elements a wide block would be nearly all padding.
-const KernelTable& KernelsFor(size_t accumulated_bytes) {
+const KernelTable& KernelsFor(size_t accumulated_bytes, bool converts) {
   const KernelTable& narrow = ScalarKernels();
-  return accumulated_bytes <= narrow.block_bytes ? narrow : CurrentKernels();
+  if (accumulated_bytes <= narrow.block_bytes) return narrow;
+  return CurrentKernels(accumulated_bytes <= (converts ? kShortConvertedBytes : kShortBytes));
 }
 
 // One reduction of `count` elements as the kernels see it. Its members do what one kernel call
@@ -80,12 +86,13 @@ class Run {
         stored_bytes_(ElementBytes(output == Output::kPartial ? accumulator_ : dtype)),
         finish_(finish),
         count_(count) {
-    const KernelTable& table = KernelsFor(count * ElementBytes(accumulator_));
+    const size_t width = ElementBytes(accumulator_);
+    const KernelTable& table = KernelsFor(count * width, width != ElementBytes(dtype));
     const auto& kernels =
         table.kernel[static_cast<int>(dtype)][static_cast<int>(CombineOf(dtype, redop))];
     kernel_ = kernels[static_cast<int>(output)];
     partial_kernel_ = kernels[static_cast<int>(Output::kPartial)];
-    block_elements_ = table.block_bytes / ElementBytes(accumulator_);
+    block_elements_ = table.block_bytes / width;
   }
 
   void Do(std::span<const Source> sources, void* dst) const {
@@ -113,12 +120,12 @@ class Run {
       const size_t bytes = ElementBytes(source.format);
       const auto* data = static_cast<const unsigned char*>(source.data);
       std::memset(padded[filled], 0, block_elements_ * bytes);
-      std::memcpy(padded[filled], data + from * bytes, n * bytes);
+      CopyShort(padded[filled], data + from * bytes, n * bytes);
       rest[filled] = {.data = padded[filled], .format = source.format, .weight = source.weight};
       ++filled;
     }
     kernel_(rest, filled, finish_, result, block_elements_);
-    std::memcpy(static_cast<unsigned char*>(dst) + from * stored_bytes_, result, n * stored_bytes_);
+    CopyShort(static_cast<unsigned char*>(dst) + from * stored_bytes_, result, n * stored_bytes_);
   }
 
   static constexpr size_t kSourcesAtATime = 8;

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "reduce/kernels.h"
+
 namespace ftar::reduce {
 namespace {
 
@@ -17,6 +19,14 @@ TEST(IsaTest, TakesEachAvailableName) {
   }
   EXPECT_TRUE(SetIsa("auto").ok());
   EXPECT_EQ(IsaName(), AvailableIsas().back());
+}
+
+TEST(IsaTest, ANameThatIsGivenHoldsForShortSumsToo) {
+  for (std::string_view name : AvailableIsas()) {
+    ASSERT_TRUE(SetIsa(name).ok());
+    EXPECT_EQ(&CurrentKernels(true), &CurrentKernels(false)) << name;
+  }
+  ASSERT_TRUE(SetIsa("auto").ok());
 }
 
 TEST(IsaTest, RefusesAnUnknownName) {
