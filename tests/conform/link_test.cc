@@ -82,6 +82,27 @@ TEST_P(ConformTest, CarriesManySmallFramesBothWays) {
   EXPECT_TRUE(PumpUntil({&a, &b}, [&] { return next[0] == kFrames && next[1] == kFrames; }));
 }
 
+// However busy one link is, all others are looked at.
+TEST_P(ConformTest, WhoComesIsHeardWhileSmallFramesGoToAndFro) {
+  Node a(GetParam(), 1), b(GetParam(), 2), c(GetParam(), 3);
+  ASSERT_NO_FATAL_FAILURE(Join(&a, &b));
+  uint64_t times = 0;
+  const auto answer = [&](Completion& completion) {
+    if (completion.kind != Kind::kReceived) return true;
+    completion.link->Release(completion.token);
+    SendFrame(completion.link, MakeFrame(++times, 8));
+    return false;
+  };
+  a.filter = b.filter = answer;
+  SendFrame(a.device->Find(b.card.id), MakeFrame(0, 8));
+  ASSERT_TRUE(PumpUntil({&a, &b}, [&] { return times >= 1000; }));
+  a.log.clear();
+  c.Connect(a);
+  EXPECT_TRUE(PumpUntil({&a, &b, &c}, [&] { return a.Up() && c.Up(); }));
+  const uint64_t before = times;
+  EXPECT_TRUE(PumpUntil({&a, &b, &c}, [&] { return times >= before + 1000; }));
+}
+
 // Of what comes, which is given back at once.
 void NoteOrder(Node* node, std::vector<uint64_t>* order) {
   node->filter = [order](Completion& c) {

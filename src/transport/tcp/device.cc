@@ -22,7 +22,8 @@ constexpr int kFirstDialPart = 4;  // of a handshake's time
 // Payload that a stream brings at once while operations are small. Of larger ones a read that comes
 // too early takes a little, and keeps the kernel from adding more meanwhile: there asking pays.
 constexpr size_t kHotBytesMax = 20 * 1024;
-constexpr int kReadsWithoutAsking = 8;
+// While nothing comes by the hot stream another one's turn has come, most likely.
+constexpr int kReadsWithoutAsking = 64, kVainReadsWithoutAsking = 8;
 // Who has no links only waits for some.
 constexpr TimeNs kAskNs = 20 * kMicrosecond;
 
@@ -324,7 +325,8 @@ void TcpDevice::FlushDirty(TimeNs now) {
 }
 
 bool TcpDevice::MustAsk(TimeNs now) {
-  if (hot_key_ != 0) return ++reads_without_asking_ >= kReadsWithoutAsking;
+  if (hot_key_ != 0)
+    return ++reads_without_asking_ >= kReadsWithoutAsking || vain_reads_ >= kVainReadsWithoutAsking;
   return !links_.empty() || !handshakes_.empty() || now >= ask_at_;
 }
 
@@ -338,7 +340,9 @@ void TcpDevice::ReadHotStream(TimeNs now, bool* any) {
   const auto [link, slot, unused] = source->second;
   const size_t bytes = link->OnReadable(slot, kHotBytesMax, now);
   if (bytes >= kHotBytesMax || !link->OnlyReads(slot)) hot_key_ = 0;
-  *any = *any || events_.size() > events;
+  const bool vain = events_.size() == events;
+  vain_reads_ = vain ? vain_reads_ + 1 : 0;
+  *any = *any || !vain;
 }
 
 // Who closes descriptors that are not its own makes this member deaf. The others are to hear of it,
@@ -353,7 +357,7 @@ void TcpDevice::HandleEvents(TimeNs now, size_t budget_bytes, bool* any) {
   epoll_event events[kEventsMax];
   const int count = ::epoll_wait(epoll_.get(), events, kEventsMax, 0);
   if (count < 0 && errno != EINTR) LoseAll(Status::System("epoll_wait", errno));
-  reads_without_asking_ = 0;
+  reads_without_asking_ = vain_reads_ = 0;
   ask_at_ = now + kAskNs;
   if (count > 0) hot_key_ = 0;
   for (int i = 0; i < count; ++i) {

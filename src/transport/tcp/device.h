@@ -126,7 +126,7 @@ class TcpDevice : public Device {
   // The stream that alone had something to read last, and little: read straight away, which is half
   // of the system calls of asking first. Every so often all are asked.
   uint64_t hot_key_ = 0;
-  int reads_without_asking_ = 0;
+  int reads_without_asking_ = 0, vain_reads_ = 0;
   TimeNs ask_at_ = 0;
   TimeNs deadline_ = kNever;
   bool closed_ = false;
